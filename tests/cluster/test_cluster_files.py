@@ -154,7 +154,8 @@ def test_a_cluster_that_is_no_preset_and_no_file_is_refused() -> None:
     with pytest.raises(UsageError) as error:
         choose_cluster(Parameters(cluster="h100"))
     assert str(error.value) == (
-        "--cluster h100: no file, and none of h100-8, a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4"
+        "--cluster h100: no file, and none of h100-8, a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4; "
+        "did you mean h100-8?"
     )
 
 

@@ -84,9 +84,9 @@ def test_an_algorithm_belongs_to_a_dimension(name: str) -> None:
         ("1=ring", DIMS[:1], "--algorithm 1=ring: no dimension `1` in this cluster, only 0"),
         ("0=tree", DIMS, f"--algorithm 0=tree: NAME `tree` is not {NAMES}"),
         ("0=", DIMS, f"--algorithm 0=: NAME `` is not {NAMES}"),
-        ("0=direct0", DIMS, f"--algorithm 0=direct0: NAME `direct0` is not {NAMES}"),
-        ("0=direct01", DIMS, f"--algorithm 0=direct01: NAME `direct01` is not {NAMES}"),
-        ("0=direct-1", DIMS, f"--algorithm 0=direct-1: NAME `direct-1` is not {NAMES}"),
+        ("0=direct0", DIMS, f"--algorithm 0=direct0: NAME `direct0` is not {NAMES}; did you mean direct?"),
+        ("0=direct01", DIMS, f"--algorithm 0=direct01: NAME `direct01` is not {NAMES}; did you mean direct?"),
+        ("0=direct-1", DIMS, f"--algorithm 0=direct-1: NAME `direct-1` is not {NAMES}; did you mean direct?"),
         ("0=direct\u0663", DIMS, f"--algorithm 0=direct\u0663: NAME `direct\u0663` is not {NAMES}"),
     ],
 )

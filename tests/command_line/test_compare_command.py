@@ -99,10 +99,12 @@ NUMBER = "a percentage of 0 or more is expected, for example 2%"
         ([SEED_002, "--with", "", "--fail-if-slower", "-1%"], f"--fail-if-slower -1%: {NUMBER}"),
         ([TRACE, "--with", "--pp 8"],
          "--with: --pp has no meaning for a trace; its replay takes --compute-scale, --comm-scale, "
-         "--layer-scale, --slow-rank, --replay, --gap-scale, --host-scale, --kind-scale and --stage-scale"),
+         "--layer-scale, --slow-rank, --replay, --gap-scale, --slow-host, --host-scale, "
+         "--kind-scale and --stage-scale"),
         ([SEED_002, TRACE, "--with", "--pp 8"],
          "--with: --pp has no meaning for a trace; its replay takes --compute-scale, --comm-scale, "
-         "--layer-scale, --slow-rank, --replay, --gap-scale, --host-scale, --kind-scale and --stage-scale"),
+         "--layer-scale, --slow-rank, --replay, --gap-scale, --slow-host, --host-scale, "
+         "--kind-scale and --stage-scale"),
     ],
 )  # fmt: skip
 def test_wrong_usage_says_what_is_expected(words: list[str], error: str) -> None:

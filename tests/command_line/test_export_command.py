@@ -74,7 +74,8 @@ WRONG = [
      "--replay: found a workload file, expected rank traces"),
     (["fixtures/004_megatron_rank7_trace.txt", "--format", "csv", "-o", "OUT", "--passes", "2"],
      "--passes has no meaning for a trace; its replay takes --compute-scale, --comm-scale, --layer-scale, "
-     "--slow-rank, --replay, --gap-scale, --host-scale, --kind-scale and --stage-scale"),
+     "--slow-rank, --replay, --gap-scale, --slow-host, --host-scale, "
+         "--kind-scale and --stage-scale"),
     ([SEED_002, "--format", "chrome", "-o", "OUT", "--ranks", "0-7,2000"],
      "--ranks: found rank 2000, expected ranks from 0 to 1023"),
     ([SEED_002, "--format", "csv", "-o", "OUT", "--ranks", "some"],

@@ -146,6 +146,7 @@ def test_a_plan_is_printed_in_its_order_and_its_json_has_a_warning(tmp_path: Pat
 
 TAKES = (
     "its replay takes --compute-scale, --comm-scale, --layer-scale, --slow-rank, --replay, --gap-scale, "
+    "--slow-host, "
     "--host-scale, --kind-scale and --stage-scale"
 )
 REFUSED = [

@@ -137,7 +137,8 @@ def values(flag: Flag) -> st.SearchStrategy[object]:
         "count": st.integers(1, 1024 if flag.field in ("splits", "active_chunks") else 2**40),
         "positive": st.floats(1e-300, 1e12),
         "scale": st.floats(0, 1e12),
-        "word": WORD,
+        # One of its words, where the flag itself says which there are.
+        "word": st.sampled_from(flag.choices) if flag.choices else WORD,
         "text": WORD,
         "words": st.lists(WORD, max_size=3).map(tuple),
         "switch": st.booleans(),

@@ -151,7 +151,8 @@ REFUSED = [
     (
         {"parameters": Parameters(world=8)},
         "--world has no meaning for a trace; its replay takes --compute-scale, --comm-scale, --layer-scale, "
-        "--slow-rank, --replay, --gap-scale, --host-scale, --kind-scale and --stage-scale",
+        "--slow-rank, --replay, --gap-scale, --slow-host, --host-scale, "
+         "--kind-scale and --stage-scale",
     ),
 ]
 

@@ -176,7 +176,8 @@ def test_layer_loop_says_that_microbatches_have_no_effect() -> None:
 REFUSED = [
     (
         {"schedule": "gpipe2"},
-        f"--schedule gpipe2: one of {', '.join(SCHEDULES)} is expected, or a schedule file",
+        f"--schedule gpipe2: one of {', '.join(SCHEDULES)} is expected, or a schedule file"
+        "; did you mean gpipe?",
     ),
     (
         {"schedule": "\x07"},
@@ -205,7 +206,8 @@ REFUSED = [
     ),
     (
         {"network": "shared2"},
-        "--network shared2: one of analytical, shared, busbw:FILE, simai-auto, links is expected",
+        "--network shared2: one of analytical, shared, busbw:FILE, simai-auto, links is expected; "
+        "did you mean shared?",
     ),
 ]
 

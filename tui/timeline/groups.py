@@ -8,7 +8,7 @@ from simcore.analysis.shares import Shares
 from simcore.records import Struct
 from simcore.run.lanes import Spans
 from simcore.units import plural
-from tui.frame import Line
+from tui.frame import Line, width_of
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, busy_words
 from tui.timeline.query import Query
 
@@ -143,4 +143,20 @@ class GroupLane(SpanLane):
         ]  # fmt: skip
         first, *figures = self._source.told(whose, self._group.numbers)
         # Last: the lane that is drawn is the one that sorts first; which of them stand out is news.
-        return [*lines[:2], [*first, (f"   drawn as {title}", "dim")], *figures, *lines[2:]]
+        clauses = [*first[len(whose) :], (f"   drawn as {title}", "dim")]
+        said = _whole(whose, [[piece] for piece in clauses], width)
+        # A figure is its name, its span and its unit.
+        shown = [
+            _whole([], [line[place : place + 3] for place in range(0, len(line), 3)], width)
+            for line in figures
+        ]
+        return [*lines[:2], said, *shown, *lines[2:]]
+
+
+def _whole(line: Line, clauses: list[Line], width: int) -> Line:
+    """A line with as many clauses as fit: half of one says something else."""
+    for clause in clauses:
+        if width_of([*line, *clause]) > width:
+            break
+        line = [*line, *clause]
+    return line

@@ -12,16 +12,18 @@ from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
 from simcore.export import FORMATS, Request, save_folder
 from simcore.parameters import Parameters
+from simcore.program.schedules import SCHEDULES
 from simcore.run.track import ALIKE
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
-OLD, MOE, TABLE = (
+OLD, MOE, LARGE, TABLE = (
     str(FIXTURES / name)
     for name in (
         "000_gpt13b_tp4_old_header.txt",
         "001_moe_128npu_with_mistakes.txt",
+        "002_gpt_1024npu.txt",
         "003_gpt2_large_op_table.txt",
     )
 )
@@ -47,11 +49,24 @@ def sums(run: Results | TraceResults) -> Counter[str]:
 
 CASES = [
     (TABLE, {}),
+    pytest.param(OLD, {}, marks=pytest.mark.slow),
+    pytest.param(MOE, {}, marks=pytest.mark.slow),
+    pytest.param(LARGE, {}, marks=pytest.mark.slow),
     (MOE, {"schedule": "zb-h1", "overlap_grad_reduce": True}),
     pytest.param(MOE, {"slow_rank": ("5=1.4",), "jitter": 0.05}, marks=pytest.mark.slow),
     pytest.param(MOE, {"schedule": "gpipe", "network": "shared"}, marks=pytest.mark.slow),
     pytest.param(OLD, {"overlap_param_gather": True}, marks=pytest.mark.slow),
 ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_each_schedule_comes_back(schedule: str, tmp_path: Path) -> None:
+    asked = Parameters(schedule=schedule, virtual_stages=2, world=64, pp=4, microbatches=4)
+    simulated = Results(simulate(open_workload(LARGE), asked))
+    read = written(LARGE, asked, tmp_path)
+    assert read.step_time_ns == simulated.step_time_ns
+    assert sums(read) == sums(simulated)
 
 
 @pytest.mark.parametrize(("path", "asked"), CASES)

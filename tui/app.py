@@ -291,7 +291,7 @@ class WltuiApp(RunsHost):
 
     async def action_edit(self) -> None:
         """Screen 5, at the field of the what-if that is marked on the open screen."""
-        from tui.panels import PanelsView
+        from tui.panels_view import PanelsView
         from tui.parameters.view import ParametersView
 
         view = self.current_view

@@ -1,25 +1,18 @@
-"""Screens of panels: frames with a title around lines, with a cursor each, one of which has the focus.
-
-What the keys for the focus, the cursor, Enter and `t` do, over one run.
-"""
+"""Panels: frames with a title around lines, with a cursor each, one of which has the focus."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
-
-from textual.binding import Binding
+from typing import TYPE_CHECKING
 
 from simcore.units import duration
 from tui.frame import Glyphs, Line, end_cut, fitted, shortened
-from tui.frame_view import ScreenView, binding
 from tui.session import Run
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.run.findings import Spot, WhatIf
-    from tui.runs.runs import RunsHost
 
 
 # The panel of the what-if table.
@@ -145,49 +138,3 @@ def box(
 def beside(*panels: list[Line]) -> list[Line]:
     """Panels of equal height next to each other."""
     return [[piece for part in parts for piece in part] for parts in zip(*panels, strict=True)]
-
-
-class PanelsView(ScreenView):
-    """Its model has the panels. The what-if table is looked for when it is first drawn."""
-
-    model: PanelCursor
-
-    @property
-    def _app(self) -> RunsHost:
-        return cast("RunsHost", self.app)
-
-    def look_for_changes(self) -> str:
-        """The what-if table into the model, once it is there; how far it is."""
-        if self.model.knobs is None:
-            self.model.knobs = self._app.runs.what_if(self.model.results)
-        return self._app.what_ifs.progress
-
-    def show(self, results: Run) -> None:
-        self.model.show(results)
-        self.redraw()
-
-    def action_panel(self, by: int) -> None:
-        self.model.next_panel(by)
-        self.redraw()
-
-    def action_move(self, rows: int, columns: int = 0) -> None:
-        self.model.move(rows, columns)
-        self.redraw()
-
-    async def action_go(self) -> None:
-        target = self.model.target()
-        if target is not None:
-            await self._app.go_to(*target)
-        elif self.model.panel == WHAT_IF:
-            self._app.say("a change is at no place of the timeline: t tries it")
-
-    def action_try(self) -> None:
-        self._app.runs.try_change(self.model.chosen())
-
-
-def panel_bindings(room: str) -> list[Binding]:
-    """The keys of the focus."""
-    return [
-        binding("tab", "panel(1)", "next panel", f"{room}.next-panel"),
-        binding("shift+tab", "panel(-1)", "panel before", f"{room}.previous-panel"),
-    ]

@@ -17,10 +17,10 @@ from tui.keys.actions import KeyAction
 from tui.parameters.fields import FlagField, FormField
 
 if TYPE_CHECKING:
-    from tui.app import WltuiApp
     from tui.layers.table import Table
     from tui.layers.view import LayersView
     from tui.parameters.view import ParametersView
+    from tui.runs.runs import RunsHost
     from tui.timeline.view import TimelineView
 
 # Letters from which on the rows of the layer table are looked through, and how many of them are listed.
@@ -31,7 +31,7 @@ _NUMBERED = re.compile(r"(?:\b(rank|stage)\s*|^\s*)([0-9]{1,7})\s*$")
 class Things:
     """What can be found in the runs of an app, by what was typed."""
 
-    def __init__(self, app: WltuiApp) -> None:
+    def __init__(self, app: RunsHost) -> None:
         self._app = app
 
     def found(self, typed: str) -> list[KeyAction]:

@@ -91,21 +91,6 @@ def hints_of(running: bool, is_list: bool = False) -> tuple[tuple[str, str], ...
     return _LIST_HINTS if is_list else _HINTS
 
 
-_SCALES = {"layer": "layer scale", "compute": "compute scale", "stream": "comm scale"}
-
-
-def label_of(knob: str) -> str:
-    """The label of the field that comes next to a knob; empty where there is none.
-
-    `dimension 1 bandwidth` has one of its own; a layer, a kind of compute and a stream are part of what
-    a field scales.
-    """
-    kind, _, rest = knob.partition(" ")
-    if kind == "dimension":
-        return "dim {}  {}".format(*rest.split(" ", 1))
-    return _SCALES.get(kind, "")
-
-
 _HEAD = "# Parameters of wltui: wltui FILE --params THIS_FILE\n"
 _FIRST_NAME = "parameters.toml"
 
@@ -275,15 +260,8 @@ class ParametersView(ScreenView):
 
     def go_to_knob(self, knob: WhatIf) -> None:
         """The cursor to the field of a change of the what-if table."""
-        parameters = getattr(knob, "parameters", None)
-        if parameters is not None:
-            self.go_to_change(parameters)
-            return
-        labels = [field.label for field in self.fields]
-        label = label_of(knob.knob)
-        if label in labels:
-            self.field = labels.index(label)
-            self.redraw()
+        if knob.parameters is not None:
+            self.go_to_change(knob.parameters)
 
     def go_to_field(self, label: str, value: str | None = None) -> None:
         """The cursor to the field of a label; value: which it is to have."""

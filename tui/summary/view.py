@@ -8,7 +8,7 @@ from textual.binding import BindingType
 
 from tui.frame import Line
 from tui.frame_view import binding
-from tui.panels import PanelsView, panel_bindings
+from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.summary.model import MAP, NOTES, SummaryModel
 from tui.summary.panels import draw

@@ -23,8 +23,9 @@ from tui.panel import Panel
 from tui.session import Run, Session
 from tui.timeline import jumps, restoring
 from tui.timeline.asking import Asking
-from tui.timeline.below import MarksPanel, full_details
+from tui.timeline.below import full_details
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
 from tui.timeline.saved import SavedTimeline

@@ -8,7 +8,8 @@ from textual.binding import BindingType
 
 from tui.frame import Line
 from tui.frame_view import binding
-from tui.panels import WHAT_IF, PanelsView, panel_bindings
+from tui.panels import WHAT_IF
+from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.why.frame import LEGS, SUMS, WhyModel, draw, shows_all
 

@@ -1,0 +1,60 @@
+"""A screen of panels over one run: what the keys for the focus, the cursor, Enter and `t` do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual.binding import Binding
+
+from tui.frame_view import ScreenView, binding
+from tui.panels import WHAT_IF, PanelCursor
+from tui.session import Run
+
+if TYPE_CHECKING:
+    from tui.runs.runs import RunsHost
+
+
+class PanelsView(ScreenView):
+    """Its model has the panels. The what-if table is looked for when it is first drawn."""
+
+    model: PanelCursor
+
+    @property
+    def _app(self) -> RunsHost:
+        return cast("RunsHost", self.app)
+
+    def look_for_changes(self) -> str:
+        """The what-if table into the model, once it is there; how far it is."""
+        if self.model.knobs is None:
+            self.model.knobs = self._app.runs.what_if(self.model.results)
+        return self._app.what_ifs.progress
+
+    def show(self, results: Run) -> None:
+        self.model.show(results)
+        self.redraw()
+
+    def action_panel(self, by: int) -> None:
+        self.model.next_panel(by)
+        self.redraw()
+
+    def action_move(self, rows: int, columns: int = 0) -> None:
+        self.model.move(rows, columns)
+        self.redraw()
+
+    async def action_go(self) -> None:
+        target = self.model.target()
+        if target is not None:
+            await self._app.go_to(*target)
+        elif self.model.panel == WHAT_IF:
+            self._app.say("a change is at no place of the timeline: t tries it")
+
+    def action_try(self) -> None:
+        self._app.runs.try_change(self.model.chosen())
+
+
+def panel_bindings(room: str) -> list[Binding]:
+    """The keys of the focus."""
+    return [
+        binding("tab", "panel(1)", "next panel", f"{room}.next-panel"),
+        binding("shift+tab", "panel(-1)", "panel before", f"{room}.previous-panel"),
+    ]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from simcore.analysis.accounts import Accounts
 from simcore.diagnostics import printable
-from simcore.model.flops import step_flops
+from simcore.model.costs import step_flops
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.aicb import AicbConfig
@@ -21,6 +22,18 @@ _SWITCHES = (
     "enable_sequence_parallel", "swiglu", "add_bias_linear", "recompute_activations", "moe_enable",
     "aiob_enable",
 )  # fmt: skip
+# Field of `AicbConfig` -> argument, of those that are taken as they are.
+_FIELDS = {
+    "vocab": "vocab_size", "seq": "seq_length", "microbatch_size": "micro_batch",
+    "global_batch": "global_batch", "world": "world_size", "tp": "tensor_model_parallel_size",
+    "pp": "pipeline_model_parallel", "ep": "expert_model_parallel_size",
+    "experts_per_token": "moe_router_topk", "shared_experts": "n_shared_expert",
+    "dense_layers": "n_dense_layers", "vocab_step": "make_vocab_size_divisible_by",
+}  # fmt: skip
+_SWITCHED = {
+    "sequence_parallel": "enable_sequence_parallel", "recompute": "recompute_activations",
+    "bias": "add_bias_linear",
+}  # fmt: skip
 _WORDS = ("frame", "comp_filepath", "model_name")
 # They change no byte of the file that AICB writes.
 _WITHOUT_EFFECT = frozenset((
@@ -115,28 +128,12 @@ def _config(values: dict[str, str | None]) -> AicbConfig:
     mla = None
     if frame == "DeepSeek":
         mla = Mla(*map(count, ("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_head_dim")))
+    counted: dict[str, Any] = {field: count(name) for field, name in _FIELDS.items()}
+    switched = {field: name in values for field, name in _SWITCHED.items()}
+    experts = count("num_experts") if "moe_enable" in values else None
+    heads = count("num_attention_heads") or layers
     config = AicbConfig(
-        layers=layers,
-        hidden=hidden,
-        heads=count("num_attention_heads") or layers,
-        ffn=ffn,
-        vocab=count("vocab_size"),
-        seq=count("seq_length"),
-        microbatch_size=count("micro_batch"),
-        global_batch=count("global_batch"),
-        world=count("world_size"),
-        tp=count("tensor_model_parallel_size"),
-        pp=count("pipeline_model_parallel"),
-        ep=count("expert_model_parallel_size"),
-        sequence_parallel="enable_sequence_parallel" in values,
-        recompute="recompute_activations" in values,
-        bias="add_bias_linear" in values,
-        experts=count("num_experts") if "moe_enable" in values else None,
-        experts_per_token=count("moe_router_topk"),
-        shared_experts=count("n_shared_expert"),
-        dense_layers=count("n_dense_layers"),
-        mla=mla,
-        vocab_step=count("make_vocab_size_divisible_by"),
+        **counted, **switched, layers=layers, hidden=hidden, heads=heads, ffn=ffn, experts=experts, mla=mla
     )
     check_config(config)
     return config

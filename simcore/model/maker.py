@@ -7,7 +7,7 @@ from array import array
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules
+from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules, read_times
 from simcore.model.aicb_arguments import AicbArguments, check_config
 from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
@@ -52,22 +52,11 @@ class ModelMaker:
 
     def opened(self) -> Workload:
         """A workload without rows, which a run asks its maker for."""
+        none = array("q")
         return Workload(
-            path=self.path,
-            format=FORMAT,
-            policy=POLICY,
-            dialect="simai",
-            header=Header(),
-            name=[],
-            line=array("q"),
-            fwd=Columns(),
-            ig=Columns(),
-            wg=Columns(),
-            process_ns=array("q"),
-            declared_rows=None,
-            diagnostics=self.diagnostics,
-            maker=self,
-        )
+            self.path, FORMAT, POLICY, "simai", Header(), [], none, Columns(), Columns(), Columns(), none,
+            None, self.diagnostics, maker=self,
+        )  # fmt: skip
 
     def workload(self, parameters: Parameters) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
@@ -261,7 +250,6 @@ class ModelMaker:
     ) -> tuple[AicbTimes, list[Diagnostic]]:
         path = arguments.comp_filepath if arguments else None
         if path is not None and os.path.lexists(path):
-            from simcore.model.aicb_times import read_times
             from simcore.workload.opening import read_file
 
             return read_times(path, read_file(path), config.recompute), []
@@ -277,29 +265,13 @@ class ModelMaker:
 
 def _config_of(training: Training, model: Model) -> AicbConfig:
     """The arguments that AICB would be given for this training."""
-    moe = model.moe
+    moe = model.moe or Moe(0, 1, model.ffn)
     return AicbConfig(
-        layers=model.layers,
-        hidden=model.hidden,
-        heads=model.heads,
-        ffn=moe.ffn if moe else model.ffn,
-        vocab=model.vocab,
-        seq=training.seq,
-        microbatch_size=training.microbatch_size,
-        global_batch=training.global_batch,
-        world=training.world,
-        tp=training.tp,
-        pp=training.pp,
-        ep=training.ep,
-        sequence_parallel=training.sequence_parallel,
-        recompute=training.recompute != "none",
-        bias=model.bias == "all",
-        experts=moe.experts if moe else None,
-        experts_per_token=moe.experts_per_token if moe else 1,
-        shared_experts=moe.shared_experts if moe else 0,
-        dense_layers=moe.dense_layers if moe else 0,
-        mla=model.mla,
-    )
+        model.layers, model.hidden, model.heads, moe.ffn, model.vocab, training.seq,
+        training.microbatch_size, training.global_batch, training.world, training.tp, training.pp,
+        training.ep, training.sequence_parallel, training.recompute != "none", model.bias == "all",
+        moe.experts or None, moe.experts_per_token, moe.shared_experts, moe.dense_layers, model.mla,
+    )  # fmt: skip
 
 
 def _own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:

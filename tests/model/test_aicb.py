@@ -9,9 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
-from simcore.model.aicb import aicb_text
+from simcore.model.aicb import aicb_text, read_times
 from simcore.model.aicb_arguments import AicbArguments
-from simcore.model.aicb_times import read_times
 from simcore.model.maker import ModelMaker
 from simcore.parameters import Parameters
 from simcore.simulation import simulate

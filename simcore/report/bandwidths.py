@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from simcore.replay.bandwidths import Bandwidth
 
 _ROWS = 20
+# The collectives that `wltui collective` knows, by the word for them in a trace.
+_SIMULATED = {
+    "allreduce": "all-reduce", "allgather": "all-gather", "allgatherintotensor": "all-gather",
+    "reducescatter": "reduce-scatter", "reducescattertensor": "reduce-scatter", "alltoall": "all-to-all",
+    "alltoallv": "all-to-all",
+}  # fmt: skip
 _NAME_CELLS = 24
 
 
@@ -74,7 +81,18 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
         *field_lines(_FIELDS, shown), *more,
         *([waits] if any(one.waits_included for one in found) else []),
+        *_beside_a_cluster(shown),
     ]  # fmt: skip
+
+
+def _beside_a_cluster(found: Sequence[Bandwidth]) -> list[str]:
+    """The command that says what the first it knows takes on a cluster; nothing where it knows none."""
+    for one in found:
+        name = _SIMULATED.get(one.operation)
+        if name is not None:
+            command = f"wltui collective {name} --size {one.bytes} --ranks 0-{one.ranks - 1} --cluster NAME"
+            return [f"  {command}: what it takes on a cluster"]
+    return []
 
 
 def bandwidth_values(run: Run) -> list[dict[str, Any]]:

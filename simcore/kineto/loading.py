@@ -171,6 +171,10 @@ def _in_processes(
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
+    if multiprocessing.current_process().daemon:
+        # A worker of somebody else's pool may have no processes of its own.
+        yield from (_guarded(file.path, part) for file in files)
+        return
     # A fork beside other threads can inherit a lock that nobody gives back.
     alone = threading.active_count() == 1 + watched and "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if alone else "spawn")

@@ -48,7 +48,8 @@ class Progress:
             import termios
 
             with suppress(OSError, termios.error):
-                termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._kept)
+                if _is_in_front(sys.stdin.fileno()):
+                    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._kept)
         if self.is_shown:
             print(f"\r{' ' * _CELLS}\r", end="", file=sys.stderr, flush=True)
 
@@ -70,6 +71,8 @@ class Progress:
         import termios
 
         terminal = sys.stdin.fileno()
+        if not _is_in_front(terminal):
+            return
         kept = termios.tcgetattr(terminal)
         changed = [*kept]
         changed[3] &= ~(termios.ICANON | termios.ECHO)
@@ -88,3 +91,8 @@ class Progress:
                     return
             except OSError:
                 return
+
+
+def _is_in_front(terminal: int) -> bool:
+    """Whether keys come to this process: one in the background is stopped when it changes the terminal."""
+    return os.tcgetpgrp(terminal) == os.getpgrp()

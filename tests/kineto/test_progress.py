@@ -18,12 +18,13 @@ from simcore.kineto.progress import LEAST_BYTES, Progress
 
 
 @contextmanager
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def terminal(monkeypatch: pytest.MonkeyPatch, in_front: bool = True) -> Iterator[int]:
     """The far end of a terminal that the program is in. No fixture: pytest puts its own back before each."""
     far, near = pty.openpty()
     with os.fdopen(near, "r", closefd=False) as stdin, os.fdopen(near, "w", closefd=False) as stderr:
         monkeypatch.setattr(sys, "stdin", stdin)
         monkeypatch.setattr(sys, "stderr", stderr)
+        monkeypatch.setattr(progress, "_is_in_front", lambda terminal: in_front)
         yield far
     monkeypatch.undo()
     os.close(near)
@@ -71,6 +72,18 @@ def test_the_line_says_what_is_read_and_is_gone_behind_it(monkeypatch: pytest.Mo
         assert "\x1b" not in said
         assert said.endswith("\r")
         assert termios.tcgetattr(far) == before
+
+
+def test_a_program_in_the_background_leaves_the_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, in_front=False) as far:
+        before = termios.tcgetattr(far)
+        with Progress(LEAST_BYTES) as shown:
+            shown.tell("read rank 3", 1000)
+            assert not shown.looks_for_keys
+            assert termios.tcgetattr(far) == before
+        said = os.read(far, 10_000).decode()
+        assert "1.0 kB of 8.4 MB" in said
+        assert "Esc" not in said
 
 
 def test_small_files_and_pipes_have_no_line(monkeypatch: pytest.MonkeyPatch) -> None:

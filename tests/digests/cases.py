@@ -35,6 +35,10 @@ _SMALL = {
 _LARGE_FILE = 100_000  # bytes
 _FILES_OF_CORPUS = ("simai", "astra1", "optable")
 _SETS_OF_CORPUS = "rank_trace"
+_PROFILES_OF_CORPUS = (
+    "kineto/dlrm_8", "kineto/gloo_4", "kineto/hta_sampled", "kineto/nccl_data.json.gz",
+    "kineto/h100_qwen.json.gz", "nsys/h100_2gpu_1s.sqlite",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ def corpus_cases() -> list[Case]:
             cases += _of_corpus_file(_relative(path), folder)
     for path in sorted((SHARED / "corpus" / _SETS_OF_CORPUS).glob("*")):
         cases += _of_corpus_set(path)
+    for name in _PROFILES_OF_CORPUS:
+        path = SHARED / "corpus" / name
+        if path.exists():
+            cases += _of_profile(_relative(path))
     return _each_once(cases)
 
 
@@ -244,3 +252,11 @@ def _of_corpus_set(path: Path) -> Iterator[Case]:
     if len(runs) > 1:
         yield Case(name, f"--run {stamps[0]} --run2 {stamps[1]}", COMPARED)
     yield Case(_002, name, COMPARED, everyday=False)
+
+
+def _of_profile(path: str) -> Iterator[Case]:
+    everyday = "dlrm" in path
+    yield Case(path, "", ("text", "json", "chrome", "csv"), everyday)
+    yield Case(path, "--step all", ("json",), everyday)
+    yield Case(path, "--what-if", ("json",), everyday=False)
+    yield Case(path, '--with "--compute-scale 0.5"', COMPARED, everyday)

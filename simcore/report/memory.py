@@ -73,9 +73,13 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         *_fields(_PARTS),
         Field("", lambda one: "" if one.memory.total <= limit else "does not fit", left=True),
     ]
+    # Imported here: files have none.
+    from simcore.model.memory import MARGIN
+
+    least, most = (f"{size / 1e9:g}" for size in MARGIN)
     title = (
-        f"Memory of a rank at its peak, GB, of {limit / 1e9:.1f} GB; contexts of CUDA and NCCL take 1 to 3 "
-        "more, fragmentation some percent"
+        f"Memory of a rank at its peak, GB, of {limit / 1e9:.1f} GB; contexts of CUDA and NCCL take "
+        f"{least} to {most} more, fragmentation some percent"
     )
     more = more_line(len(found) - _STAGES, "more stages", "--json has all")
     return [title, *field_lines(fields, found[:_STAGES]), *more]

@@ -98,7 +98,11 @@ def messages(
         length = data[at]
         begin = at
         at += 1
-        if length > 127:
+        if length > 127 and at < size and data[at] < 128:
+            # Two bytes: nearly every node with attributes.
+            length = length & 127 | data[at] << 7
+            at += 1
+        elif length > 127:
             try:
                 length, at = varint(data, begin, size)
             except WireError as error:
@@ -231,11 +235,15 @@ def read_columns(data: bytes, table: Table, first: int = 1) -> Columns:
                     elif tag == 42:  # data_deps, packed
                         if length == 1 and data[at] < 128:
                             all_data.append(data[at])
+                        elif length == 2 and data[at] > 127 and data[at + 1] < 128:
+                            all_data.append(data[at] & 127 | data[at + 1] << 7)
                         else:
                             all_data.extend(packed(data[at:past]))
                     elif tag == 34:
                         if length == 1 and data[at] < 128:
                             all_ctrl.append(data[at])
+                        elif length == 2 and data[at] > 127 and data[at + 1] < 128:
+                            all_ctrl.append(data[at] & 127 | data[at + 1] << 7)
                         else:
                             all_ctrl.extend(packed(data[at:past]))
                     elif tag not in (66, 74):  # inputs, outputs
@@ -248,7 +256,11 @@ def read_columns(data: bytes, table: Table, first: int = 1) -> Columns:
                     value = data[at]
                     at += 1
                     if value > 127:
-                        value, at = varint(data, at - 1, end)
+                        if at < end and data[at] < 128:
+                            value = value & 127 | data[at] << 7
+                            at += 1
+                        else:
+                            value, at = varint(data, at - 1, end)
                     if tag == 8:
                         node_id = value
                     elif tag == 24:

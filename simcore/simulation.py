@@ -46,14 +46,14 @@ from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
-    from simcore.messages.network import LinkUse
+    from simcore.messages.network import LinkHeat, LinkUse
 
 
 class Simulation(Struct, frozen=True):
     """A run and everything it came from. diagnostics: of the file, then of the run.
 
     least_forward_bytes: what a smaller forward collective counts as under the run's network. links: what each
-    link carried, of a network that has them.
+    link carried, link_heat: how busy all are over the run, of a network that has them.
     """
 
     workload: Workload
@@ -65,6 +65,7 @@ class Simulation(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
     least_forward_bytes: int = 0
     links: list[LinkUse] | None = None
+    link_heat: LinkHeat | None = None
 
     @property
     def has_dimensions(self) -> bool:
@@ -151,9 +152,10 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     diagnostics = (
         *workload.diagnostics, *found, *program_found, *network_found, *flat, *zero
     )  # fmt: skip
-    links = run.carrier.uses() if run.carrier is not None else None
+    carrier = run.carrier
+    links, heat = (None, None) if carrier is None else (carrier.uses(), carrier.heat())
     return Simulation(
-        workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes, links
+        workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes, links, heat
     )
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.fitting import Smaller
     from simcore.analysis.model_figures import ModelFigures
-    from simcore.messages.network import LinkUse
+    from simcore.messages.network import LinkHeat, LinkUse
     from simcore.run.gradients import Gradient
 
 
@@ -343,6 +343,11 @@ class Finished(Struct, frozen=True, dict=True):
         from simcore.analysis.dimensions import dimension_use
 
         return dimension_use(self.simulation, self.class_uses)
+
+    @property
+    def link_heat(self) -> LinkHeat | None:
+        """How busy all links are over the run, of a network that has links."""
+        return self.simulation.link_heat
 
     @property
     def links(self) -> Sequence[LinkUse] | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
-    from simcore.messages.network import LinkUse
+    from simcore.messages.network import LinkHeat, LinkUse
     from simcore.parameters import Parameters
     from simcore.replay.parameters import Scales
     from simcore.replay.partners import Partners
@@ -41,7 +41,8 @@ class Run(Protocol):
     of communication that has none in a trace; None where all are there. measured_step_ns: of a replay.
     microbatches: 0 where the step is not known to be made of them. rank_map: every rank by its place in the
     layout; None where each has a track of its own. dims: of its network, none where it has none; dimensions:
-    what crosses each, busiest_port: of all. links: what each carried, None of a network that has none.
+    what crosses each, busiest_port: of all. links: what each carried, link_heat: how busy all
+    are over the run, None of a network that has none.
     words: the run in sentences, the main cause first. mean_ns: each account, the mean of all ranks.
     gradients: the slopes of the step time over each scale, None without slack.
     """
@@ -100,6 +101,8 @@ class Run(Protocol):
     def busiest_port(self) -> PortUse | None: ...
     @property
     def links(self) -> Sequence[LinkUse] | None: ...
+    @property
+    def link_heat(self) -> LinkHeat | None: ...
     @property
     def simai_estimate(self) -> SimaiEstimate | None: ...
     @property

@@ -280,6 +280,7 @@ def _astra_executed(
         traces, parameters, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
         units.spread(ends), units, order_of, units.spread(lanes), units.spread(meetings), None, sends, named,
         sorted(outcome.finished), links.uses() if links is not None else None, found, astra,
+        None if links is None else links.heat(),
     )  # fmt: skip
 
 

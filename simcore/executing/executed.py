@@ -18,7 +18,7 @@ from simcore.chakra.opening import TraceSet
 from simcore.cluster import Cluster
 from simcore.diagnostics import Diagnostic
 from simcore.executing.astra2 import System
-from simcore.messages.network import LinkUse
+from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.records import Struct
@@ -76,6 +76,7 @@ class Executed(Struct, frozen=True, dict=True):
     links: list[LinkUse] | None
     diagnostics: tuple[Diagnostic, ...]
     system: System
+    link_heat: LinkHeat | None = None
 
     @property
     def kinds(self) -> Kinds:

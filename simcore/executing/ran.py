@@ -32,7 +32,7 @@ from simcore.run.track import Track
 from simcore.units import percent, plural
 
 if TYPE_CHECKING:
-    from simcore.messages.network import LinkUse
+    from simcore.messages.network import LinkHeat, LinkUse
 
 
 
@@ -76,6 +76,11 @@ class RanTraces(Struct, frozen=True, dict=True):
     def step_time_ns(self) -> int:
         """When the last rank ends, ns."""
         return self.executed.step_time_ns
+
+    @property
+    def link_heat(self) -> LinkHeat | None:
+        """How busy all links are over the run, of a network that has links."""
+        return self.executed.link_heat
 
     @property
     def links(self) -> list[LinkUse] | None:

@@ -215,6 +215,7 @@ class _Pricing:
             None if links is None else links.carrier.uses(),
             tuple(self.found),
             self.system,
+            None if links is None else links.carrier.heat(),
         )
 
     def _ended(self, timed: Timed, units: Units) -> list[tuple[int, int, int]]:

@@ -21,6 +21,8 @@ _GIB = 1 << 30
 RENDEZVOUS_BYTES = 8192
 # A message matches a receive by (tag, from, to, bytes).
 Key = tuple[int, int, int, int]
+# Over the whole run: more than a wide screen has columns, so that a stretch of it can be looked at.
+_STRETCHES = 4096
 # The tags of transfers and of rendezvous are apart from those of collectives.
 TAGS = 500_000_000
 TRANSFER_TAG = 1 << 40
@@ -179,6 +181,55 @@ class LinkUse(NamedTuple):
     queued_ns: int
 
 
+class LinkHeat(NamedTuple):
+    """How busy all links are over the run. busy_ns: of all links together, in stretches of `width_ns`."""
+
+    width_ns: int
+    busy_ns: Sequence[int]
+    links: int
+
+    def shares(self, edges: Sequence[int]) -> list[float]:
+        """The mean share of the links that is busy between each two neighbouring times, ns."""
+        sums = list(itertools.accumulate(self.busy_ns, initial=0))
+
+        def until(time: int) -> float:
+            whole, rest = divmod(max(time, 0), self.width_ns)
+            if whole >= len(self.busy_ns):
+                return sums[-1]
+            return sums[whole] + self.busy_ns[whole] * rest / self.width_ns
+
+        found = []
+        for first, last in itertools.pairwise(edges):
+            room = max(last - first, 1) * max(self.links, 1)
+            found.append(min((until(last) - until(first)) / room, 1.0))
+        return found
+
+
+class Busy:
+    """Gathers `LinkHeat`: stretches become twice as wide when the run is longer than they reach."""
+
+    def __init__(self) -> None:
+        self.width = 1
+        self.bins = [0] * _STRETCHES
+
+    def add(self, begin: int, length: int) -> None:
+        """A link is busy for `length` ns from `begin` on."""
+        end = begin + length
+        while end >= self.width * _STRETCHES:
+            merged = [sum(pair) for pair in zip(self.bins[::2], self.bins[1::2], strict=True)]
+            self.bins = merged + [0] * (_STRETCHES // 2)
+            self.width *= 2
+        width, bins = self.width, self.bins
+        first, last = begin // width, end // width
+        if first == last:
+            bins[first] += length
+            return
+        bins[first] += (first + 1) * width - begin
+        for index in range(first + 1, last):
+            bins[index] += width
+        bins[last] += end - last * width
+
+
 class _Link:
     __slots__ = ("bandwidth", "busy", "busy_ns", "bytes", "dimension", "latency", "messages", "queue",
                  "queued_ns", "source", "target")  # fmt: skip
@@ -208,6 +259,7 @@ class Links(Matching):
         self._dims = [(one.kind, one.size, astra_bandwidth(one.bandwidth), one.latency_ns) for one in dims]
         self._links: dict[tuple[int, int, int], _Link] = {}
         self._routes: dict[tuple[int, int], list[_Link]] = {}
+        self._busy = Busy()
 
     def uses(self) -> list[LinkUse]:
         """What each link that carried anything carried, by dimension and rank."""
@@ -217,6 +269,10 @@ class Links(Matching):
             )
             for _, one in sorted(self._links.items())
         ]
+
+    def heat(self) -> LinkHeat:
+        """How busy the links that carried anything are over the run."""
+        return LinkHeat(self._busy.width, self._busy.bins, len(self._links))
 
     def _link(self, dimension: int, source: int, target: int) -> _Link:
         key = (dimension, source, target)
@@ -281,6 +337,7 @@ class Links(Matching):
         link.bytes += size
         busy = int(size / link.bandwidth)
         link.busy_ns += busy
+        self._busy.add(self.clock.now, busy)
         arrival = int(link.latency + size / link.bandwidth)
         if not self.clock.now and not (busy and arrival):
             raise Stop(key[1], None, "a message of less than 1 ns at the start of the run", "aborts")

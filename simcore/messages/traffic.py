@@ -17,7 +17,7 @@ from simcore.diagnostics import UsageError
 from simcore.messages.alone import rules_of
 from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Group, RankCollectives
-from simcore.messages.network import TRANSFER_TAG, Links, LinkUse
+from simcore.messages.network import TRANSFER_TAG, LinkHeat, Links, LinkUse
 
 # The first instant is refused to ASTRA-sim's messages of 0 ns: this clock runs one ahead.
 _AHEAD_NS = 1
@@ -130,6 +130,10 @@ class LinkTraffic:
             why = next((owner.never for owner in self._owners.values() if owner.never), "")
             why = why or "chunks of a collective come to a dimension in another order on each rank"
             raise UsageError(f"--network links: {why}")
+
+    def heat(self) -> LinkHeat:
+        """How busy the links are over the run."""
+        return self._links.heat()
 
     def uses(self) -> list[LinkUse]:
         """What each link that carried anything carried."""

@@ -10,12 +10,14 @@ from simcore.diagnostics import UsageError
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
 from simcore.messages.alone import check_messages, estimate, rules_of
+from simcore.messages.network import astra_bandwidth
 from simcore.messages.traffic import LinkTraffic, Sent, alone_ns
 from simcore.networks.analytical import Analytical
 from simcore.networks.model import Carrier, Network, PlacedCollective
 from simcore.parameters import Parameters, flag_of
 from simcore.program.ops import CollectiveCost, TransferCost
 from simcore.records import field
+from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.folding import Folding
@@ -41,6 +43,24 @@ class LinkNetwork(Analytical):
                 sent = Sent(placed.collective, placed.size)
                 self._alone[key] = alone_ns(self.cluster, ranks, sent)
         return round(self._alone[key] * scale)
+
+    def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
+        """Link by link, stored and forwarded."""
+        if not size:
+            return 0
+        total = 0
+        for index, hops in shape:
+            dimension = self.cluster.dims[index]
+            total += hops * int(dimension.latency_ns + size / astra_bandwidth(dimension.bandwidth))
+        return total
+
+    def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
+        words = " + ".join(
+            f"{plural(hops, 'link')} of dimension {index} x floor({self.cluster.dims[index].latency_ns:g} + "
+            f"{size} B / {self.cluster.dims[index].bandwidth:g} GB/s)"
+            for index, hops in shape
+        )
+        return f"{words or '0'} = {self.transfer_ns(shape, ports, size)} ns"
 
     def explain_collective(self, placed: PlacedCollective) -> str:
         alone = self.collective_ns(placed)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simcore.folding import Folding
     from simcore.folding.classes import GroupClass, PortFactors
     from simcore.layout import Layout
-    from simcore.messages.network import LinkUse
+    from simcore.messages.network import LinkHeat, LinkUse
     from simcore.parameters import Parameters
     from simcore.program import Program
     from simcore.program.blocks import Structure
@@ -115,6 +115,10 @@ class Carrier(Protocol):
 
     def uses(self) -> list[LinkUse] | None:
         """What each link carried; None of ports."""
+        ...
+
+    def heat(self) -> LinkHeat | None:
+        """How busy links are over the run; None of ports."""
         ...
 
 

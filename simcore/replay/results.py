@@ -156,6 +156,7 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
     busiest_port: ClassVar[None] = None
     links: ClassVar[None] = None
+    link_heat: ClassVar[None] = None
 
     simai_estimate: ClassVar[None] = None
 

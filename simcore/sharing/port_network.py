@@ -372,6 +372,9 @@ class PortNetwork:
     def uses(self) -> None:
         """Of ports nothing is kept: each is as busy as the fluid model makes it."""
 
+    def heat(self) -> None:
+        """As `uses`."""
+
     def next_ns(self) -> int | None:
         """When something ends next, if nothing starts before; None when nothing is under way."""
         return self._due[0][0] if self._due else None

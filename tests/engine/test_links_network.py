@@ -11,13 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
+from simcore.analysis.span_words import op_facts
 from simcore.chakra import find_set, open_set
 from simcore.cluster import choose_cluster
 from simcore.diagnostics import UsageError
 from simcore.executing import executed_results
 from simcore.export import FORMATS, Request, save_folder
 from simcore.messages.alone import collective_alone
+from simcore.messages.network import Busy, LinkHeat
 from simcore.parameters import Parameters
+from simcore.program.ops import TO_NEXT
 from simcore.report.pages import run_json, run_page
 from simcore.simulation import collective_alone_ns, simulate
 from simcore.workload import open_workload
@@ -43,6 +46,21 @@ def test_a_collective_that_has_the_links_to_itself_takes_what_it_takes_alone(
     cluster = choose_cluster(asked).cluster(world)
     alone = max(collective_alone(cluster, range(world), collective, size).ends)
     assert simulation.step_time_ns == alone == collective_alone_ns(simulation, collective, "tp", size)
+
+
+@pytest.mark.parametrize("dims", [("ring:8:50.5:500",), ("switch:4:450:500", "ring:4:20:700"),
+                                  ("fully-connected:4:9:3", "switch:2:70:40")])  # fmt: skip
+def test_a_transfer_that_has_the_links_to_itself_takes_what_is_said_of_it(dims: tuple[str, ...]) -> None:
+    world = 16 if "ring:4:20:700" in dims else 8
+    workload = make_workload([Row("mlp", Cell(10))], tp=1, pp=2, all_gpus=world, pp_comm=12_345)
+    simulation = simulate(workload, Parameters(network="links", dim=dims, microbatches=1))
+    facts = op_facts(simulation, 0, next(
+        op for op, lane in enumerate(simulation.timeline.columns(0)[0].stream) if lane >= TO_NEXT
+    ))  # fmt: skip
+    assert facts is not None
+    assert facts.end_ns - facts.start_ns == collective_alone_ns(simulation, "", "pp", 12_345)
+    assert "other traffic" not in facts.origin
+    assert str(facts.end_ns - facts.start_ns) in facts.origin.replace(" ", "").replace("\u202f", "")
 
 
 def test_messages_of_an_all_reduce_wait_behind_a_transfer_on_the_same_link() -> None:
@@ -141,3 +159,31 @@ def test_what_links_do_not_have_is_refused(asked: dict[str, Any], said: str) -> 
     path = str(FIXTURES / "003_gpt2_large_op_table.txt")
     with pytest.raises(UsageError, match=said):
         simulate(open_workload(path), Parameters(network="links", **asked))
+
+
+@given(st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 60_000)), min_size=1, max_size=40))
+def test_the_heat_of_links_holds_all_of_their_busy_time(messages: list[tuple[int, int]]) -> None:
+    """However often its stretches had to become wider; and no stretch has more than the messages in it."""
+    busy = Busy()
+    for begin, length in messages:
+        busy.add(begin, length)
+    heat = LinkHeat(busy.width, busy.bins, len(messages))
+    assert sum(heat.busy_ns) == sum(length for _, length in messages)
+    end = max(begin + length for begin, length in messages) + 1
+    edges = [end * column // 7 for column in range(8)]
+    shares = heat.shares(edges)
+    for first, last, share in zip(edges, edges[1:], shares, strict=False):
+        exact = sum(max(min(begin + length, last) - max(begin, first), 0) for begin, length in messages)
+        room = max(last - first, 1) * len(messages)
+        # The stretches at the two ends are taken as evenly filled.
+        assert abs(share * room - exact) <= 2 * busy.width * len(messages) + 1
+
+
+def test_the_links_of_a_run_are_as_busy_as_the_heat_says() -> None:
+    path = str(FIXTURES / "003_gpt2_large_op_table.txt")
+    run = Results(simulate(open_workload(path), Parameters(network="links")))
+    assert run.links is not None
+    assert run.link_heat is not None
+    assert sum(run.link_heat.busy_ns) == sum(one.busy_ns for one in run.links)
+    assert run.link_heat.links == len(run.links)
+    assert max(run.link_heat.shares([0, run.step_time_ns])) < 0.1

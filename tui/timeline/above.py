@@ -8,6 +8,7 @@ width takes.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from itertools import accumulate, compress, repeat
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from simcore.analysis import Results
     from simcore.analysis.model_figures import MemoryLane
     from simcore.analysis.run import Run
+    from simcore.messages.network import LinkHeat
 
 
 def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
@@ -170,6 +172,22 @@ class MemoryRow:
             else:
                 line.append((self.glyphs.heat[-(-held * levels // limit)], "opt"))
         return line
+
+
+def links_row(
+    heat: LinkHeat, busiest: float, window: Window, left: int, columns: int, glyphs: Glyphs
+) -> Line:
+    """How busy the links are: `left` cells of words, with the share of the step that the busiest one is busy,
+    and a glyph a column, the mean of all links.
+    """
+    span = window.last_ns - window.first_ns
+    edges = [window.first_ns + span * column // columns for column in range(columns + 1)]
+    percent = f"{100 * busiest:.0f}%"
+    name = f"  {heat.links} links, busiest" if left > 20 else "  links"
+    words = name[: left - len(percent) - 1].ljust(left - len(percent)) + percent
+    levels = len(glyphs.heat) - 1
+    row = "".join(glyphs.heat[math.ceil(share * levels)] for share in heat.shares(edges))
+    return [(words, "dim"), (glyphs.vertical, "dim"), (row, "comm")]
 
 
 _WIDE = 100

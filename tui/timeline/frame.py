@@ -8,7 +8,7 @@ from typing import NamedTuple
 from simcore.run.lanes import COMPUTING
 from simcore.units import plural
 from tui.frame import Glyphs, Line, fitted, row_of, rule, shortened, text_of, width_of
-from tui.timeline.above import MemoryRow, filled_ns, legend, ticks, view_bar, view_in
+from tui.timeline.above import MemoryRow, filled_ns, legend, links_row, ticks, view_bar, view_in
 from tui.timeline.arrangement import Row
 from tui.timeline.below import (
     details,
@@ -59,7 +59,8 @@ class TimelineFrame:
         tall = height >= _TALL or count + _TALL_ABOVE + _TALL_BELOW <= height
         left = 23 if wide else 13
         memory = self._memory.lane(model.results, _number_at_cursor(model)) if tall else None
-        above = (_TALL_ABOVE + (memory is not None)) if tall else _LOW_ABOVE
+        heat = model.results.link_heat if tall else None
+        above = (_TALL_ABOVE + (memory is not None) + (heat is not None)) if tall else _LOW_ABOVE
         status = _status(model, width, tall)
         below = (_TALL_BELOW if tall else _LOW_BELOW + len(status.lines)) if height >= 14 else 0
         columns = max(width - left - 1, 1)
@@ -75,6 +76,11 @@ class TimelineFrame:
         if memory is not None:
             # Below the ruler, over the view: a lane of what the lane at the cursor holds.
             lines.insert(-1, self._memory.line(memory, model.window, left, columns))
+        if heat is not None:
+            step = model.results.step_time_ns
+            most = max((one.busy_ns for one in model.results.links or ()), default=0)
+            busiest = most / step if step else 0.0
+            lines.insert(-1, links_row(heat, busiest, model.window, left, columns, self.glyphs))
         # Asked for when it is shown alone: it is not there for nothing.
         self._path = model.path if model.shows_path else None
         if self._drawn_over != (model.window, columns, self._path):

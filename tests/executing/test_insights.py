@@ -1,0 +1,105 @@
+"""What a run of execution traces says in words: when it speaks, when it is silent, and its figures again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.chakra import find_set, open_set
+from simcore.executing import TraceResults, executed_results
+from simcore.parameters import Parameters
+from simcore.records import replace
+from tests.executing.encoding import COLL, COMP, RECV, SEND, write_json, write_set
+
+DIM = Parameters(dim=("switch:4:10:0",))
+
+
+def opened(folder: Path, ranks: list[list[dict[str, Any]]], parameters: Parameters = DIM) -> TraceResults:
+    found = find_set(write_set(folder, ranks))
+    assert found is not None
+    return executed_results(open_set(found), parameters)
+
+
+def compute(number: int, micros: int, name: str = "fwd", **more: Any) -> dict[str, Any]:
+    return {"id": number, "name": name, "type": COMP, "micros": micros, "attributes": {}, **more}
+
+
+def reduce(number: int, size: int, group: str = "", **more: Any) -> dict[str, Any]:
+    attributes = {"comm_type": 0, "comm_size": size} | ({"pg_name": group} if group else {})
+    return {"id": number, "name": f"reduce.{number}", "type": COLL, "attributes": attributes, **more}
+
+
+def share(text: str) -> float:
+    found = re.search(r"([\d.]+) %", text)
+    assert found is not None, text
+    return float(found[1])
+
+
+def test_of_an_empty_step_only_that_is_said(tmp_path: Path) -> None:
+    assert opened(tmp_path, [[compute(1, 0)]]).words == ["No node takes time: the step is 0 ns long."]
+
+
+def test_the_nodes_that_hold_most_of_the_critical_path_are_named_and_do(tmp_path: Path) -> None:
+    ranks = [[compute(1, 70, "layer.1.mlp"), compute(2, 20, "layer.2.mlp", data=[1]),
+              compute(3, 10, "head", data=[2])]]  # fmt: skip
+    run = opened(tmp_path, ranks)
+    said = run.words[1]
+    assert said == "Most of the critical path is layer.#.mlp with 90.0 % and head with 10.0 %."
+    # Without them the step is that much shorter.
+    without = [[compute(1, 0, "layer.1.mlp"), compute(2, 0, "layer.2.mlp", data=[1]), ranks[0][2]]]
+    (tmp_path / "again").mkdir()
+    assert opened(tmp_path / "again", without).step_time_ns == run.step_time_ns * (100 - 90) // 100
+
+
+def test_the_group_that_holds_most_of_the_path_is_named_and_none_where_nothing_communicates(
+    tmp_path: Path,
+) -> None:
+    ranks = []
+    for rank in range(4):
+        group = str(1 + rank // 2)
+        ranks.append([compute(1, 10), reduce(2, 40_000 if rank < 2 else 10_000, group, data=[1]),
+                      reduce(3, 1_000, data=[2])])  # fmt: skip
+    groups = write_json(tmp_path / "groups.json", {"1": [0, 1], "2": [2, 3]})
+    run = opened(tmp_path, ranks, replace(DIM, comm_groups=groups))
+    said = next(line for line in run.words if "holds most" in line)
+    assert said.startswith("Of communication, group 1 holds most of the critical path")
+    ns = run.executed.end[0][1] - run.executed.begin[0][1]
+    assert share(said) == pytest.approx(100 * ns / run.step_time_ns, abs=0.05)
+    (tmp_path / "alone").mkdir()
+    assert not any("holds most" in line for line in opened(tmp_path / "alone", [[compute(1, 5)]]).words)
+
+
+def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp_path: Path) -> None:
+    def ranks(late: int) -> list[list[dict[str, Any]]]:
+        return [
+            [compute(1, 100 + (late if rank == 3 else 0)), reduce(2, 1000, data=[1])] for rank in range(4)
+        ]
+
+    run = opened(tmp_path, ranks(50))
+    waits = [one.ns("wait") for one in run.accounts]
+    assert waits == [50_000, 50_000, 50_000, 0]
+    assert "Ranks wait 150.0 us together for the last members of collectives." in run.words
+    (tmp_path / "even").mkdir()
+    assert not any("Ranks wait" in line for line in opened(tmp_path / "even", ranks(0)).words)
+
+
+def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp_path: Path) -> None:
+    """Ranks 0 and 1 send to 2 at once: its link from the switch is busy twice as long as theirs."""
+
+    def message(number: int, kind: int, source: int, **more: Any) -> dict[str, Any]:
+        attributes = {"comm_src": source, "comm_dst": 2, "comm_tag": source, "comm_size": 30_000}
+        return {"id": number, "type": kind, "attributes": attributes, **more}
+
+    received = [message(1, RECV, 0), message(2, RECV, 1)]
+    ranks = [[message(1, SEND, 0)], [message(1, SEND, 1)], received, [compute(1, 1)]]
+    run = opened(tmp_path, ranks, replace(DIM, network="links"))
+    said = run.words[-1]
+    assert said.startswith("The busiest of 3 links is its switch to rank 2: ")
+    assert "60.0 kB" in said
+    assert "messages queue 3.000 us in all" in said
+    assert share(said) == pytest.approx(100 * 6000 / run.step_time_ns, abs=0.05)
+    assert run.step_time_ns == 3000 + 3000 + 3000
+    assert not any("link" in line for line in opened(tmp_path, ranks).words)

@@ -29,7 +29,7 @@ class Event(msgspec.Struct, gc=False):
     dur: int | float | None = None
     pid: int | float | str | None = None
     tid: int | float | str | None = None
-    id: int | float | str | None = None
+    id: Any = None
     args: msgspec.Raw = msgspec.Raw(b"")
 
 

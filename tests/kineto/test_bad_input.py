@@ -75,6 +75,10 @@ def test_an_event_that_cannot_be_is_named(tmp_path: Path, change: dict[str, Any]
         {"name": "\x1b[31m\u202e[bold]"},
         {"dur": None},
         {"pid": "Spans"},
+        {"id": {"local": [1]}},
+        {"args": {"stream": "--5", "Collective name": "allreduce", "Process Group Ranks": "[0,,1]"}},
+        {"args": {"grid": [10**400, 1, 1], "block": [[[]]], "est. achieved occupancy %": 10**40}},
+        {"args": {"Collective name": "allreduce", "Process Group Ranks": "[" + "9" * 5000 + "]"}},
     ],
 )
 def test_what_is_odd_beside_the_times_is_shown(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -129,8 +133,23 @@ def test_a_file_that_does_not_fit_into_memory_is_refused_with_the_figure(
         open_input(str(tmp_path))
 
 
-def test_very_many_streams_and_kernels_at_one_time(tmp_path: Path) -> None:
-    shown(opened(tmp_path, [event(tid=number, args={"stream": number}) for number in range(3000)]))
+@pytest.mark.parametrize("count", [3000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_very_many_streams_and_kernels_at_one_time(tmp_path: Path, count: int) -> None:
+    shown(opened(tmp_path, [event(tid=number, args={"stream": number}) for number in range(count)]))
+
+
+@pytest.mark.parametrize("flow", [{"id": {}}, {"id": None}, {"ts": None}, {"id": 1, "tid": 7}, {"id": "x"}])
+def test_odd_flows_are_no_hindrance(tmp_path: Path, flow: dict[str, Any]) -> None:
+    both = [{"ph": ph, "cat": "fwdbwd", "id": 1, "pid": 0, "tid": 1, "ts": 5} | flow for ph in "sf"]
+    assert opened(tmp_path, [event(), *both]).ops == 1
+
+
+def test_an_event_of_nested_objects_across_batches_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    nested = {"stream": 7, "list": [{"a": number} for number in range(2000)]}
+    monkeypatch.setattr("simcore.kineto.events._BATCH", 300)
+    data = json.dumps({"traceEvents": [event(args=nested), event(ts=200)]}).encode()
+    (found,), _ = read_file_events("f", data)
+    assert list(found.ops.start) == [100_000, 200_000]
 
 
 def test_events_across_batches_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:

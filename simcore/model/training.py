@@ -292,6 +292,14 @@ def _stage_layers(
     if chunks > 1:
         fitting = [one for one in range(1, model.layers // pp + 1) if model.layers % (pp * one) == 0]
         near = f"{', '.join(map(str, fitting))} would fit"
+        if parameters.schedule in V_SCHEDULES:
+            most = model.layers // chunks
+            stages = [one for one in range(1, most + 1) if model.layers % (chunks * one) == 0]
+            raise UsageError(
+                f"--schedule {parameters.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
+                f"divide the {model.layers} layers; pp {_some(stages, pp)} would fit, or --stage-layers of "
+                "even numbers"
+            )
         raise UsageError(
             f"--virtual-stages {chunks}: pp {pp} x {chunks} does not divide the {model.layers} layers; "
             + (near if fitting else "--stage-layers says which stage has how many")

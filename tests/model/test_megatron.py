@@ -207,6 +207,12 @@ def test_the_file_of_any_stage_is_read_with_its_micro_batches(tmp_path: Path, re
         ({"pp": 2, "virtual_stages": 3}, "1, 2, 4 would fit"),
         ({"stage_layers": "1,2", "pp": 2}, "3 layers on 2 stages, expected 8 layers on pp 2"),
         ({"stage_layers": "x"}, "expected layers of a stage like"),
+        ({"schedule": "zb-v", "pp": 3, "world": 3}, "pp 1, 2 or 4 would fit, or --stage-layers of even"),
+        (
+            {"schedule": "dualpipe", "pp": 2, "world": 2, "overlap_grad_reduce": True},
+            "without --overlap-grad-reduce and --overlap-param-gather it would fit",
+        ),
+        ({"schedule": "dualpipe", "pp": 3, "world": 3}, "3 stages are an odd number"),
         ({"cp": 3}, "not a multiple of 2 x cp 3: 2046 or 2052 would fit"),
         ({"gpu": "k80"}, "none of a100-40"),
         ({"memory_limit": "much"}, "a size like 80GB"),

@@ -22,7 +22,7 @@ _PLAIN = {
     "exposed copy": "copies of memory beside nothing else",
     "wait": "waiting for the last member of a collective",
     "bubble": "the pipeline bubble: waiting for what another stage has not sent yet",
-    "idle": "no operation: the host's gaps, and the time before the first and after the last operation",
+    "idle": "idle: host gaps, and the time before the first and after the last operation",
     "host": "the host's own operations",
 }
 
@@ -123,8 +123,8 @@ def _stragglers(results: Timed) -> list[str]:
                 f"{printable(shown_name(one.operation), 40)}"
             )
         if one.host_ns > 0:
-            why.append(f"has {duration(one.host_ns)} more of the host's gaps")
-        words += f"; before them it {' and '.join(why)} than the others." if why else "."
+            why.append(f"has {duration(one.host_ns)} more in host gaps")
+        words += f"; before them it {', and '.join(why)} than the others." if why else "."
         lines.append(words + _gain(results, on_time(results, one)))
     return lines
 

@@ -33,7 +33,7 @@ def quit(terminal: Terminal) -> None:
 
 def session_files(state: Path) -> list[str]:
     """What is in the directory, without the checksum of the path."""
-    return sorted(path.name.rsplit("-", 1)[0] for path in state.glob("wltui/*"))
+    return sorted(path.name.rsplit("-", 1)[0] for path in state.glob("wltui/*.json*"))
 
 
 def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> None:
@@ -130,13 +130,13 @@ def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
         terminal.press("2jjj")
         terminal.wait_for(">+ stage  3")
         quit(terminal)
-    files = {path: path.read_bytes() for path in state.glob("wltui/*")}
+    files = {path: path.read_bytes() for path in state.glob("wltui/*.json*")}
     with opened(state, "--no-session") as terminal:
         terminal.wait_for("[1 Summary]")
         terminal.press("2j")
         terminal.wait_for(">+ stage  1")
         quit(terminal)
-    assert {path: path.read_bytes() for path in state.glob("wltui/*")} == files
+    assert {path: path.read_bytes() for path in state.glob("wltui/*.json*")} == files
 
 
 def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> Non
             ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
         )
         quit(terminal)
-    (path,) = state.glob("wltui/*")
+    (path,) = state.glob("wltui/*.json*")
     values = json.loads(path.read_text())
     values["parameters"] = {"tp": 3}
     path.write_text(json.dumps(values))
@@ -180,7 +180,7 @@ def test_a_damaged_session_is_said_on_the_screen_and_nothing_of_it_reaches_the_t
     with opened(state) as terminal:
         terminal.wait_for("[1 Summary]")
         quit(terminal)
-    (path,) = state.glob("wltui/*")
+    (path,) = state.glob("wltui/*.json*")
     path.write_text('{"format": "\x7f\\u001b[2JHELLO"}')
     with opened(state) as terminal:
         terminal.wait_for(f"session damaged, set aside as {path.name}.damaged: format: found")

@@ -40,7 +40,7 @@ async def test_t_makes_it_the_run_on_the_screen_and_x_and_u_come_back(make_pair:
         await press(pilot, "t")
         await run_over(pilot)
         rows = screen_rows(app)
-        assert rows[-1].startswith(" run 2 of 2: 36.000 ms; x on another screen goes back and forth ")
+        assert rows[-1].startswith(" run 2 of 2: 36.000 ms; x goes back and forth ")
         # The comparison has followed.
         assert rows[3].startswith(" B  run 2    36.000 ms  made.txt, simulated")
         assert app.session.command() == (
@@ -224,7 +224,7 @@ async def test_before_it_was_asked_for_there_is_nothing_to_try_or_save(make_pair
     app = make_pair()
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
-        assert "  c calibrate " in screen_rows(app)[-1]
+        assert "  F calibrate " in screen_rows(app)[-1]
         for key in "tS":
             await press(pilot, key)
             assert screen_rows(app)[-1].rstrip() == (

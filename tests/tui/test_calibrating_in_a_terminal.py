@@ -16,7 +16,7 @@ def test_what_is_fitted_is_tried_and_saved_as_the_command_saves_it(tmp_path: Pat
     by_key, by_command = tmp_path / "by_key.toml", tmp_path / "by_command.toml"
     assert command("calibrate", workload, traces, *DIMS, "-o", str(by_command)).returncode == 0
     with wltui(workload, "--against", traces, *DIMS, screen=None, columns=80, rows=24) as terminal:
-        terminal.wait_for("c calibrate")
+        terminal.wait_for("F calibrate")
         terminal.press_each(
             ("F", "compute scale  1 -> 2, by forward and backward"),
             ("S", "save the fitted parameters as"),
@@ -24,7 +24,7 @@ def test_what_is_fitted_is_tried_and_saved_as_the_command_saves_it(tmp_path: Pat
         )
         assert by_key.read_bytes() == by_command.read_bytes()
         terminal.press("t")
-        terminal.wait_for("run 2 of 2: 36.000 ms; x on another screen goes back and forth")
+        terminal.wait_for("run 2 of 2: 36.000 ms; x goes back and forth")
         assert terminal.line_with(" B  run 2").startswith(" B  run 2    36.000 ms  made.txt, simulated")
         terminal.press_each(("2", "At the cursor"), ("x", "step 17.500 ms"), ("x", "step 36.000 ms"))
         terminal.press("q")

@@ -248,7 +248,8 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
     a, b = compared.runs
     took = microbatch_ns(a), microbatch_ns(b)
     each = [f"{duration(ns)}/mb" if ns and width >= _WIDE else "" for ns in took]
-    size = max(map(len, each)) + 2 if all(each) else 0
+    # Of one micro-batch alone the step time says it.
+    size = max(map(len, each)) + 2 if all(each) and took != compared.steps else 0
     for side, (name, step, words) in enumerate(zip(names, compared.steps, compared.sides, strict=True)):
         role = ROLES["AB"[side]]
         who = f"{name:<{longest}}  " if longest else ""

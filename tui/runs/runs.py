@@ -181,15 +181,10 @@ class Runs:
         if wanted.parameters == self._keep:
             self._keep = None
             session.keep()
-            app.say(f"{session.run_words()}: {session.step}; {self._way_back()}")
+            app.say(f"{session.run_words()}: {session.step}; x goes back and forth")
         if self._next is not None and self._next[0] is wanted:
             then, self._next = self._next[1], None
             then()
-
-    def _way_back(self) -> str:
-        """How the run before is had back: `x`, unless it is another key of the open screen."""
-        taken = self._app.current_view.takes("x")
-        return f"x{' on another screen' if taken else ''} goes back and forth"
 
     def keep(self) -> None:
         """Keep the run on the screen, to come back to and to compare with."""

@@ -130,7 +130,9 @@ _WIDE, _TALL = 100, 26
 _TOP, _BOTTOM = 7, 6
 # Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
 _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 6, 12, 4, 1000
-# Of a small screen: the rules over its parts, and the legend.
+# Rows of the table beside the bars that nothing else takes. Of a small screen: the rules over its parts, and
+# the legend.
+_BESIDE_ROWS = 8
 _RULES = 5
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
                 "executed": "Step time"}  # fmt: skip
@@ -207,7 +209,8 @@ class _Sizes:
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
         bars = model.bars.most_rows + 4
-        beside = self.worst if folded else self.worst + model.beside.extent[0] + 6
+        # A long table beside them can be moved through: advice that is cut is not seen.
+        beside = self.worst if folded else self.worst + min(model.beside.extent[0], _BESIDE_ROWS) + 6
         spare = height - self.top - self.bottom - max(bars, beside)
         more = max(min(len(said) + 2 - self.top, spare), 0)
         self.top += more

@@ -236,3 +236,18 @@ def test_a_bar_in_each_lane_is_where_a_step_ends_and_the_next_begins(glyphs: Gly
         assert abs(cells.index(glyphs.vertical) - end * len(cells.rstrip()) / 2500) <= 1.5
     alone = text_of(TimelineFrame(glyphs, False).draw(TimelineModel(seed()), 80, 21))
     assert "step ends" not in alone
+
+
+def test_a_run_on_links_has_a_row_of_how_busy_they_are() -> None:
+    """Where the screen is tall; the share of the busiest link is its busy time of the step."""
+    row = Row("mlp", Cell(2000, "ALLREDUCE", "tp", 90_000))
+    workload = make_workload([row, row], tp=4, pp=1, all_gpus=4)
+    of_links = run(workload, network="links", dim=("switch:4:50:500",))
+    assert of_links.links is not None
+    busiest = max(one.busy_ns for one in of_links.links) / of_links.step_time_ns
+    rows = [line for line in drawn(of_links, 120, 33) if "links, busiest" in line]
+    assert len(rows) == 1
+    assert f"{len(of_links.links)} links, busiest" in rows[0]
+    assert f"{100 * busiest:.0f}%" in rows[0]
+    assert set(rows[0].partition(BLOCKS.vertical)[2]) & set(BLOCKS.heat[1:])
+    assert not [line for line in drawn(run(workload), 120, 33) if "links, busiest" in line]

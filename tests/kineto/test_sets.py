@@ -311,6 +311,25 @@ def test_nested_folders_are_one_set(tmp_path: Path) -> None:
     assert _accounts(_results(tmp_path, step="10")) == _accounts(_results(DLRM))
 
 
+def test_two_windows_of_each_rank_in_one_directory_are_one_job(tmp_path: Path) -> None:
+    for number, path in enumerate(sorted(DLRM.glob("*.json.gz"))):
+        for step in (4, 5):
+            data = raw(path)
+            _shift(data, step * 100_000)
+            for event in data["traceEvents"]:
+                if str(event.get("name")).startswith("ProfilerStep#"):
+                    event["name"] = f"ProfilerStep#{step}"
+            (tmp_path / f"rank{number}.window{step}.json").write_text(json.dumps(data))
+    last = _results(tmp_path)
+    assert last.measured.recorded is not None
+    assert [step.number for step in last.measured.recorded.steps] == [4, 5]
+    assert last.measured.recorded.step == 5
+    assert all("window5" in rank.path for rank in last.measured.ranks)
+    first = _results(tmp_path, step="4")
+    assert all("window4" in rank.path for rank in first.measured.ranks)
+    assert _accounts(first) == _accounts(last) == _accounts(_results(DLRM))
+
+
 def test_nothing_to_show_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text('{"traceEvents": [{"ph": "M", "name": "process_name"}]}')

@@ -52,9 +52,9 @@ def test_the_key_groups_and_a_hint_says_so(tmp_path: Path) -> None:
         async with app.run_test(size=(120, 36)) as pilot:
             await pilot.press("3")
             view = app.screen.query_one(LayersView)
-            assert ("o", "group by") in view.hints
+            assert ("i", "group by") in view.hints
             for _ in range(3):
-                await pilot.press("o")
+                await pilot.press("i")
                 found.append(view.table.counted())
         return found
 

@@ -64,7 +64,7 @@ class LayersView(ScreenView):
         hints.append(("n N", "match") if self._found else ("/", "find"))
         hints.append(("Enter", "timeline"))
         if self.table.can_regroup:
-            hints.append(("o", "group by"))
+            hints.append(("i", "group by"))
         return (*hints, ("Space", self.table.hint)) if self.table.hint else tuple(hints)
 
     def show(self, results: Run) -> None:

@@ -11,7 +11,7 @@ from simcore.chakra.alike import Reader
 from simcore.chakra.files import SetFiles
 from simcore.chakra.nodes import Kinds, Nodes, ordered
 from simcore.chakra.schema import SCHEMAS, schema_of, translated
-from simcore.chakra.wire import Columns, Table, messages
+from simcore.chakra.wire import Columns, Table, messages, read_columns
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.ranks import RankSet
 from simcore.records import Struct
@@ -85,7 +85,8 @@ class TraceSet(Struct, frozen=True, dict=True):
 def open_set(found: SetFiles) -> TraceSet:
     """The set in these files. Raises InputError for one that cannot be read at all."""
     table = Table()
-    reader = Reader(table)
+    # One file is like no other.
+    reader = Reader(table) if len(found.by_rank) > 1 else None
     files = [_read(rank, found.by_rank[rank], table, reader) for rank in sorted(found.by_rank)]
     schema = schema_of([file.columns for file in files])
     said = []
@@ -120,7 +121,7 @@ def _with_columns(file: TraceFile, columns: Columns) -> TraceFile:
     return TraceFile(file.rank, file.path, file.packed, file.headed, columns)
 
 
-def _read(rank: int, path: str, table: Table, reader: Reader) -> TraceFile:
+def _read(rank: int, path: str, table: Table, reader: Reader | None) -> TraceFile:
     packed = _begins_with_gzip(path)
     data = read_file(path)
     if data[:1] in (b"{", b"[") and path.removesuffix(".gz").endswith(".json"):
@@ -128,7 +129,9 @@ def _read(rank: int, path: str, table: Table, reader: Reader) -> TraceFile:
 
         return TraceFile(rank, path, packed, True, read_json(path, data, table))
     headed = has_metadata(data)
-    return TraceFile(rank, path, packed, headed, reader.columns(path, data, 1 if headed else 0))
+    first = 1 if headed else 0
+    columns = read_columns(data, table, first) if reader is None else reader.columns(path, data, first)
+    return TraceFile(rank, path, packed, headed, columns)
 
 
 def has_metadata(data: bytes) -> bool:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from simcore.export.chrome import TAIL, head, metadata
 from simcore.export.format import Export, Progress, Request
-from simcore.export.spans import MeasuredSpan, measured_export, measured_spans, nested_rows
+from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
+from simcore.export.spans import nested_rows
 from simcore.json_text import microseconds, quoted_json
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simcore.export.csv import field, head, in_pieces
 from simcore.export.format import Export, Progress, Request
-from simcore.export.spans import MeasuredSpan, measured_export, measured_spans
+from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 

@@ -10,12 +10,12 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.parameters import Parameters, refuse_others
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.simulation import Simulation
 from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
+    from simcore.simulation import Simulation
     from simcore.workload import Workload
 
 

@@ -103,7 +103,8 @@ ROOMS = {
     "simcore.names",
     "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",
     "simcore.program", "simcore.ranks", "simcore.running", "simcore.simulation", "simcore.timeline",
-    "simcore.records", "simcore.units", "simcore.workload", "tui", "tui.cli", "tui.commands",
+    "simcore.records", "simcore.time_scales", "simcore.units", "simcore.workload", "tui", "tui.cli",
+    "tui.commands",
 }  # fmt: skip
 READING = {
     "simcore", "simcore.asked", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout",
@@ -112,7 +113,7 @@ READING = {
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
 SHOWING = ROOMS | {"simcore.kernel_names", "simcore.analysis", "simcore.report", "simcore.run"}
-EXPORTING = ROOMS | {"simcore.analysis", "simcore.export", "simcore.run"}
+EXPORTING = ROOMS | {"simcore.analysis", "simcore.export", "simcore.json_text", "simcore.run"}
 COMMANDS = [
     (["check", SEED_002], READING),
     (["report", SEED_002], SHOWING),

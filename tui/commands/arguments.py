@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore.asked import Asked
 from simcore.choices import choices
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
-from simcore.ranks import RankSet
 from tui.commands.parser import Parser
+
+if TYPE_CHECKING:
+    from simcore.ranks import RankSet
 
 __all__ = ["Parser", "add_parameters", "parameters_from", "states_parameters"]
 
@@ -201,6 +203,9 @@ def parse_ranks(option: str, text: str) -> RankSet:
             ranks.update(range(first + step * stride, last + step * stride + 1))
             if len(ranks) == _MOST_RANKS:
                 break
+    # Imported here: --help asks for no ranks.
+    from simcore.ranks import RankSet
+
     return RankSet.of(ranks)
 
 

@@ -175,7 +175,7 @@ class ModelMaker:
             found.append(
                 "the first and the last stage add up the gradients of the tied embedding: not priced"
             )
-        if training.zero in (2, 3) and training.chunks * training.pp > 1:
+        if training.zero in (2, 3) and training.microbatches > 1:
             found.append(
                 f"ZeRO {training.zero} is priced with gradients sent once a step, not once a micro-batch"
             )

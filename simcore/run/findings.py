@@ -134,8 +134,13 @@ def dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | 
     one = dims[int(number)]
     # 10 % less time: a bandwidth of 1 / 0.9.
     if what == "bandwidth":
-        return f"dim {number} {what}", f"{one.bandwidth:.3g} -> {one.bandwidth / 0.9:.3g} GB/s"
-    return f"dim {number} {what}", f"{one.latency_ns:.3g} -> {one.latency_ns * 0.9:.3g} ns"
+        return f"dim {number} {what}", f"{_figure(one.bandwidth)} -> {_figure(one.bandwidth / 0.9)} GB/s"
+    return f"dim {number} {what}", f"{_figure(one.latency_ns)} -> {_figure(one.latency_ns * 0.9)} ns"
+
+
+def _figure(value: float) -> str:
+    """Three figures, and all of a whole number of more."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 class _Summed(Protocol):

@@ -12,7 +12,7 @@ from simcore.run.lanes import COMPUTING, clock
 from simcore.run.throughput import each_difference, microbatch_ns
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
-from tui.frame import Glyphs, Line, middle_cut, rule, shortened, width_of, wrapped
+from tui.frame import Glyphs, Line, end_cut, middle_cut, rule, shortened, width_of, wrapped
 from tui.panels import beside, box
 from tui.timeline.above import legend, ticks
 from tui.timeline.drawing import draw_lane, kinds_of
@@ -323,7 +323,11 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
         busy = f"{'AB'[side]}{busy_words(busy_ns[side], steps[side]):>5}"
         diff = f"{more:+4}" if side and more else "    "
         tail = busy + (diff if left > 20 else "")
-        label = f"{title[: left - len(tail) - 1]:<{left - len(tail)}}{tail}"
+        room = left - len(tail) - 1
+        if len(title) > room:
+            # A number that is cut is another number.
+            title = end_cut(f"{mark}{name}" if first else lane.count.rjust(room), room)
+        label = f"{title:<{left - len(tail)}}{tail}"
         drawn = draw_lane(lane, model.shifted(side), model.columns, glyphs, colour)
         if differ and colour:
             drawn = tinted(drawn, differ, "AB"[side])

@@ -144,7 +144,8 @@ class MeasuredCompared:
         for one in self.beside.movers[:_ROWS]:
             pair = stages.index(one.stage) if one.rank is None else ranks.index(one.rank)
             words = f"{where_words(one)}, {one.change.name}"
-            found.append(Row(words, "sum", one.change.a_ns, one.change.b_ns, pair, None))
+            measure = "mean" if one.rank is None else "sum"
+            found.append(Row(words, measure, one.change.a_ns, one.change.b_ns, pair, None))
         return found
 
     @property

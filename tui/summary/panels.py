@@ -79,16 +79,22 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
 
 
 def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool) -> list[Line]:
-    """The first notes, and how many more there are."""
+    """The notes around the cursor: a line each, and more of their words where rows are left over."""
     lines: list[Line] = []
+    room = max(width - 11, 10)
+    left = rows - len(found)
     for index in rows_around(row, len(found), rows):
         one, at = found[index], focused and index == row
         place = f"line {one.line}" if one.line is not None else "run"
         role = {"error": "worse", "warning": "warn"}.get(one.severity, "dim")
-        lines.append(
-            [(f"{'>' if at else ' '}{place:<9}", "accent" if at else role),
-             (cells(one.message, max(width - 11, 10)), "accent" if at else "")]
-        )  # fmt: skip
+        words = [cells(one.message, room)]
+        whole = textwrap.wrap(cells(one.message, 2000), room)
+        if 0 < len(whole) - 1 <= left:
+            words = whole
+            left -= len(whole) - 1
+        for number, text in enumerate(words):
+            head = f"{'>' if at else ' '}{place:<9}" if not number else " " * 10
+            lines.append([(head, "accent" if at else role), (text, "accent" if at else "")])
     return lines or [[(" none", "dim")]]
 
 
@@ -130,9 +136,9 @@ _WIDE, _TALL = 100, 26
 _TOP, _BOTTOM = 7, 6
 # Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
 _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 6, 12, 4, 1000
-# Rows of the table beside the bars that nothing else takes. Of a small screen: the rules over its parts, and
-# the legend.
-_BESIDE_ROWS = 8
+# Rows of the table beside the bars that nothing else takes, and that words do not. Of a small screen: the
+# rules over its parts, and the legend.
+_BESIDE_ROWS, _LEAST_ROWS = 8, 3
 _RULES = 5
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
                 "executed": "Step time"}  # fmt: skip
@@ -209,12 +215,14 @@ class _Sizes:
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
         bars = model.bars.most_rows + 4
-        # A long table beside them can be moved through: advice that is cut is not seen.
-        beside = self.worst if folded else self.worst + min(model.beside.extent[0], _BESIDE_ROWS) + 6
+        # A long table beside them can be moved through; advice and words that are cut are not seen.
+        beside, least = self.worst, self.worst
+        if not folded:
+            beside += min(model.beside.extent[0], _BESIDE_ROWS) + 6
+            least += min(model.beside.extent[0], _LEAST_ROWS) + 4
+        spare = height - self.top - self.bottom
+        self.top += max(min(len(said) + 2 - self.top, spare - max(bars, least)), 0)
         spare = height - self.top - self.bottom - max(bars, beside)
-        more = max(min(len(said) + 2 - self.top, spare), 0)
-        self.top += more
-        spare -= more
         changes = _CHANGES if model.knobs is None else len(model.knobs)
         wanted = max(changes, len(model.results.diagnostics)) + 2
         self.bottom += max(min(wanted - self.bottom, spare), 0)

@@ -230,7 +230,7 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 43, 14)
     title = cells(f"change, or {LESS_TIME} on", size - 1)
-    head = f" {title:<{size}}{'step':>11}{'change':>9}{'if free':>11}{'change':>9}"
+    head = f" {title:<{size}}{'step':>11}{'change':>10}{'if free':>10}{'change':>9}"
     shown = rows_around(row, len(changes), rows - 1)
     lines = [knob_line(changes[index], model.dims, step, size, focused and index == row) for index in shown]
     return [[(head, "dim")], *lines]
@@ -242,10 +242,11 @@ def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at:
     if knob.unknown:
         return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
     now = f"{duration(knob.better10_ns):>11}"
-    line: Line = [(words, "accent" if at else ""), (now, ""), gain_share(step, knob)]
+    share, role = gain_share(step, knob)
+    line: Line = [(words, "accent" if at else ""), (f"{now} ", ""), (share, role)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]
-    line += [(f"{duration(knob.free_ns):>11}", ""), change_share(step, knob.free_ns)]
+    line += [(f"{duration(knob.free_ns):>10}", ""), change_share(step, knob.free_ns)]
     return [*line, (" !" if knob.anomaly else "", "warn")]
 
 

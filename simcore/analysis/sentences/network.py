@@ -67,6 +67,10 @@ def exposed(facts: Facts) -> list[Sentence]:
         most = max(range(len(facts.classes)), key=lambda n: (facts.accounts[n].total_ns[index], -n))
         what = "transfers between stages" if kind == "pp" else f"{kind} collectives"
         text = f"Compute waits {facts.figure(mean)} for {what} on each rank{_most_for(facts, most, index)}."
+        if parts[kind] < mean:
+            # What comes after the last backward has a sentence of its own.
+            text = f"Compute waits {facts.figure(parts[kind])} for other {what} on each rank."
+            mean = parts[kind]
         found.append(Sentence("exposed", text, mean, "network", _lost(facts, kind)))
     return found
 
@@ -122,15 +126,20 @@ def late_gradients(facts: Facts) -> Sentence | None:
     most = max(range(len(sums)), key=lambda number: (sums[number], -number))
     found = [(ns, kind, op) for kind, ops in facts.late[most].items() for op, ns in ops.items()]
     ns, kind, op = max(found, key=lambda one: (one[0], -one[2]))
-    row = simulation.timeline.stage_program(most).ops.row[op]
-    cells = simulation.workload.wg
-    collective = NAMES[str(cells.collective[row])]
+    ops, start, end = simulation.timeline.columns(most)
+    row = ops.row[op]
+    collective = NAMES[str(simulation.workload.wg.collective[row])]
     name = printable(base_name(simulation.workload.name[row]), 32)
-    what = f"{kind}, {byte_size(cells.bytes[row])}"
+    cost = simulation.program.costs[ops.cost[op]]
+    assert isinstance(cost, CollectiveCost)
+    what = f"{kind}, {byte_size(cost.bytes)}"
     if len(found) == 1:
         text = f"The gradient {collective} of {name} ({what}) comes"
     else:
-        longest = f"the {collective} of {name} longest ({what}, {duration(ns)})"
+        # Its first part may lie beside the backward.
+        lasting = end[op] - start[op]
+        time = duration(ns) if ns == lasting else f"{duration(ns)} of {duration(lasting)}"
+        longest = f"the {collective} of {name} longest ({what}, {time})"
         text = f"{len(found)} gradient collectives, {longest}, come"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     parameters = simulation.parameters

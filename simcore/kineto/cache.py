@@ -16,10 +16,10 @@ import msgspec
 
 from simcore.diagnostics import Diagnostic
 from simcore.kineto.recording import Recording, Step
-from simcore.measured.columns import MEASURED, Collective, DeviceColumns, OpColumns
+from simcore.measured.columns import MEASURED, Collective, DeviceColumns, HostColumns, OpColumns
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 3
+_VERSION = 4
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -29,6 +29,15 @@ _SUFFIX = ".columns"
 LAST = ".last"
 
 Read = tuple[list[Recording], list[Diagnostic]]
+
+
+class _KeptHost(msgspec.Struct):
+    """What the host did, in the same way."""
+
+    texts: list[str]
+    threads: list[str]
+    name: bytes
+    numbers: dict[str, bytes]
 
 
 class _Kept(msgspec.Struct):
@@ -51,6 +60,7 @@ class _Kept(msgspec.Struct):
     last: int
     count: int
     held: int | None
+    host: _KeptHost | None = None
 
 
 class _File(msgspec.Struct):
@@ -63,6 +73,7 @@ _NUMBERS = {
     "start": "q", "end": "q", "line": "q", "stated": "B", "step": "q", "stream": "q", "correlation": "q",
     "bytes": "q", "occupancy": "h",
 }  # fmt: skip
+_HOST_NUMBERS = {"start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launcher": "i"}
 _TEXTS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
 
@@ -170,10 +181,34 @@ def _kept(one: Recording) -> _Kept:
         one.rank, one.world, one.device, one.stated, one.cut, one.job, columns.on_device,
         [(step.number, step.start, step.end, step.ops) for step in one.steps], one.groups,
         {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
-        # A text of a file may hold what is no text in UTF-8.
-        [text.encode("utf-8", "replace").decode() for text in texts], places, columns.collectives,
+        [_utf8(text) for text in texts], places, columns.collectives,
         one.first_ns, one.last_ns, one.count, one.held,
+        None if columns.host is None else _kept_host(columns.host),
     )  # fmt: skip
+
+
+def _kept_host(host: HostColumns) -> _KeptHost:
+    texts: dict[str, int] = {}
+    names = array("i", (texts.setdefault(name, len(texts)) for name in host.name)).tobytes()
+    return _KeptHost(
+        [_utf8(text) for text in texts], [_utf8(text) for text in host.threads], names,
+        {name: getattr(host, name).tobytes() for name in _HOST_NUMBERS},
+    )  # fmt: skip
+
+
+def _host(kept: _KeptHost, count: int) -> HostColumns:
+    """Raises ValueError where columns do not fit together. count: operations of the device."""
+    number = {name: array(kind, kept.numbers[name]) for name, kind in _HOST_NUMBERS.items()}
+    names = [kept.texts[at] for at in array("i", kept.name)]
+    lengths = {len(number[name]) for name in ("start", "end", "thread", "line")}
+    if lengths != {len(names)} or {len(number["launch"]), len(number["launcher"])} != {count}:
+        raise ValueError("columns of different lengths")
+    return HostColumns(names, threads=kept.threads, **number)
+
+
+def _utf8(text: str) -> str:
+    """A text of a file may hold what is no text in UTF-8."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _recording(kept: _Kept, path: str) -> Recording:
@@ -195,6 +230,7 @@ def _recording(kept: _Kept, path: str) -> Recording:
     columns = DeviceColumns(
         number["stream"], number["correlation"], text["operation"], text["layer"], number["bytes"],
         text["grid"], text["block"], number["occupancy"], kept.collectives, kept.on_device,
+        None if kept.host is None else _host(kept.host, count),
     )  # fmt: skip
     steps = tuple(Step(*step) for step in kept.steps)
     return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,

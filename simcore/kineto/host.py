@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from simcore.kineto.values import MOST_US
 from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, MODULE, layer_of, module_class, phase_of
+from simcore.measured.columns import ANNOTATED, NOT_LAUNCHED, HostColumns
+from simcore.records import replace
 
 # (start, -end, name, place in the file), times in the unit of the file: in order an outer one comes first.
 Range = tuple[float, float, str, int]
@@ -22,6 +25,9 @@ Around = tuple[str | None, str | None, str | None, str | None]
 NOTHING: Around = (None, None, None, None)
 # (phase, collective, layer, whether a layer inside of it has no say) of a name.
 _Said = tuple[str | None, str | None, str | None, bool]
+
+# Times as written -> ns.
+Times = Callable[[list[float]], list[int]]
 
 
 class Launches:
@@ -138,14 +144,78 @@ def _swept(
     return found
 
 
-def outermost(ranges: Iterable[Range], skipped: str) -> list[Range]:
+def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> list[Range]:
     """The ranges of a thread that lie in no other of it, in order; those whose name begins with `skipped`
     are none.
     """
     found: list[Range] = []
     reached = -float("inf")
     for one in sorted(ranges):
-        if one[0] >= reached and not one[2].startswith(skipped):
-            reached = -one[1]
+        begin, minus_end, name, _ = one
+        if begin >= reached and not name.startswith(skipped):
+            reached = -minus_end
             found.append(one)
     return found
+
+
+def host_columns(
+    threads: Threads, ranges: Threads, started: Mapping[int, tuple[float, object]], ns: Times
+) -> tuple[HostColumns, dict[object, int]]:
+    """(what the host did beside its devices, without launches; the threads that launched, with their places).
+
+    threads: operations; ranges: annotations and modules; started: when and by whom things were launched. ns:
+    makes ns of times as written. What no axis holds is left out. Sorts the operations of threads that
+    launched.
+    """
+    launchers: dict[object, int] = {}
+    for _, thread in started.values():
+        launchers.setdefault(thread, len(launchers))
+    columns = HostColumns()
+    for thread, place in launchers.items():
+        some = threads.get(thread, [])
+        # What is sorted here is sorted again, with annotations among it, in a tenth of the time.
+        some.sort()
+        _add(columns, outermost(some), place, ns)
+    annotations = [
+        one for some in ranges.values() for one in some if not one[2].startswith(MODULE)
+    ]  # fmt: skip
+    _add(columns, sorted(annotations), ANNOTATED, ns)
+    words = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
+    alike = Counter(words)
+    columns.threads += [
+        f"{thread[0]}/{word}" if alike[word] > 1 and isinstance(thread, tuple) else word
+        for word, thread in zip(words, launchers, strict=True)
+    ]
+    return columns, launchers
+
+
+def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> None:
+    """Adds what one thread did, in order."""
+    starts, ends = [one[0] for one in ranges], [-one[1] for one in ranges]
+    if ranges and not -MOST_US < min(min(starts), min(ends)) <= max(max(starts), max(ends)) < MOST_US:
+        fitting = [one for one in ranges if all(-MOST_US < time < MOST_US for time in one[:2])]
+        _add(columns, fitting, thread, ns)
+        return
+    columns.name += [one[2] for one in ranges]
+    start, end = ns(starts), ns(ends)
+    columns.start.extend(start)
+    columns.end.extend(map(max, start, end))
+    columns.line.extend([one[3] for one in ranges])
+    columns.thread.extend([thread] * len(ranges))
+
+
+def with_launches(
+    host: HostColumns,
+    launches: Sequence[tuple[float, object] | None],
+    launchers: Mapping[object, int],
+    ns: Times,
+) -> HostColumns:
+    """The same with the launches of the operations of one device, None of those that nothing launched."""
+    known = [one is not None and -MOST_US < one[0] < MOST_US for one in launches]
+    pairs = list(zip(launches, known, strict=True))
+    return replace(
+        host, launch=array("q", ns([one[0] if one is not None and fits else 0 for one, fits in pairs])),
+        launcher=array("i", [
+            launchers[one[1]] if one is not None and fits else NOT_LAUNCHED for one, fits in pairs
+        ]),
+    )  # fmt: skip

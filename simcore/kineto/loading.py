@@ -161,9 +161,7 @@ def _guarded(path: str, part: Part) -> _One:
     return recordings, said, ()
 
 
-def _in_processes(
-    files: Sequence[Found], part: Part, workers: int, watched: bool = False
-) -> Iterator[_One]:
+def _in_processes(files: Sequence[Found], part: Part, workers: int, watched: bool = False) -> Iterator[_One]:
     """watched: whether a thread of ours looks for keys: it holds nothing that a fork could miss."""
     # Imported here: a small set starts no process.
     import multiprocessing

@@ -26,17 +26,31 @@ from simcore.kineto.events import (
     opened,
 )
 from simcore.kineto.groups import stated_groups
-from simcore.kineto.host import NOTHING, Around, Flows, Launches, Range, Threads, around, outermost
+from simcore.kineto.host import (
+    NOTHING,
+    Around,
+    Flows,
+    Launches,
+    Range,
+    Threads,
+    around,
+    host_columns,
+    outermost,
+    with_launches,
+)
 from simcore.kineto.recording import NO_STEP, Recording, Step
 from simcore.kineto.values import (
     MOST_NUMBER,
+    MOST_US,
+    Pool,
+    Triples,
     count_of,
     elements_of,
     key_of,
+    percent_of,
     ranks_of,
     stream_of,
     text_of,
-    triple_of,
     whole,
 )
 from simcore.kineto.vocabulary import (
@@ -57,14 +71,12 @@ from simcore.kineto.vocabulary import (
     operation_word,
     phase_of,
 )
-from simcore.measured.columns import Collective, DeviceColumns, OpColumns
+from simcore.measured.columns import Collective, DeviceColumns, HostColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 
 _EMPTY = Raw(b"")
-# A time is the sum of three: of the file, of the event, and of its length.
-_MOST_US = LARGEST // 3000
 _RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
 _COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
@@ -167,7 +179,7 @@ class _Rows:
         self.stream.extend([stream_of(row.args.stream, row.tid) for row in rows])
         self.correlation.extend([_correlation(row.args.correlation) for row in rows])
         self.bytes.extend([-1 if row.args.bytes is None else count_of(row.args.bytes) for row in rows])
-        self.occupancy.extend([_percent(row.args.occupancy) for row in rows])
+        self.occupancy.extend([percent_of(row.args.occupancy) for row in rows])
         self.is_copy.extend([row.is_copy for row in rows])
         self.name += [row.name for row in rows]
         self.grid += [row.grid for row in rows]
@@ -195,27 +207,6 @@ def _correlation(stated: Any) -> int:
     return _NO_LAUNCH if found is None else found
 
 
-def _percent(stated: Any) -> int:
-    found = -1 if stated is None else count_of(stated)
-    return found if found <= 100 else -1
-
-
-class _Pool(dict[str, str]):
-    """Equal names as one."""
-
-    def __missing__(self, name: str) -> str:
-        self[name] = name
-        return name
-
-
-class _Triples(dict[bytes, "str | None"]):
-    """Grids and blocks as words, each made once."""
-
-    def __missing__(self, raw: bytes) -> str | None:
-        self[raw] = words = triple_of(raw) if raw else None
-        return words
-
-
 class _Reader:
     def __init__(self, path: str, file: TraceFile, names: str | None) -> None:
         self.path = path
@@ -227,7 +218,7 @@ class _Reader:
         if abs(self.base) > LARGEST // 3:
             message = f"baseTimeNanoseconds: found {self.base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
-        self.pool = _Pool()
+        self.pool = Pool()
         self.rows = _Rows()
         # Those of the batch that is read.
         self.taken: list[_Row] = []
@@ -248,7 +239,7 @@ class _Reader:
         }
         self.communicates: dict[str, bool] = {}
         self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
-        self.triples = _Triples()
+        self.triples = Triples()
         self.negative = 0
         self.untimed = 0
 
@@ -386,12 +377,19 @@ class _Reader:
 
     def _ns(self, number: int, us: float, base: int | None = None) -> int:
         """A time as ns, exact where it is written in whole us or is below 2^43 us."""
-        if not -_MOST_US < us < _MOST_US:
-            message = f"event {number}: found a time of {us} us, expected at most {_MOST_US}"
+        if not -MOST_US < us < MOST_US:
+            message = f"event {number}: found a time of {us} us, expected at most {MOST_US}"
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
         whole_us = int(us)
         ns = whole_us * 1000 if whole_us == us else round(us * 1000)
         return ns + (self.base if base is None else base)
+
+    def _all_ns(self, times: list[float]) -> list[int]:
+        """Times that are known to fit as ns."""
+        base = self.base
+        return [
+            round(us * 1000) + base if -_EXACT_US < us < _EXACT_US else self._ns(0, us) for us in times
+        ]  # fmt: skip
 
     # -- a device --------------------------------------------------------------------
 
@@ -415,6 +413,7 @@ class _Reader:
         start, end, device = rows.start, rows.end, rows.device
         order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
         started = self.launches.of(set(rows.correlation) - {_NO_LAUNCH})
+        host, launchers = host_columns(self.threads, self.ranges, started, self._all_ns)
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
         inside = around(self.threads, started, self.flows)
@@ -422,7 +421,7 @@ class _Reader:
         return [
             self._device(
                 order if len(devices) == 1 else [row for row in order if device[row] == one],
-                one, started, inside,
+                one, started, inside, host, launchers,
             )
             for one in devices
         ]  # fmt: skip
@@ -433,6 +432,8 @@ class _Reader:
         device: int,
         started: dict[int, tuple[float, object]],
         inside: dict[int, Around],
+        host: HostColumns,
+        launchers: dict[object, int],
     ) -> Recording:
         rows, calls = self.rows, self.calls
         name = [rows.name[row] for row in order]
@@ -451,6 +452,7 @@ class _Reader:
             bytes=array("q", [rows.bytes[row] for row in order]), grid=[rows.grid[row] for row in order],
             block=[rows.block[row] for row in order],
             occupancy=array("h", [rows.occupancy[row] for row in order]),
+            host=with_launches(host, [started.get(one) for one in correlation], launchers, self._all_ns),
         )  # fmt: skip
         communicates = {one: self.pattern.search(one) is not None for one in set(name)}
         for op, row in enumerate(order):

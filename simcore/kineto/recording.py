@@ -70,7 +70,8 @@ class Recording(Struct):
         if wanted is None:
             return self
         kept = [op for op, step in enumerate(self.step) if step == wanted]
-        return replace(self, ops=_ops(self.ops, kept), columns=_columns(self.columns, kept),
+        window = next(((one.start, one.end) for one in self.steps if one.number == wanted), (0, 0))
+        return replace(self, ops=_ops(self.ops, kept), columns=_columns(self.columns, kept, window),
                        step=_taken(self.step, kept), held=wanted)  # fmt: skip
 
     def trace(self, number: int, wanted: int | None) -> RankTrace:
@@ -86,7 +87,7 @@ class Recording(Struct):
             one = next(one for one in self.steps if one.number == wanted)
             window = (one.start, one.end)
         return RankTrace(number, None, self.path, True, _ops(self.ops, kept), SubColumns(),
-                         _columns(self.columns, kept), window)  # fmt: skip
+                         _columns(self.columns, kept, window), window)  # fmt: skip
 
 
 def _ops(ops: OpColumns, kept: range | list[int]) -> OpColumns:
@@ -101,8 +102,8 @@ def _ops(ops: OpColumns, kept: range | list[int]) -> OpColumns:
     )  # fmt: skip
 
 
-def _columns(columns: DeviceColumns, kept: range | list[int]) -> DeviceColumns:
-    calls = columns.collectives
+def _columns(columns: DeviceColumns, kept: range | list[int], window: tuple[int, int]) -> DeviceColumns:
+    calls, host = columns.collectives, columns.host
     return DeviceColumns(
         _taken(columns.stream, kept), _taken(columns.correlation, kept),
         [columns.operation[op] for op in kept], [columns.layer[op] for op in kept],
@@ -110,6 +111,7 @@ def _columns(columns: DeviceColumns, kept: range | list[int]) -> DeviceColumns:
         [columns.grid[op] for op in kept], [columns.block[op] for op in kept],
         array("h", (columns.occupancy[op] for op in kept)),
         {new: calls[op] for new, op in enumerate(kept) if op in calls}, columns.on_device,
+        None if host is None else host.part(kept, window),
     )  # fmt: skip
 
 

@@ -7,7 +7,11 @@ import math
 import re
 from typing import Any
 
+from simcore.workload.model import LARGEST
+
 MOST_NUMBER = 1 << 62
+# A time is the sum of three: of the file, of the event, and of its length.
+MOST_US = LARGEST // 3000
 _MOST_RANKS_LISTED = 1 << 20
 _MOST_ELEMENTS = 1 << 60
 # Whole numbers beyond are not told apart as floats.
@@ -31,6 +35,12 @@ def count_of(value: Any) -> int:
     """A whole number that is not negative; -1 for all else."""
     found = whole(value)
     return -1 if found is None or found < 0 else found
+
+
+def percent_of(value: Any) -> int:
+    """A whole number up to 100; -1 for all else."""
+    found = -1 if value is None else count_of(value)
+    return found if found <= 100 else -1
 
 
 def stream_of(stated: Any, thread: Any) -> int:
@@ -88,3 +98,19 @@ def triple_of(raw: bytes) -> str | None:
     if not all(isinstance(one, (int, float)) and abs(one) < _EXACT for one in value):
         return None
     return " x ".join(f"{one:g}" for one in value)
+
+
+class Triples(dict[bytes, "str | None"]):
+    """Grids and blocks as words, each made once."""
+
+    def __missing__(self, raw: bytes) -> str | None:
+        self[raw] = words = triple_of(raw) if raw else None
+        return words
+
+
+class Pool(dict[str, str]):
+    """Equal names as one."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = name
+        return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 from simcore.measured.vocabulary import CATEGORIES, category_of_op
 from simcore.records import Struct, field, replace
@@ -15,6 +16,9 @@ INSTANT = 1
 PLACED = 2
 # The other line of one physical operation, a send and a receive in one: the receive stands for both.
 FUSED = 3
+
+# Of what the host did: an annotation, and what nothing launched as far as the file tells.
+ANNOTATED = NOT_LAUNCHED = -1
 
 # Operations that are a pass of a micro-batch, and which way it goes.
 PASSES = {"forward_step": "forward", "backward_step": "backward"}
@@ -76,6 +80,46 @@ class Collective(Struct, frozen=True):
     peer: int = -1
 
 
+class HostColumns(Struct):
+    """What the host did beside a device, columns, ns: the outermost operations of each thread that launched
+    something, then annotations, both in the order of start.
+
+    thread: index into `threads`, the words for them; ANNOTATED of an annotation, whatever its thread. line:
+    place in the file. launch, launcher: of each operation of the device when it was launched and by which
+    thread, NOT_LAUNCHED where the file does not tell.
+    """
+
+    name: list[str] = field(default_factory=list)
+    start: array[int] = field(default_factory=lambda: array("q"))
+    end: array[int] = field(default_factory=lambda: array("q"))
+    thread: array[int] = field(default_factory=lambda: array("i"))
+    line: array[int] = field(default_factory=lambda: array("q"))
+    threads: list[str] = field(default_factory=list)
+    launch: array[int] = field(default_factory=lambda: array("q"))
+    launcher: array[int] = field(default_factory=lambda: array("i"))
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def part(self, kept: Sequence[int], window: tuple[int, int]) -> HostColumns:
+        """What runs in a window, ns, with the launches of the operations `kept` of the device."""
+        inside = [
+            one for one, (start, end) in enumerate(zip(self.start, self.end, strict=True))
+            if start < window[1] and end > window[0]
+        ]  # fmt: skip
+        return HostColumns(
+            [self.name[one] for one in inside], array("q", (self.start[one] for one in inside)),
+            array("q", (self.end[one] for one in inside)), array("i", (self.thread[one] for one in inside)),
+            array("q", (self.line[one] for one in inside)), self.threads,
+            array("q", (self.launch[op] for op in kept)), array("i", (self.launcher[op] for op in kept)),
+        )  # fmt: skip
+
+    def moved(self, by_ns: int) -> HostColumns:
+        """The same with every time `by_ns` later."""
+        return replace(self, start=_moved(self.start, by_ns), end=_moved(self.end, by_ns),
+                       launch=_moved(self.launch, by_ns))  # fmt: skip
+
+
 class DeviceColumns(Struct):
     """What a profiler tells of operations of a device beside `OpColumns`, columns as long as those.
 
@@ -83,7 +127,8 @@ class DeviceColumns(Struct):
     none. operation: the annotation or host's operation that launched it; layer: the module, or what an
     annotation names so. bytes: of a copy, else -1. grid,
     block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of
-    those that communicate. on_device: False of a host without a device.
+    those that communicate. on_device: False of a host without a device. host: what it did meanwhile, None
+    where that is not known.
     """
 
     stream: array[int] = field(default_factory=lambda: array("q"))
@@ -96,6 +141,7 @@ class DeviceColumns(Struct):
     occupancy: array[int] = field(default_factory=lambda: array("h"))
     collectives: dict[int, Collective] = field(default_factory=dict)
     on_device: bool = True
+    host: HostColumns | None = None
 
 
 class SubColumns(Struct):
@@ -159,7 +205,10 @@ class RankTrace(Struct, frozen=True):
         ops = replace(self.ops, start=_moved(self.ops.start, by_ns), end=_moved(self.ops.end, by_ns))
         subs = replace(self.subs, start=_moved(self.subs.start, by_ns), end=_moved(self.subs.end, by_ns))
         window = None if self.window is None else (self.window[0] + by_ns, self.window[1] + by_ns)
-        return replace(self, ops=ops, subs=subs, window=window)
+        device = self.device
+        if device is not None and device.host is not None:
+            device = replace(device, host=device.host.moved(by_ns))
+        return replace(self, ops=ops, subs=subs, window=window, device=device)
 
 
 def _moved(column: array[int], by_ns: int) -> array[int]:

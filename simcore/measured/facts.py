@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from simcore.measured.columns import MEASURED, RankTrace
-from simcore.measured.lanes import timed_ops
+from simcore.measured.columns import ANNOTATED, MEASURED, NOT_LAUNCHED, HostColumns, RankTrace
+from simcore.measured.lanes import host_item, timed_ops
 from simcore.measured.vocabulary import buffer_bytes, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.units import byte_size
+from simcore.units import byte_size, plural
 
 
 class SpanFacts(Struct, frozen=True):
@@ -40,8 +40,15 @@ class SpanFacts(Struct, frozen=True):
 
 
 def span_facts(rank: RankTrace, item: int) -> SpanFacts:
-    """The facts of `item` of a lane of this rank: an operation, or behind them a sub-operation."""
+    """The facts of `item` of a lane of this rank: an operation, or behind them a sub-operation, beside a
+    device what its host did.
+    """
     ops, subs = rank.ops, rank.subs
+    place = host_item(rank, item)
+    if place is not None and rank.device is not None and rank.device.host is not None:
+        host = rank.device.host
+        return SpanFacts(host.name[place], "host", None, None, None, -1, host.start[place], host.end[place],
+                         MEASURED, None, None, None, None, 0, 0, host.line[place], rank.path)  # fmt: skip
     if item >= len(ops):
         index = item - len(ops)
         parent = subs.parent[index]
@@ -99,6 +106,48 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
         if said.sequence is not None:
             found.append(("sequence", str(said.sequence)))
     return found
+
+
+def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
+    """(what, words) of what the host did, `item` of a lane; none of anything else."""
+    place = host_item(rank, item)
+    if place is None or rank.device is None or rank.device.host is None:
+        return []
+    host = rank.device.host
+    if host.thread[place] == ANNOTATED:
+        return [("host", "annotation")]
+    return [
+        ("host thread", host.threads[host.thread[place]]),
+        ("launches", plural(len(launched_in(host, place)), "operation")),
+    ]
+
+
+def launched_in(host: HostColumns, place: int) -> list[int]:
+    """The operations of the device that an operation of the host launched in this step, in their order."""
+    start, end, thread = host.start[place], host.end[place], host.thread[place]
+    return [
+        op for op, (time, by) in enumerate(zip(host.launch, host.launcher, strict=True))
+        if by == thread != NOT_LAUNCHED and start <= time <= end
+    ]  # fmt: skip
+
+
+def launch_of(rank: RankTrace, item: int) -> tuple[int, int, int | None] | None:
+    """(when, by which thread, in which operation of the host) an operation of a device was launched; the last
+    is None outside of all. None where the trace does not tell.
+    """
+    device = rank.device
+    if device is None or device.host is None or not 0 <= item < len(rank.ops):
+        return None
+    host = device.host
+    time, by = host.launch[item], host.launcher[item]
+    if by == NOT_LAUNCHED:
+        return None
+    # The outermost operations of a thread do not overlap: the last to begin is the only one that may fit.
+    around = max(
+        (one for one, thread in enumerate(host.thread) if thread == by and host.start[one] <= time),
+        default=None,
+    )
+    return time, by, around if around is not None and host.end[around] >= time else None
 
 
 def stream_word(rank: RankTrace) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from simcore.measured.columns import FUSED, RankTrace
+from simcore.measured.columns import ANNOTATED, FUSED, HostColumns, RankTrace
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import (
     CATEGORIES,
@@ -22,6 +22,9 @@ NO_GROUP = ""
 # Of a device: its copies, and each of its streams with all that runs there.
 COPIES_LANE = "copies"
 STREAM_LANE = "stream "
+# Of the host beside a device: its annotations, and each thread that launched something.
+HOST_LANE = "host "
+ANNOTATIONS_LANE = f"{HOST_LANE}annotations"
 _GAP, _OUTSIDE = CATEGORIES.index("gap"), CATEGORIES.index("outside")
 _ON_COMPUTE = (*COMPUTE, "host")
 
@@ -30,7 +33,8 @@ class LaneSpans(Struct, frozen=True):
     """Spans of a lane as columns, ascending by start, ns.
 
     item: index of an operation; from the number of operations on, of a sub-operation behind
-    them; -1 - i for the time before operation i (for their number: after the last).
+    them, beside a device of what its host did (`HostColumns`); -1 - i for the time before operation i (for
+    their number: after the last).
     category: index into CATEGORIES. An instant takes the 1 ns that it needs to be found.
     """
 
@@ -85,6 +89,8 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
                 if (category == copy if kind == COPIES_LANE else str(rank.device.stream[op]) == stream)
             )
         )
+    if rank.device is not None and rank.device.host is not None and kind.startswith(HOST_LANE):
+        return _columns(sorted(_host_spans(rank, rank.device.host, kind)))
     spans = [
         (ops.start[index], ops.end[index], index, _category(rank, index))
         for index, group in enumerate(ops.group)
@@ -113,8 +119,37 @@ def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
     if rank.device is not None:
         copies = [COPIES_LANE] if CATEGORIES.index(COPY) in ops.stated else []
         streams = [f"{STREAM_LANE}{stream}" for stream in sorted(set(rank.device.stream))]
-        return [COMPUTE_LANE, *kinds, *copies, *streams]
+        return [COMPUTE_LANE, *kinds, *copies, *streams, *_host_kinds(run, rank.device.host)]
     return [COMPUTE_LANE, *kinds, *([NO_GROUP] if NO_GROUP in found else [])]
+
+
+def host_item(rank: RankTrace, item: int) -> int | None:
+    """The place among what the host did beside a device that an item of a lane stands for; None of others."""
+    has_host = rank.device is not None and rank.device.host is not None
+    return item - len(rank.ops) if has_host and item >= len(rank.ops) else None
+
+
+def host_lane(host: HostColumns, thread: int) -> str:
+    """The lane of a thread, an index into `threads`, or of the annotations."""
+    return ANNOTATIONS_LANE if thread == ANNOTATED else f"{HOST_LANE}{host.threads[thread]}"
+
+
+def _host_kinds(run: MeasuredRun, host: HostColumns | None) -> list[str]:
+    """The lanes of the host. Where the device is replayed its host would stand at other times: none."""
+    if host is None or run.replayed:
+        return []
+    return [host_lane(host, thread) for thread in sorted(set(host.thread))]
+
+
+def _host_spans(rank: RankTrace, host: HostColumns, kind: str) -> list[tuple[int, int, int, int]]:
+    """What a lane of the host shows, as far as it lies in the step."""
+    first, last = rank.window or (rank.first_ns, rank.last_ns)
+    count, category = len(rank.ops), CATEGORIES.index("host")
+    return [
+        (max(start, first), min(end, last), count + index, category)
+        for index, (start, end, thread) in enumerate(zip(host.start, host.end, host.thread, strict=True))
+        if host_lane(host, thread) == kind and start < last and end > first
+    ]
 
 
 def timed_ops(rank: RankTrace) -> list[tuple[int, int, int, int]]:

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
 from simcore.kernel_names import shown_name
-from simcore.measured.facts import stream_word
-from simcore.measured.lanes import NO_GROUP, STREAM_LANE, lane_kinds, lane_spans, rank_segments, rank_spans
+from simcore.measured.columns import RankTrace
+from simcore.measured.facts import span_facts, stream_word
+from simcore.measured.lanes import (
+    ANNOTATIONS_LANE,
+    NO_GROUP,
+    STREAM_LANE,
+    lane_kinds,
+    lane_spans,
+    rank_segments,
+    rank_spans,
+)
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
@@ -159,7 +168,8 @@ class MeasuredLanes:
         found = {category for number in self.numbers for category in set(self.drawn(number, None).category)}
         subs = {group for rank in self.run.ranks for group in rank.subs.group}
         found |= {_drawn_as(category_of_group(group)) for group in subs}
-        return {KINDS[category] for category in found}
+        beside = {"host"} if not self.run.replayed and any(map(_host_names, self.run.ranks)) else set()
+        return {KINDS[category] for category in found} | beside
 
     @property
     def heat(self) -> dict[int, int]:
@@ -249,6 +259,8 @@ class MeasuredLanes:
         if stream == NO_GROUP:
             return "no group"
         rank = self.run.ranks[number]
+        if stream == ANNOTATIONS_LANE:
+            return "annotations"
         if rank.device is not None:
             return in_short(stream.replace(STREAM_LANE, f"{stream_word(rank)} "), 14)
         size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(stream)
@@ -315,13 +327,13 @@ class MeasuredLanes:
         )
 
     def name(self, number: int, op: int) -> tuple[str, str]:
-        ops, subs = self.run.ranks[number].ops, self.run.ranks[number].subs
-        return shown_name(ops.name[op] if op < len(ops) else subs.name[op - len(ops)]), ""
+        rank = self.run.ranks[number]
+        return shown_name(rank.ops.name[op] if op < len(rank.ops) else span_facts(rank, op).name), ""
 
     def names(self) -> Collection[str]:
         found: set[str | None] = set()
         for rank in self.run.ranks:
-            found.update(rank.ops.name, rank.subs.name, rank.subs.collective)
+            found.update(rank.ops.name, rank.subs.name, rank.subs.collective, _host_names(rank))
         return {name for name in found if name is not None}
 
     def searched(self, number: int, stream: str | None) -> Searched:
@@ -333,6 +345,8 @@ class MeasuredLanes:
         for name, collective in zip(subs.name, subs.collective, strict=True):
             both = (name,) if collective is None else (name, collective)
             of_item.append(names.setdefault(both, len(names)))
+        host = _host_names(rank)
+        of_item += [names.setdefault((name,), len(names)) for name in host]
         # An item below 0 counts from the end.
         none = names.setdefault((), len(names))
         of_item += [none] * (len(ops) + 1)
@@ -344,7 +358,7 @@ class MeasuredLanes:
             words = frozenset(_SEARCHED.get(KINDS[category], ())) | spelled[name_code]
             of_both[category, name_code] = kinds.setdefault(words, len(kinds))
         # Of a sub-operation it is the micro-batch of the operation that it lies in.
-        batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(ops) + 1)]
+        batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(host) + len(ops) + 1)]
         return Searched(
             list(kinds), codes(map(of_both.__getitem__, zip(spans.category, name_of, strict=True))),
             list(names), codes(name_of), codes(batch[item] + 1 for item in spans.op),
@@ -434,6 +448,11 @@ class MeasuredLanes:
     @cached_property
     def words(self) -> MeasuredSpanWords:
         return MeasuredSpanWords(self.results, self)
+
+
+def _host_names(rank: RankTrace) -> Sequence[str]:
+    """The names of what the host did beside a device."""
+    return rank.device.host.name if rank.device is not None and rank.device.host is not None else ()
 
 
 def operation_ranges(run: MeasuredRun) -> Ranges:

@@ -13,8 +13,16 @@ from simcore.collectives import algorithm_bandwidth
 from simcore.diagnostics import in_short
 from simcore.kernel_names import shown_name
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
-from simcore.measured.facts import SpanFacts, device_facts, neighbours, span_facts
-from simcore.measured.lanes import COPIES_LANE, NO_GROUP
+from simcore.measured.facts import (
+    SpanFacts,
+    device_facts,
+    host_facts,
+    launch_of,
+    launched_in,
+    neighbours,
+    span_facts,
+)
+from simcore.measured.lanes import COPIES_LANE, HOST_LANE, NO_GROUP, STREAM_LANE, host_item, host_lane
 from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
@@ -30,6 +38,8 @@ from simcore.units import byte_size, duration, plural
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
+# So many of the operations that one of the host launched are told one by one.
+_LAUNCHES = 8
 _UNKNOWN_LENGTH = {
     INSTANT: "an instant: no duration in the file",
     PLACED: "no time in the file: it stands behind the operation before it",
@@ -96,7 +106,8 @@ class MeasuredSpanWords:
         if facts.description is not None:
             said.append(in_short(facts.description, 100))
         if rank.device is not None:
-            return said + [f"{name} {in_short(words, 60)}" for name, words in device_facts(rank, item)]
+            known = [*device_facts(rank, item), *host_facts(rank, item)]
+            return said + [f"{name} {in_short(words, 60)}" for name, words in known]
         said.append(f"line {facts.line}" + (" of its file" if facts.path != self._run.path else ""))
         return said
 
@@ -161,14 +172,15 @@ class MeasuredSpanWords:
             found.append(("partner", f"{partner}: what is waited here is not known"))
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
             found += [(label, words) for words in self._all_words(number, stream, index, direction)]
-        found += [(name, in_short(words, 200)) for name, words in device_facts(trace, item)]
+        known = [*device_facts(trace, item), *host_facts(trace, item)]
+        found += [(name, in_short(words, 200)) for name, words in known]
         where = "line" if trace.device is None else "event"
         found.append((where, f"{facts.line} of {in_short(facts.path)}"))
         return found
 
     def _partner(self, number: int, item: int) -> str:
         """Why communication has no partner here; "" where it has or needs none."""
-        if item < 0 or not self._run.timed:
+        if item < 0 or not self._run.timed or host_item(self._run.ranks[number], item) is not None:
             return ""
         trace = self._results.measured.ranks[number]
         count = len(trace.ops)
@@ -213,7 +225,8 @@ class MeasuredSpanWords:
     def walk(
         self, number: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[Step]:
-        return [self._step(number, stream, one) for one in self._found(number, stream, index, direction)]
+        found = [self._step(number, stream, one) for one in self._found(number, stream, index, direction)]
+        return [*found, *self._launches(number, stream, index, direction)]
 
     def _all_words(self, number: int, stream: str | None, index: int, direction: int) -> list[str]:
         """What `walk` finds in words, what is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""
@@ -224,13 +237,47 @@ class MeasuredSpanWords:
             both = sums.setdefault((self._named(number, one), one.reason), [0, 0])
             both[0] += ns
             both[1] += 1
-        return [
+        found = [
             f"{name}, {f'{count} times, ' if count > 1 else ''}{duration(ns)}: {reason}"
             for (name, reason), (ns, count) in sums.items()
         ]
+        launches = self._launches(number, stream, index, direction)
+        more = [f"and {len(launches) - _LAUNCHES} more"] if len(launches) > _LAUNCHES else []
+        return [*found, *(one.words for one in launches[:_LAUNCHES]), *more]
+
+    def _launches(self, number: int, stream: str | None, index: int, direction: int) -> list[Step]:
+        """What the host did to launch an operation of a device, or what an operation of the host launched."""
+        trace = self._run.ranks[number]
+        if self._run.replayed or trace.device is None or trace.device.host is None:
+            return []
+        host, item = trace.device.host, self._item(number, stream, index)
+        place = host_item(trace, item)
+        if place is not None:
+            if direction < 0:
+                return []
+            return [
+                Step(
+                    number, f"{STREAM_LANE}{trace.device.stream[op]}", trace.ops.start[op], trace.number,
+                    f"{in_short(shown_name(trace.ops.name[op]), 40)}, "
+                    f"{duration(trace.ops.start[op] - host.launch[op])} behind its launch: launched here",
+                )
+                for op in launched_in(host, place)
+            ]  # fmt: skip
+        launch = launch_of(trace, item) if direction < 0 else None
+        if launch is None or launch[0] < trace.first_ns:
+            return []
+        time, thread, around = launch
+        shown = host_lane(host, thread) if around is not None else None
+        name = "its launch" if around is None else in_short(shown_name(host.name[around]), 40)
+        words = (
+            f"{name} on {HOST_LANE}thread {in_short(host.threads[thread], 20)}, "
+            f"{duration(trace.ops.start[item] - time)} before: it was launched there"
+        )
+        return [Step(number, shown, time, trace.number, words)]
 
     def _found(self, number: int, stream: str | None, index: int, direction: int) -> list[Dependency]:
-        if not self._run.timed:
+        item = self._item(number, stream, index)
+        if not self._run.timed or host_item(self._run.ranks[number], item) is not None:
             return []
         spans = self._lanes.spans(number, stream)
         span = spans.start[index], spans.end[index]

@@ -1,0 +1,144 @@
+"""What the host did beside a device: its lanes, the words of a span, and a kernel's launch as a cause."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.asked import Asked
+from simcore.inputs import open_input
+from simcore.kineto import cache
+from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
+from simcore.ranks import RankSet
+from simcore.replay import measured_results
+from simcore.replay.lanes import MeasuredLanes
+from simcore.run.lanes import KINDS
+from tests.kineto.corpus import DLRM, needs_corpus
+from tests.kineto.test_bad_input import event
+from tests.kineto.test_layers import around, kernel, launch, run_of
+
+_WORKER = 2
+
+
+def events() -> list[dict[str, Any]]:
+    """A step whose two kernels two threads launched, one inside of an operation; another thread beside."""
+    return [
+        around("user_annotation", "ProfilerStep#3", 1000, 500),
+        around("user_annotation", "## forward ##", 1010, 100),
+        around("cpu_op", "aten::linear", 1020, 50), around("cpu_op", "aten::addmm", 1030, 30),
+        launch(1, 1040), kernel(1, 1200, "gemm"),
+        launch(2, 1300, tid=_WORKER), kernel(2, 1320, "late"),
+        around("cpu_op", "aten::zeros", 1290, 5, tid=_WORKER),
+        around("cpu_op", "aten::idle_thread", 1100, 5, tid=3),
+        around("cpu_op", "aten::of_another_step", 2000, 5),
+    ]  # fmt: skip
+
+
+def lanes_of(run: MeasuredRun) -> MeasuredLanes:
+    """Its lanes as measured."""
+    found = measured_results(run, Parameters()).lanes
+    assert isinstance(found, MeasuredLanes)
+    return found
+
+
+def named(lanes: MeasuredLanes, stream: str) -> list[tuple[str, int, int]]:
+    """(name, start, end) of each span of a lane, us of the step."""
+    spans = lanes.spans(0, stream)
+    return [
+        (lanes.name(0, op)[0], start // 1000, end // 1000)
+        for start, end, op in zip(spans.start, spans.end, spans.op, strict=True)
+    ]
+
+
+def test_annotations_and_threads_that_launched_are_lanes(tmp_path: Path) -> None:
+    lanes = lanes_of(run_of(tmp_path, events()))
+    assert [one for one in lanes.streams(0) if one.startswith("host ")] == [
+        "host annotations", "host 1", f"host {_WORKER}"
+    ]  # fmt: skip
+    assert named(lanes, "host annotations") == [("ProfilerStep#3", 0, 500), ("## forward ##", 10, 110)]
+    assert named(lanes, "host 1") == [("aten::linear", 20, 70)]
+    assert named(lanes, f"host {_WORKER}") == [("aten::zeros", 290, 295)]
+    assert {KINDS[kind] for kind in lanes.spans(0, "host 1").category} == {"host"}
+    assert "aten::linear" in lanes.names()
+
+
+def test_a_span_of_the_host_has_its_words_and_leads_to_what_it_launched(tmp_path: Path) -> None:
+    lanes = lanes_of(run_of(tmp_path, events()))
+    said = lanes.words.said(0, "host 1", 0, RankSet.of((0,)))
+    assert (said.what, said.length, said.more) == (
+        "aten::linear", "50.000 us", "host thread 1, launches 1 operation"
+    )  # fmt: skip
+    (step,) = lanes.words.walk(0, "host 1", 0, None, 1)
+    assert (step.stream, step.start_ns) == ("stream 7", 200_000)
+    assert step.words == "gemm, 160.0 us behind its launch: launched here"
+    assert lanes.words.walk(0, "host 1", 0, None, -1) == []
+    assert ("] holds back", step.words) in lanes.words.all_of(0, "host 1", 0, None)
+
+
+def test_the_launch_of_a_kernel_is_a_cause_of_it(tmp_path: Path) -> None:
+    lanes = lanes_of(run_of(tmp_path, events()))
+    inside, outside = (lanes.words.walk(0, "stream 7", kernel, None, -1)[-1] for kernel in (0, 1))
+    assert (inside.stream, inside.start_ns) == ("host 1", 40_000)
+    assert inside.words == "aten::linear on host thread 1, 160.0 us before: it was launched there"
+    # Nothing is around its launch, so only the rank's own lane is at that time.
+    assert (outside.stream, outside.start_ns) == (None, 300_000)
+    assert outside.words == f"its launch on host thread {_WORKER}, 20.000 us before: it was launched there"
+
+
+def test_a_kernel_without_a_launch_has_none(tmp_path: Path) -> None:
+    lanes = lanes_of(run_of(tmp_path, [event(), event(ts=200), launch(5, 90)]))
+    assert not [one for one in lanes.streams(0) if one.startswith("host ")]
+    assert all("launched" not in one.words for one in lanes.words.walk(0, "stream 7", 1, None, -1))
+
+
+def test_a_replay_has_no_lane_of_the_host_whose_times_are_not_its_own(tmp_path: Path) -> None:
+    run = run_of(tmp_path, events())
+    replay = measured_results(run, Parameters(compute_scale=0.5)).lanes
+    assert not [one for one in replay.streams(0) if one.startswith("host ")]
+    assert all("launched" not in one.words for one in replay.words.walk(0, "stream 7", 1, None, -1))
+
+
+def test_what_is_kept_of_a_file_has_the_host_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": events()} | {"pad": "x" * (1 << 20)}))
+    first = lanes_of(_opened(path))
+    assert cache.is_kept(str(path), None)
+    again = lanes_of(_opened(path))
+    for stream in ("host annotations", "host 1", f"host {_WORKER}"):
+        assert named(first, stream) == named(again, stream) != []
+    assert again.words.walk(0, "stream 7", 0, None, -1) == first.words.walk(0, "stream 7", 0, None, -1)
+
+
+def _opened(path: Path) -> MeasuredRun:
+    run = open_input(str(path), Asked(cache=True))
+    assert isinstance(run, MeasuredRun)
+    return run
+
+
+def test_times_of_the_host_that_no_axis_holds_are_left_out(tmp_path: Path) -> None:
+    hostile = [around("cpu_op", "aten::far", 1e300, 1), around("cpu_op", "aten::long", 1050, 1e300)]
+    lanes = lanes_of(run_of(tmp_path, [*events(), *hostile]))
+    assert named(lanes, "host 1") == [("aten::linear", 20, 70)]
+
+
+@needs_corpus
+def test_the_host_moves_with_the_clock_of_its_rank() -> None:
+    lanes = lanes_of(_opened(DLRM))
+    run = lanes.run
+    for number, rank in enumerate(run.ranks):
+        assert rank.device is not None
+        host = rank.device.host
+        assert host is not None
+        steps = [place for place, name in enumerate(host.name) if name.startswith("ProfilerStep#")]
+        assert rank.window is not None
+        assert rank.window[0] in {host.start[place] for place in steps}
+        # No kernel starts before it was launched by more than the clock of the device is off.
+        assert all(
+            rank.ops.start[op] >= host.launch[op] - 1000
+            for op in range(len(rank.ops)) if host.launcher[op] >= 0
+        ), number  # fmt: skip

@@ -10,7 +10,8 @@ from simcore.records import Struct, field
 
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
 MOST_FACTOR = 1e6
-_PARTS = ("compute", "layer", "stream")
+# What a part is that a factor can be on: of a workload, and of execution traces.
+_PARTS = ("compute", "layer", "stream", "all", "nodes")
 _LAYER_PHASES = ("fwd", "ig", "wg")
 # In place of a row's name: every row that has no factor by its name.
 ANY_ROW = "*"
@@ -80,7 +81,7 @@ def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
 
 
 def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
-    """(part, factor) of each `--time-scale WHAT=X`, WHAT a phase, layer or stream. Raises `UsageError`."""
+    """(part, factor) of each `--time-scale WHAT=X`, WHAT a part of the run. Raises `UsageError`."""
     found = []
     for text in parameters.time_scale:
         form = "WHAT=X, for example stream tp=0.9"
@@ -89,7 +90,7 @@ def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
         if kind not in _PARTS or not name:
             raise UsageError(
                 f"--time-scale {printable(text, 60)}: {form} is expected, WHAT compute PHASE, layer NAME or "
-                "stream KIND"
+                "stream KIND; of execution traces all compute, stream NAME or nodes NAME"
             )
         found.append((words, factor))
     return found

@@ -222,8 +222,9 @@ FLAGS: tuple[Flag, ...] = (
          "compute of the rows of that name (without digits: all such rows, *: all others) times X; of a "
          "trace OP=X, the operations of that name (repeatable)", of=_BOTH, named=True),
     Flag("time_scale", "scale", "words", "", "WHAT=X",
-         "all that WHAT takes times X, WHAT `compute fwd`, `layer NAME` or `stream tp` (repeatable): what "
-         "`t` on a row of the what-if table runs", named=True),
+         "all that WHAT takes times X, WHAT `compute fwd`, `layer NAME` or `stream tp`; of execution traces "
+         "`all compute`, `nodes NAME` or `stream NAME` (repeatable): what `t` on a row of the what-if table "
+         "runs", of=_RUN, named=True),
     Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)", of=_ALL),
     Flag("slow_link", "faults", "words", "", "DIM:R=X",
          "bandwidth of rank R's port on dimension DIM times X (repeatable)"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters, as_flags
+from simcore.run.throughput import microbatch_ns
 from simcore.units import duration
 
 __all__ = ["KeptRun", "Run", "Session", "notes_of"]
@@ -19,7 +20,8 @@ MOST_KEPT_OPS = 2_000_000
 
 @dataclass(slots=True, eq=False)
 class KeptRun:
-    """A run of the history. name: the user's, "" for none. step_ns: its step time, None where unknown.
+    """A run of the history. name: the user's, "" for none. step_ns: its step time, each_ns: what each of its
+    micro-batches takes of it, tokens_per_s: of a model's run; None where unknown.
     results: None while it is not found: one of an earlier session or another one of a directory until it is
     shown, or a large one that gave way to others. label: which run of its directory, as `Run.label`.
     """
@@ -29,6 +31,16 @@ class KeptRun:
     step_ns: int | None = None
     results: Run | None = None
     label: str | None = None
+    each_ns: int | None = None
+    tokens_per_s: float | None = None
+
+    def know(self, run: Run) -> None:
+        """Take what was found: its figures are known from now on, also when the run gives way."""
+        self.results = run
+        self.step_ns = run.step_time_ns if run.timed else None
+        self.each_ns = microbatch_ns(run) if run.timed else None
+        figures = run.model_figures
+        self.tokens_per_s = None if figures is None else figures.throughput.tokens_per_s
 
     def is_of(self, label: str | None, parameters: Parameters) -> bool:
         """Whether it is the run of this label with these parameters."""
@@ -171,14 +183,15 @@ class Session:
         return True
 
     def _add(self, run: Run) -> None:
-        step_ns = run.step_time_ns if run.timed else None
-        self.history.append(KeptRun(run.parameters, "", step_ns, run, run.label))
+        kept = KeptRun(run.parameters, label=run.label)
+        kept.know(run)
+        self.history.append(kept)
 
     def show(self, run: Run) -> None:
         """Another run on the screen. The one before is a key away, kept or not."""
         there = self.kept(run)
         if there is not None and there.results is None:
-            there.results, there.step_ns = run, run.step_time_ns if run.timed else None
+            there.know(run)
         if run is not self.current:
             self.other = self.current
         if run.label != self.opened.label:
@@ -204,7 +217,7 @@ class Session:
 
     def found(self, kept: KeptRun, run: Run) -> None:
         """A run of the history was found: its step time is known from now on."""
-        kept.results, kept.step_ns = run, run.step_time_ns if run.timed else None
+        kept.know(run)
         self._let_go()
 
     def keep(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from simcore.chakra.attributes import Attributes, Value
 from simcore.chakra.nodes import (
@@ -22,6 +22,9 @@ from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.records import Struct
+
+if TYPE_CHECKING:
+    from simcore.executing.graph import TraceGraph
 
 WLTUI = "wltui"
 _Column = TypeVar("_Column")
@@ -54,7 +57,8 @@ class Executed(Struct, frozen=True, dict=True):
     meetings: of each node its collective, -1 for none, numbered for the classes; before: see `build_graph`.
     units: the classes. order: (class, place) by ends, each behind what it waited for. sends: of each class
     and receive its send, `class << 32 | place`. groups: the ranks of each group by name.
-    ranks: (rank, end, exposed) ns. links: what each link carried, under `--network links`.
+    ranks: (rank, end, exposed) ns. links: what each link carried, under `--network links`. graph: who waits
+    for whom, of a run whose order is that of another one; None where the times say it.
     """
 
     traces: TraceSet
@@ -77,6 +81,7 @@ class Executed(Struct, frozen=True, dict=True):
     diagnostics: tuple[Diagnostic, ...]
     system: System
     link_heat: LinkHeat | None = None
+    graph: TraceGraph | None = None
 
     @property
     def kinds(self) -> Kinds:

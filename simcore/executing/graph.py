@@ -20,15 +20,17 @@ OWN, COLLECTIVE, MESSAGE, GAP = range(4)
 class TraceGraph:
     """The graph of a run, and which node of which rank each of its nodes is.
 
-    over: of each rank and place the node at which it is over. durations: what the nodes take, ns, from 1 on.
-    kinds: of the words above. of: (rank, place) of each duration, of a collective its first member's.
+    over: of each rank and place the node at which it is over. came: that at which it has waited for what
+    comes before it, its message and the others of its collective apart. durations: what the nodes take, ns,
+    from 1 on. kinds: of the words above. of: (rank, place) of each duration, of a
+    collective its first member's.
     """
 
     def __init__(self, nodes: Sequence[Nodes]) -> None:
         self.nodes = nodes
         self.graph = Graph(len(nodes), self.ranks_of)
         self.over = [array("i", (NONE,)) * len(one) for one in nodes]
-        self.waited = [array("i", (NONE,)) * len(one) for one in nodes]
+        self.came = [array("i", (NONE,)) * len(one) for one in nodes]
         self.durations: list[int] = []
         self.kinds = bytearray()
         self.of: list[tuple[int, int]] = []
@@ -110,6 +112,7 @@ def build_graph(
         if late > 0:
             # What is not known to have held it: the walk that ASTRA-sim makes only with the next event.
             now = found.add(late, GAP, (rank, place), now)
+        found.came[rank][place] = now
         return now
 
     for rank, place in order:

@@ -223,6 +223,8 @@ class RanTraces(Struct, frozen=True, dict=True):
     def graph(self) -> TraceGraph:
         """Who waits for whom."""
         one = self.executed
+        if one.graph is not None:
+            return one.graph
         first = one.units.first
         return build_graph(
             [one.nodes[rank] for rank in first], [one.start[rank] for rank in first],

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.chakra.nodes import (
-    COMP,
-)  # fmt: skip
+from simcore.chakra.nodes import COMP
 from simcore.diagnostics import Cancelled
 from simcore.executing.accounts import ACCOUNTS, IN_ALIKE
-from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN
-from simcore.executing.ran import RanTraces, pattern_of
+from simcore.executing.ran import RanTraces
+from simcore.executing.retimed import ALL_CPU, TraceParts, retimed, scaled
 from simcore.executing.run import execute
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Parameters
+from simcore.parameters import Parameters, replaced
 from simcore.run.findings import Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.units import duration, plural
@@ -30,6 +27,8 @@ if TYPE_CHECKING:
 _BETTER = 0.9
 # Knobs of nodes by name: those that take most.
 _MOST_NAMES = 12
+# Parts that a table names by other words.
+_NAMES = {ALL_CPU: "CPU nodes"}
 
 
 class TraceResults(RanTraces, frozen=True, dict=True):
@@ -139,7 +138,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         """The same traces with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
         if cancelled():
             raise Cancelled
-        return TraceResults(execute(self.executed.traces, parameters))
+        return executed_results(self.executed.traces, parameters, cancelled)
 
     def track_at(self, place: tuple[int, int, int]) -> Track | None:
         """None: the layout is not known."""
@@ -217,46 +216,38 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         return found
 
     def _asked(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
-        built = self.graph
-        knobs = self._knobs()
+        parts = TraceParts(self)
+        nodes = [words for words in parts.by_words if words.startswith("nodes ")]
+        nodes.sort(key=lambda words: (-parts.ns(words), words))
+        left_out = set(nodes[_MOST_NAMES:])
+        asked = [words for words in parts.by_words if words not in left_out]
+        graph, parameters = self.graph.graph, self.parameters
+        is_folded = len(self.executed.units.first) < len(self.ranks)
         found = []
-        for done, (name, chosen) in enumerate(knobs.items()):
-            progress(done, len(knobs))
-            times = []
-            for factor in (0.0, _BETTER):
-                flat = array("q", self._flat)
-                for number in chosen:
-                    flat[number] = round(flat[number] * factor)
-                times.append(max(built.graph.ends(flat, cancelled)))
-            found.append(WhatIf(name, times[0], times[1]))
-        progress(len(knobs), len(knobs))
+        for done, words in enumerate(asked):
+            progress(done, len(asked))
+            free, better = (
+                max(graph.ends(scaled(self._flat, parts.by_words[words], factor), cancelled))
+                for factor in (0.0, _BETTER)
+            )
+            scales = (*parameters.time_scale, f"{words}={_BETTER}")
+            of_alike = is_folded and words.startswith("stream group ")
+            name = _NAMES.get(words) or words.removeprefix("stream ")
+            found.append(
+                WhatIf(
+                    name, free, better, parameters=replaced(parameters, "time_scale", scales),
+                    meaning=f"{name}: and the groups of the ranks that run alike" if of_alike else "",
+                )
+            )  # fmt: skip
+        progress(len(asked), len(asked))
         return sorted(found, key=lambda one: (one.better10_ns, one.best_ns, one.name))
 
-    def _knobs(self) -> dict[str, list[int]]:
-        """Knob -> the durations of the graph that it is on."""
-        built = self.graph
-        found: dict[str, list[int]] = {}
-        names: dict[str, list[int]] = {}
-        sums: dict[str, int] = {}
-        for number, (kind, (unit, place)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
-            if kind == GAP:
-                continue
-            rank = self.executed.units.first[unit]
-            stream = self.stream_of(rank, place)
-            is_compute = kind == OWN and stream == "compute"
-            found.setdefault(
-                "all compute" if is_compute else "CPU nodes" if stream == "cpu" else "all communication", []
-            ).append(number)
-            if kind in (COLLECTIVE, MESSAGE) or stream in ("messages", "memory"):
-                found.setdefault(stream, []).append(number)
-            name = f"nodes {pattern_of(self.name_of(rank, place))}"
-            names.setdefault(name, []).append(number)
-            sums[name] = sums.get(name, 0) + built.durations[number - 1]
-        for name in sorted(sums, key=lambda one: (-sums[one], one))[:_MOST_NAMES]:
-            found[name] = names[name]
-        return found
 
-
-def executed_results(traces: TraceSet, parameters: Parameters) -> TraceResults:
-    """A set that has run with these parameters. Raises `UsageError`, InputError."""
-    return TraceResults(execute(traces, parameters))
+def executed_results(
+    traces: TraceSet, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+) -> TraceResults:
+    """A set that has run with these parameters. Raises `UsageError`, InputError, `Cancelled`."""
+    if not parameters.time_scale:
+        return TraceResults(execute(traces, parameters))
+    plain = TraceResults(execute(traces, replaced(parameters, "time_scale", ())))
+    return TraceResults(retimed(plain, parameters, cancelled))

@@ -52,6 +52,19 @@ async def test_the_panel(make_app: MakeApp, snapshot: SnapshotAssertion, size: t
         assert "\n".join(rows_of_runs(app)) == snapshot
 
 
+async def test_what_a_micro_batch_takes_stands_beside_the_step(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "R")
+        row = next(row for row in rows_of_runs(app) if "as opened" in row)
+        kept = session_of(app).history[0]
+        assert kept.step_ns is not None
+        assert row.split()[4:6] == ["14.774", "s"]
+        # 16 micro-batches a step.
+        assert kept.each_ns == kept.step_ns // 16
+        assert "923.4 ms" in row
+
+
 async def test_with_one_run_it_says_how_there_are_more(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:

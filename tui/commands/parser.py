@@ -44,7 +44,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Any:
         unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0].partition("=")[0]
-        near = meant(unknown, self._option_string_actions) if unknown.startswith("--") else ""
+        near = ""
+        if unknown.startswith("--"):
+            # Without the dashes: they alone would make --help of --tp.
+            options = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+            near = meant(unknown[2:], options).replace("did you mean ", "did you mean --")
         raise UsageError(f"{printable(message, 300)}{near} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:

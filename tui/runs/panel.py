@@ -22,24 +22,32 @@ from tui.state.stored import MOST_NAME
 _NAME = 22
 _STEP = 12
 _DIFFERENCE = 24
-# Narrower than that, the flags stand in a line of their own.
+_EACH = 13
+_TOKENS = 9
+# Narrower than that, throughput stands in a line with the flags; these have one where they are long.
 _WIDE = 100
 # Of two runs the difference says which one is faster.
 _LEAST_RUNS = 3
 
 
-def heading(width: int) -> Line:
-    """What stands over the columns."""
+def heading(width: int, with_each: bool = False, with_tokens: bool = False) -> Line:
+    """What stands over the columns. with_each, with_tokens: whether a run has micro-batches, tokens."""
     line = f"     run  {'name':<{_NAME}} {'step':>{_STEP}}  {'to run 1':<{_DIFFERENCE - 1}}"
-    return [(line + ("parameters" if width >= _WIDE else ""), "dim")]
+    if width >= _WIDE:
+        line += f"{'a micro-batch':>{_EACH}}  " if with_each else ""
+        line += f"{'tokens/s':>{_TOKENS}}  " if with_tokens else ""
+        line += "parameters"
+    return [(line, "dim")]
 
 
 def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) -> list[list[Line]]:
     """The lines of each run. chosen: the one with the cursor. marked: those to compare, A first."""
-    found = []
+    is_wide = width >= _WIDE
+    heads: list[tuple[Line, str, str]] = []
     first = session.history[0]
     here = session.kept(session.current)
     words = _extremes(session.history)
+    with_each, with_tokens = has_columns(session.history)
     for place, run in enumerate(session.history):
         sign = ">" if place == chosen else " "
         letter = "AB"[marked.index(run)] if run in marked else " "
@@ -50,11 +58,37 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
         head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{place + 1:>3}  ", role)]
         head += [(f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"), *_step(run, first)]
         flags = _flags(run, session.read is not None and bool(session.opened.others))
-        if width >= _WIDE:
-            found.append([[*head, (_cut(flags, width - width_of(head)), "dim")]])
+        each, tokens = _throughput(run)
+        if is_wide:
+            columns = f"{each:>{_EACH}}  " if with_each else ""
+            head.append((columns + (f"{tokens:>{_TOKENS}}  " if with_tokens else ""), ""))
+            heads.append((head, "", flags))
         else:
-            found.append([head, [(" " * 8, ""), (_cut(flags, width - 8), "dim")]])
-    return found
+            told = [f"{each} a micro-batch"] if each else []
+            told += [f"{tokens} tokens/s"] if tokens else []
+            heads.append((head, f"{', '.join(told)}  " if told else "", flags))
+    if is_wide and all(width_of(head) + len(cells(flags, 400)) <= width for head, _, flags in heads):
+        return [[[*head, (cells(flags, 400), "dim")]] for head, _, flags in heads]
+    return [
+        [head, [(" " * 8 + told, ""), (_cut(flags, width - 8 - len(told)), "dim")]]
+        for head, told, flags in heads
+    ]
+
+
+def has_columns(history: Sequence[KeptRun]) -> tuple[bool, bool]:
+    """Whether some run has micro-batches, and tokens, for the columns of them."""
+    return any(run.each_ns for run in history), any(run.tokens_per_s for run in history)
+
+
+def _throughput(run: KeptRun) -> tuple[str, str]:
+    """The time of a micro-batch and the tokens a second in words, "" where they are not known."""
+    tokens = ""
+    if run.tokens_per_s:
+        # Imported here: other runs have no tokens.
+        from simcore.analysis.model_figures import tokens_words
+
+        tokens = tokens_words(run.tokens_per_s)
+    return duration(run.each_ns) if run.each_ns else "", tokens
 
 
 def _flags(run: KeptRun, of_several: bool) -> str:
@@ -188,7 +222,8 @@ class RunsPanel(Panel, inherit_bindings=False):
         # Behind the heading: the run with the cursor is in view whenever it is drawn.
         self._each = len(runs[0])
         self._lines.keep = (self._chosen + 1) * self._each
-        lines = [heading(width), *(line for run in runs for line in run)]
+        columns = has_columns(self._session.history)
+        lines = [heading(width, *columns), *(line for run in runs for line in run)]
         if len(runs) == 1 and not self._said:
             return [*lines, [], [("  r on screen 5 keeps the run that is shown; t tries a change", "dim")]]
         count = len(self._unread)

@@ -1,0 +1,183 @@
+"""A set of execution traces that has run, with other durations of some parts: the order is kept.
+
+`--time-scale WHAT=X` asks for it, and each row of the what-if table is it. Nothing is scheduled anew: what
+held a slot or a stream before, which message a receive takes and which wait has no known cause stay as they
+were. A factor is taken on the durations of the run, one factor after the other, and rounds, half to even.
+"""
+
+from __future__ import annotations
+
+import copy
+from array import array
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from simcore.chakra.nodes import COMP, RECV
+from simcore.diagnostics import UsageError, printable
+from simcore.executing.executed import Executed
+from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, TraceGraph
+from simcore.executing.ran import RanTraces, pattern_of
+from simcore.overrides import time_scales
+from simcore.parameters import Parameters
+from simcore.records import replace
+from simcore.run.graph import never
+
+_MOST_LISTED = 12
+ALL_COMPUTE, ALL_COMMUNICATION, ALL_CPU = "all compute", "all communication", "all cpu"
+
+
+class TraceParts:
+    """The parts of a run of execution traces that a factor can be on.
+
+    by_words: `all compute`, `stream group 3`, `nodes layer.#.fwd` -> the numbers of their durations in the
+    graph. ns: what the durations of each part of `nodes` sum to.
+    """
+
+    def __init__(self, ran: RanTraces) -> None:
+        self._ran = ran
+
+    @cached_property
+    def by_words(self) -> dict[str, list[int]]:
+        built, ran = self._ran.graph, self._ran
+        found: dict[str, list[int]] = {}
+        first = ran.executed.units.first
+        for number, (kind, (unit, place)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
+            if kind == GAP:
+                continue
+            rank = first[unit]
+            stream = ran.stream_of(rank, place)
+            is_compute = kind == OWN and stream == "compute"
+            whole = ALL_COMPUTE if is_compute else ALL_CPU if stream == "cpu" else ALL_COMMUNICATION
+            found.setdefault(whole, []).append(number)
+            if kind in (COLLECTIVE, MESSAGE) or stream in ("messages", "memory"):
+                found.setdefault(f"stream {stream}", []).append(number)
+            found.setdefault(f"nodes {pattern_of(ran.name_of(rank, place))}", []).append(number)
+        return found
+
+    def ns(self, words: str) -> int:
+        """What the durations of a part sum to."""
+        durations = self._ran.graph.durations
+        return sum(durations[number - 1] for number in self.by_words[words])
+
+
+def scaled(durations: array[int], chosen: Sequence[int], factor: float) -> array[int]:
+    """A copy of the durations of a graph, by number, with a factor on those that are chosen."""
+    found = array("q", durations)
+    for number in chosen:
+        found[number] = round(found[number] * factor)
+    return found
+
+
+def retimed(ran: RanTraces, parameters: Parameters, cancelled: Callable[[], bool] = never) -> Executed:
+    """A run with the factors of `--time-scale` on its durations.
+
+    Raises `UsageError` for a part that this run does not have, `Cancelled`.
+    """
+    parts = TraceParts(ran)
+    built = ran.graph
+    flat = built.graph.flat([built.durations])
+    for words, factor in time_scales(parameters):
+        if words not in parts.by_words:
+            raise UsageError(_none_such(words, list(parts.by_words)))
+        flat = scaled(flat, parts.by_words[words], factor)
+    other = copy.copy(built)
+    other.durations = list(flat[1 : len(built.durations) + 1])
+    other.ends = list(built.graph.ends(flat, cancelled))
+    return _at_other_times(ran.executed, other, parameters)
+
+
+def _none_such(words: str, there: list[str]) -> str:
+    kind = words.partition(" ")[0]
+    alike = [one for one in there if one.startswith(f"{kind} ")] or [
+        one for one in there if not one.startswith("nodes ")
+    ]
+    left = len(alike) - _MOST_LISTED
+    listed = ", ".join(printable(one, 40) for one in alike[:_MOST_LISTED])
+    more = f" and {left} more" if left > 0 else ""
+    return f"--time-scale: no {printable(words, 60)} in this run, only {listed}{more}"
+
+
+def _at_other_times(executed: Executed, built: TraceGraph, parameters: Parameters) -> Executed:
+    """The run as it is when the nodes of its graph end as `built` has them.
+
+    What links carried is left out: nothing was sent anew.
+    """
+    units, ends = executed.units, built.ends
+    starts, overs = [], []
+    for unit, rank in enumerate(units.first):
+        old_start, old_end = executed.start[rank], executed.end[rank]
+        starts.append(array("q", (
+            ends[node] if node >= 0 else was for node, was in zip(built.came[unit], old_start, strict=True)
+        )))  # fmt: skip
+        overs.append(array("q", (
+            ends[node] if node >= 0 else was for node, was in zip(built.over[unit], old_end, strict=True)
+        )))  # fmt: skip
+    met: dict[int, int] = {}
+    for unit, rank in enumerate(units.first):
+        for place, number in enumerate(executed.meetings[rank]):
+            if number >= 0 and built.came[unit][place] >= 0:
+                met[number] = max(met.get(number, 0), starts[unit][place])
+    begins = [_begins(executed, built, unit, starts, overs, met) for unit in range(len(units.first))]
+    ranks = []
+    for (rank, end, exposed), unit in zip(executed.ranks, (units.of[one[0]] for one in executed.ranks),
+                                          strict=True):  # fmt: skip
+        later = max(overs[unit], default=0) - max(executed.end[rank], default=0)
+        longer = _computed(executed, rank, starts[unit], overs[unit]) - _computed(
+            executed, rank, executed.start[rank], executed.end[rank]
+        )
+        ranks.append((rank, end + later, exposed + later - longer))
+    return replace(
+        executed, parameters=parameters, start=units.spread(starts), begin=units.spread(begins),
+        end=units.spread(overs), ranks=ranks, links=None, link_heat=None, graph=built,
+    )  # fmt: skip
+
+
+def _begins(
+    executed: Executed, built: TraceGraph, unit: int, starts: list[array[int]], overs: list[array[int]],
+    met: dict[int, int],
+) -> array[int]:  # fmt: skip
+    """When what each node of a class waited for was there."""
+    rank = executed.units.first[unit]
+    one = executed.nodes[rank]
+    old_start, old_begin = executed.start[rank], executed.begin[rank]
+    found = array("q", old_begin)
+    for place, start in enumerate(starts[unit]):
+        if built.came[unit][place] < 0:
+            continue
+        end, sent = overs[unit][place], executed.sends[unit][place]
+        number = executed.meetings[rank][place]
+        if number >= 0:
+            there = met[number] if executed.before is None else built.graph.start(
+                built.over[unit][place], built.ends
+            )  # fmt: skip
+        elif sent >= 0 and one.columns.type[one.row[place]] == RECV:
+            there = _sent(executed, sent, starts, overs)
+        else:
+            there = start + old_begin[place] - old_start[place]
+        found[place] = min(max(start, there), max(end, start))
+    return found
+
+
+def _sent(executed: Executed, sent: int, starts: list[array[int]], overs: list[array[int]]) -> int:
+    """When a message was on its way: ASTRA-sim's as its send began, wltui's when the channel was free."""
+    unit, place = sent >> 32, sent & 0xFFFFFFFF
+    start = starts[unit][place]
+    if executed.before is None:
+        return start
+    rank = executed.units.first[unit]
+    waited = executed.begin[rank][place] - executed.start[rank][place]
+    return min(start + waited, max(overs[unit][place], start))
+
+
+def _computed(executed: Executed, rank: int, start: array[int], end: array[int]) -> int:
+    """ns of compute on the GPU."""
+    one = executed.nodes[rank]
+    types, sets, rows = one.columns.type, one.columns.attributes, one.row
+    found = 0
+    for place, over in enumerate(end):
+        row = rows[place]
+        if types[row] == COMP and over >= 0 and start[place] >= 0:
+            is_cpu = executed.kinds.attributes(sets[row]).get("is_cpu_op")
+            if is_cpu is None or not is_cpu.value:
+                found += over - start[place]
+    return found

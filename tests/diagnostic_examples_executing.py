@@ -10,9 +10,12 @@ from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.executing import executed_results
 from simcore.export import FORMATS, Request
+from simcore.measured import open_directory
 from simcore.parameters import Parameters
 from tests.diagnostic_examples_measured import Example, relative
 from tests.executing.encoding import COLL, COMP, RECV, SEND, et_bytes, field, varint, write_set
+from tests.measured.traces import Op
+from tests.measured.traces import write_set as write_ranks
 from tests.workload.texts import read
 
 _ONE: dict[str, Any] = {"id": 1, "type": COMP, "micros": 5, "attributes": {}}
@@ -83,6 +86,18 @@ def exported(text: str) -> Example:
     return example
 
 
+def exported_trace(folder: Path) -> list[Diagnostic]:
+    """What writing a step of the ranks 1 and 3, two stages, as execution traces says."""
+    operations = {
+        rank: Op("ep_allreduce", "1002.0", group="ep", stage=rank // 2).line(rank) + "\n" for rank in (1, 3)
+    }
+    (folder / "run").mkdir()
+    write_ranks(folder / "run", operations)
+    chosen = next(one for one in FORMATS if one.name == "chakra")
+    run = open_directory(str(folder / "run"))
+    return relative(chosen.requested(Request(run, Parameters())).diagnostics, folder)
+
+
 def _bare(_: bytes) -> bytes:
     return et_bytes([], head=field(1, 7) + field(3, COMP) + field(7, 5))
 
@@ -121,4 +136,7 @@ EXECUTING: dict[str, Example] = {
     "no-statistics": ran([[_ONE | {"attributes": {"is_cpu_op": True}}]] * 2, **_TWO),
     "whole-microseconds": exported(_STREAMS),
     "one-slot": exported(_STREAMS),
+    "network-assumed": exported_trace,
+    "ranks-renumbered": exported_trace,
+    "not-sent": exported_trace,
 }  # fmt: skip

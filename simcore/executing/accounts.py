@@ -42,9 +42,11 @@ IN_ALIKE = places_in_alike(
 PP, COMM = ACCOUNTS.index("exposed pp"), ACCOUNTS.index("exposed comm")
 # What exported traces say of a group's kind, as accounts have it.
 _OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": "pp"}
+# What exported traces of measured runs say of CPU nodes: a host gap, a copy of memory.
+_OF_CPU = {"idle": IDLE, "copy": COMM}
 # Which of several counts: the least.
-_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4}
-_SENDS, _LEVELS = 5, 6
+_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 6}
+_COPIES, _SENDS, _LEVELS = 4, 5, 7
 NONE = -1
 
 
@@ -94,13 +96,14 @@ def _find(executed: Executed, kind: int, name: int, number: int) -> int:
         return PP
     if kind == COLL or kind != COMP:
         word = attributes.get("wltui_kind")
-        kind_of = _OF_KIND.get(word.value, "comm") if word is not None and word.kind == "string" else "comm"
+        text = word.value if word is not None and word.kind == "string" else "comm"
+        kind_of = _OF_KIND.get(text, text if text in GROUP_KINDS else "comm")
         return ACCOUNTS.index(f"exposed {kind_of}")
-    if integer(attributes.get("is_cpu_op")):
-        return HOST
     phase = attributes.get("wltui_phase")
-    text = phase.value if phase is not None and phase.kind == "string" else executed.kinds.name(name)
-    return phase_of(text)
+    said = phase.value if phase is not None and phase.kind == "string" else None
+    if integer(attributes.get("is_cpu_op")):
+        return _OF_CPU.get(said or "", HOST)
+    return phase_of(executed.kinds.name(name) if said is None else said)
 
 
 def phase_of(text: str) -> int:
@@ -124,6 +127,8 @@ def rank_accounts(executed: Executed, rank: int) -> RankAccounts:
             first = _FIRST.get(account, 1)
             if sends and account == PP and types[rows[place]] == SEND:
                 first = _SENDS
+            elif account == COMM and types[rows[place]] == COMP:
+                first = _COPIES
             events.append((start, 1, first, place << 8 | account))
             events.append((end, 0, first, place << 8 | account))
     events.sort()

@@ -11,7 +11,7 @@ FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("simai", "SimAI / AICB workload text", of_traces=False),
     ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA"),
     ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it", of_traces=False),
-    ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", of_traces=False, is_folder=True),
+    ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", is_folder=True),
     ExportFormat("csv", "one line a span, for spreadsheets and data frames"),
 )
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from simcore.workload.model import GroupKind
 
 PREFIX = "wl"
+MEMORY = b'{"memory-type": "NO_MEMORY_EXPANSION"}\n'
 _COMP, _SEND, _RECV, _COLL = 4, 5, 6, 7
 _COMM_TYPE = {"ALLREDUCE": 0, "ALLGATHER": 2, "ALLTOALL": 6, "REDUCESCATTER": 7}
 _ALGORITHMS = {
@@ -160,7 +161,7 @@ def _files(simulation: Simulation, groups: _Groups, progress: Progress) -> Itera
             progress.done += len(simulation.timeline.stage_program(number).ops)
     yield RankFile("network.yml", [network_yml(simulation.cluster)])
     yield RankFile("system.json", [system_json(simulation.cluster)])
-    yield RankFile("memory.json", [b'{"memory-type": "NO_MEMORY_EXPANSION"}\n'])
+    yield RankFile("memory.json", [MEMORY])
     yield RankFile("comm_group.json", [groups.json()])
 
 

@@ -70,14 +70,14 @@ class Timed(Struct, frozen=True, dict=True):
         return self.durations.graph
 
     @cached_property
-    def _taken(self) -> array[int]:
+    def taken(self) -> array[int]:
         """What the nodes of the replay's graph take, ns."""
         return self.durations.scaled(self.scales or Scales())
 
     @cached_property
     def ends(self) -> array[int]:
         """When each node of the graph ends, ns. Raises OverflowError for 2^63 ns or more."""
-        return array("q", self.graph.measured if self.scales is None else self.graph.graph.ends(self._taken))
+        return array("q", self.graph.measured if self.scales is None else self.graph.graph.ends(self.taken))
 
     @cached_property
     def times(self) -> Times:
@@ -96,7 +96,7 @@ class Timed(Struct, frozen=True, dict=True):
 
         kind_of, scales = self.durations.scales()
         last = [nodes[-1] for nodes in self.graph.over if nodes]
-        chains = Chains(self.graph.graph, self.base._taken, kind_of, last)
+        chains = Chains(self.graph.graph, self.base.taken, kind_of, last)
         there = [name for name, kinds in scales.items() if not chains.kinds.keys().isdisjoint(kinds)]
         families = ("compute", "comm", "host", "op", "rank")
         there.sort(key=lambda name: families.index(name.split(" ")[0]))
@@ -110,7 +110,7 @@ class Timed(Struct, frozen=True, dict=True):
         """
         base = self.base
         graph, ends = base.graph, base.ends
-        late = graph.graph.latest(base._taken, base.step_time_ns)
+        late = graph.graph.latest(base.taken, base.step_time_ns)
         found = tuple(array("q", (late[node] - ends[node] for node in nodes)) for nodes in graph.over)
         for node, ((rank, piece), _) in zip(graph.messages, self.ties.transfers, strict=True):
             found[rank][piece] = min(found[rank][piece], late[node] - ends[node])

@@ -14,7 +14,8 @@ class Bandwidth(NamedTuple):
     """Equal collectives: operation, group (None if not told), ranks of it, bytes of the larger of its two
     buffers, which is what nccl-tests count. times: how many; least_ns, middle_ns, most_ns: how long they take
     by themselves, from the last member's coming on. waits_included: that members are missing, so that nobody
-    knows what of it is waiting. factor: busbw over algbw.
+    knows what of it is waiting. factor: busbw over algbw. members: the ranks of the first of them, None where
+    they are not known.
     """
 
     operation: str
@@ -27,6 +28,7 @@ class Bandwidth(NamedTuple):
     most_ns: int
     waits_included: bool
     factor: float
+    members: tuple[int, ...] | None = None
 
     def algbw(self, ns: int) -> float:
         """Bytes over time, GB/s."""
@@ -43,6 +45,7 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
         return []
     graph, ends, ties = results.graph, results.ends, results.ties
     found: dict[tuple[str, str | None, int, int, bool], list[int]] = {}
+    members: dict[tuple[str, str | None, int, int, bool], tuple[int, ...] | None] = {}
     for meeting, node in zip(ties.matches.meetings, graph.meetings, strict=True):
         call = meeting.calls[0]
         trace = results.measured.ranks[call.rank]
@@ -55,11 +58,16 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
         # Alone it lasts as long as its kernel; else from the last arrival on.
         ns = ends[node] - graph.graph.start(node, ends)
         if ns > 0 and ranks > 1:
-            found.setdefault((said.operation, said.group, ranks, size, alone), []).append(ns)
+            key = said.operation, said.group, ranks, size, alone
+            found.setdefault(key, []).append(ns)
+            there = tuple(results.measured.ranks[one.rank].number for one in meeting.calls)
+            who = said.ranks or there
+            members.setdefault(key, tuple(sorted(who)) if len(set(who)) == ranks else None)
     some = [
-        Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]))
+        Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]),
+                  members[key])
         for key, ns in found.items()
-    ]
+    ]  # fmt: skip
     return sorted(some, key=lambda one: (-one.middle_ns * one.times, one.operation, one.bytes))
 
 

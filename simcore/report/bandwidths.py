@@ -11,6 +11,7 @@ from simcore.units import byte_size, duration
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
+    from simcore.cluster.choice import ClusterChoice
     from simcore.replay.bandwidths import Bandwidth
 
 _ROWS = 20
@@ -79,14 +80,67 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     waits = "  *: members are missing, so the time holds the waiting for them"
     return [
         "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
-        *field_lines(_FIELDS, shown), *more,
+        *field_lines(_fields(asked), shown), *more,
         *([waits] if any(one.waits_included for one in found) else []),
-        *_beside_a_cluster(shown),
+        *_beside_a_cluster(shown, asked),
     ]  # fmt: skip
 
 
-def _beside_a_cluster(found: Sequence[Bandwidth]) -> list[str]:
-    """The command that says what the first it knows takes on a cluster; nothing where it knows none."""
+def _fields(asked: PageAsked) -> list[Field[Bandwidth]]:
+    """With what they take on the cluster that is asked for."""
+    if asked.cluster is None:
+        return _FIELDS
+    name, choice = asked.cluster
+    on = printable(name, _NAME_CELLS)
+
+    def ns(one: Bandwidth) -> int | None:
+        return _priced_ns(choice, one)
+
+    def busbw(one: Bandwidth) -> float | None:
+        found = ns(one)
+        return None if found is None else one.busbw(found)
+
+    return [
+        *_FIELDS,
+        Field(
+            f"on {on}", lambda one: "-" if (found := ns(one)) is None else duration(found),
+            "cluster_ns", ns, optional=True,
+        ),
+        Field(
+            "busbw", lambda one: "-" if (found := busbw(one)) is None else _rate(found),
+            "cluster_busbw_gbps", busbw, optional=True,
+        ),
+    ]  # fmt: skip
+
+
+def _priced_ns(choice: ClusterChoice, one: Bandwidth) -> int | None:
+    """What `wltui collective` says of it: alone, on an idle network. None of what it does not know. Raises
+    UsageError where the cluster has no such ranks.
+    """
+    word = _SIMULATED.get(one.operation)
+    if word is None:
+        return None
+    # Imported here: most pages ask for no cluster.
+    from simcore.cluster import group_shape
+    from simcore.collectives import NAMES, collective_done
+
+    members = one.members or tuple(range(one.ranks))
+    cluster = choice.cluster(members[-1] + 1)
+    collective = next(name for name, told in NAMES.items() if told == word)
+    return collective_done(cluster, group_shape(cluster, members), collective, one.bytes).last_ns
+
+
+def _beside_a_cluster(found: Sequence[Bandwidth], asked: PageAsked) -> list[str]:
+    """What the columns of a cluster are, else the command that says what the first it knows takes on one;
+    nothing where it knows none.
+    """
+    if asked.cluster is not None and any(one.operation in _SIMULATED for one in found):
+        on = printable(asked.cluster[0], _NAME_CELLS)
+        guessed = any(one.members is None and one.operation in _SIMULATED for one in found)
+        return [
+            f"  on {on}: alone on an idle network, as `wltui collective` says it"
+            + (", of the first ranks where the trace does not tell which" if guessed else "")
+        ]
     for one in found:
         name = _SIMULATED.get(one.operation)
         if name is not None:
@@ -95,9 +149,9 @@ def _beside_a_cluster(found: Sequence[Bandwidth]) -> list[str]:
     return []
 
 
-def bandwidth_values(run: Run) -> list[dict[str, Any]]:
+def bandwidth_values(run: Run, asked: PageAsked) -> list[dict[str, Any]]:
     """Each line as JSON."""
-    return field_values(_FIELDS, _found(run))
+    return field_values(_fields(asked), _found(run))
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         "by_rank": _ranks(measured),
         **operation_values(recorded),
         **_waiting(run.as_read),
-        **_recorded(run, recorded),
+        **_recorded(run, recorded, asked),
         "replay": replay,
     }
     return {"measured": found}
@@ -110,7 +110,7 @@ def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
     return {name: one for name, one in ns.items() if one or run.of_devices or name not in _PROFILED}
 
 
-def _recorded(shown: Run, results: Timed) -> dict[str, Any]:
+def _recorded(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
     """What is known of profiler traces alone; nothing of others."""
     run, one = results.measured, results.measured.recorded
     if one is None:
@@ -132,7 +132,7 @@ def _recorded(shown: Run, results: Timed) -> dict[str, Any]:
             "matched": dict(zip(numbers, one.matched, strict=True)),
             "residual_ns": {"median": middle, "most": most},
         },
-        "collectives": bandwidth_values(shown),
+        "collectives": bandwidth_values(shown, asked),
         "stragglers": [late._asdict() for late in stragglers(results)],
     }  # fmt: skip
 

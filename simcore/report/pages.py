@@ -28,6 +28,7 @@ from simcore.report.section import PageAsked, Section, page, values
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
+    from simcore.cluster.choice import ClusterChoice
     from simcore.executing import TraceResults
 
 SCHEMA = "wltui.report/1"
@@ -58,23 +59,32 @@ _FIRST_KEYS = (
 
 
 def run_page(
-    run: Run, ascii_only: bool = False, with_what_if: bool = False, every_layer: bool = False
+    run: Run,
+    ascii_only: bool = False,
+    with_what_if: bool = False,
+    every_layer: bool = False,
+    cluster: tuple[str, ClusterChoice] | None = None,
 ) -> str:
-    """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table."""
+    """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table.
+    cluster: see `PageAsked`.
+    """
     if run.origin == "executed":
         from simcore.report.trace_text import trace_text
 
         return trace_text(cast("TraceResults", run), ascii_only, with_what_if, every_layer)
-    return page(SECTIONS, run, PageAsked(ascii_only, with_what_if, every_layer))
+    return page(SECTIONS, run, PageAsked(ascii_only, with_what_if, every_layer, cluster=cluster))
 
 
-def run_json(run: Run, with_what_if: bool = False) -> dict[str, Any]:
+def run_json(
+    run: Run, with_what_if: bool = False, cluster: tuple[str, ClusterChoice] | None = None
+) -> dict[str, Any]:
     """All figures as plain values; times in ns, sizes in bytes, bandwidths in GB/s.
 
-    with_what_if: also what would help.
+    with_what_if: also what would help. cluster: see `PageAsked`.
     """
     if run.origin == "executed":
         from simcore.report.trace_json import trace_json
 
         return {"schema": SCHEMA} | trace_json(cast("TraceResults", run), with_what_if)
-    return {"schema": SCHEMA} | values(SECTIONS, run, PageAsked(what_if=with_what_if), _FIRST_KEYS)
+    asked = PageAsked(what_if=with_what_if, cluster=cluster)
+    return {"schema": SCHEMA} | values(SECTIONS, run, asked, _FIRST_KEYS)

@@ -8,9 +8,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from simcore.records import Struct
+
+if TYPE_CHECKING:
+    from simcore.cluster.choice import ClusterChoice
 
 Subject = TypeVar("Subject", contravariant=True)
 
@@ -18,7 +21,8 @@ Subject = TypeVar("Subject", contravariant=True)
 class PageAsked(NamedTuple):
     """What a page is asked for beside what all have. what_if: what would help; every_layer: all rows, or
     operations, in their table. everything: of a comparison, as long as it is; rows: how many of a table that
-    gives way to others, None for all.
+    gives way to others, None for all. cluster: by its name, on which collectives that were measured are also
+    priced, None of none.
     """
 
     ascii_only: bool = False
@@ -26,6 +30,7 @@ class PageAsked(NamedTuple):
     every_layer: bool = False
     everything: bool = False
     rows: int | None = None
+    cluster: tuple[str, ClusterChoice] | None = None
 
 
 class Section(Protocol[Subject]):

@@ -103,3 +103,48 @@ def test_of_what_no_cluster_is_asked_there_is_no_command(tmp_path: Path) -> None
     _, page = read(written(tmp_path, "broadcast", (_ELEMENTS, _ELEMENTS)))
     assert "Bandwidths of collectives" in page
     assert "wltui collective" not in page
+
+
+@pytest.mark.parametrize(
+    ("name", "elements", "word"),
+    [
+        ("allreduce", (_ELEMENTS, _ELEMENTS), "all-reduce"),
+        ("_allgather_base", (_ELEMENTS // 4, _ELEMENTS), "all-gather"),
+    ],
+)
+def test_beside_it_stands_what_wltui_collective_says_of_a_cluster(
+    tmp_path: Path, name: str, elements: tuple[int, int], word: str
+) -> None:
+    folder = str(written(tmp_path, name, elements))
+    alone = wltui(
+        "collective", word, "--size", str(2 * _ELEMENTS), "--ranks", "0-3", "--cluster", "h100-8", "--json"
+    )
+    done = wltui("report", folder, "--cluster", "h100-8", "--json")
+    assert (done.returncode, alone.returncode) == (0, 0), done.stderr + alone.stderr
+    (row,), one = json.loads(done.stdout)["measured"]["collectives"], json.loads(alone.stdout)
+    assert row["cluster_ns"] == one["time_ns"]
+    assert row["cluster_busbw_gbps"] == pytest.approx(one["busbw_gbps"])
+    page = wltui("report", folder, "--cluster", "h100-8").stdout
+    assert "on h100-8: alone on an idle network, as `wltui collective` says it" in page
+    line = next(line for line in page.splitlines() if line.lstrip().startswith(row["operation"]))
+    assert f"{one['busbw_gbps']:.0f}" in line.split()
+
+
+def test_of_what_no_cluster_can_be_asked_the_columns_are_empty(tmp_path: Path) -> None:
+    folder = str(written(tmp_path, "broadcast", (_ELEMENTS, _ELEMENTS)))
+    done = wltui("report", folder, "--cluster", "h100-8", "--json")
+    (row,) = json.loads(done.stdout)["measured"]["collectives"]
+    assert "cluster_ns" not in row
+    assert "idle network" not in wltui("report", folder, "--cluster", "h100-8").stdout
+
+
+def test_a_cluster_without_these_ranks_and_one_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    folder = str(written(tmp_path, "allreduce", (_ELEMENTS, _ELEMENTS)))
+    small = tmp_path / "small.toml"
+    small.write_text('dim = ["ring:2:100:500"]\n')
+    for cluster, words in ((str(small), "2"), ("nowhere", "nowhere")):
+        done = wltui("report", folder, "--cluster", cluster)
+        assert done.returncode in (1, 2)
+        assert done.stdout == ""
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr

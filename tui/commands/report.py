@@ -19,6 +19,7 @@ from tui.commands.opened import open_given
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.chakra import TraceSet
+    from simcore.cluster.choice import ClusterChoice
     from simcore.measured import MeasuredRun
     from simcore.run.findings import WhatIf
     from simcore.workload import Workload
@@ -99,6 +100,7 @@ def print_report(
     """
     from tui.commands.opened import results_of
 
+    cluster, parameters = _cluster_beside(opened, parameters)
     results = results_of(opened, parameters)
     if what_if:
         _find_what_if(results)
@@ -108,10 +110,26 @@ def print_report(
     if as_json:
         from simcore.json_text import json_text
 
-        print(json_text(run_json(results, what_if)))
+        print(json_text(run_json(results, what_if, cluster)))
         return
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
-    print(run_page(results, ascii_only, what_if, every_layer), end="")
+    print(run_page(results, ascii_only, what_if, every_layer, cluster), end="")
+
+
+def _cluster_beside(
+    opened: Workload | MeasuredRun | TraceSet, parameters: Parameters
+) -> tuple[tuple[str, ClusterChoice] | None, Parameters]:
+    """(the cluster on which the collectives of a profiler's run are also priced, the other parameters)."""
+    if parameters.cluster is None:
+        return None, parameters
+    from simcore.cluster import choose_cluster
+    from simcore.measured import MeasuredRun
+    from simcore.records import replace
+
+    if not (isinstance(opened, MeasuredRun) and opened.of_devices):
+        return None, parameters
+    choice = choose_cluster(Parameters(cluster=parameters.cluster))
+    return (parameters.cluster, choice), replace(parameters, cluster=None)
 
 
 def _find_what_if(results: Run) -> list[WhatIf]:

@@ -44,7 +44,8 @@ _SAME_SIZE = {1: "torch.int8", 2: "torch.bfloat16", 4: "torch.float32", 8: "torc
 
 _BACKWARD = re.compile(r"backward|autograd::engine", re.IGNORECASE)
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#|## ?optimizer|optimizer[_.]step", re.IGNORECASE)
-_FORWARD = re.compile(r"## ?forward|\.forward\b|^forward", re.IGNORECASE)
+# FSDP1 annotates its hooks, and names no module in them: `FullyShardedDataParallel._pre_forward`.
+_FORWARD = re.compile(r"## ?forward|\.forward\b|^forward|Parallel\._(?:pre|post)_forward", re.IGNORECASE)
 
 # FSDP2 names the module of its annotations: `FSDP::pre_forward (layers.3)`.
 _FSDP = re.compile(r"^FSDP::[^(]*\(([^()]+)\)")

@@ -116,6 +116,22 @@ def test_annotations_of_fsdp_name_their_layer(tmp_path: Path, name: str, layer: 
     assert layers(run_of(tmp_path, events)) == [layer]
 
 
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("FullyShardedDataParallel._pre_forward", "forward"),
+        ("FullyShardedDataParallel._post_forward", "forward"),
+        ("FullyShardedDataParallel._pre_backward_prefetch", "backward"),
+        ("FullyShardedDataParallel._post_backward_hook", "backward"),
+        ("FullyShardedDataParallel._root", "kernel"),
+    ],
+)
+def test_hooks_of_the_first_fsdp_tell_the_phase_and_no_layer(tmp_path: Path, name: str, phase: str) -> None:
+    run = run_of(tmp_path, [around("user_annotation", name, 0, 100), launch(1, 15), kernel(1, 1000)])
+    assert layers(run) == [None]
+    assert run.ranks[0].ops.category(0) == phase
+
+
 def test_one_launch_of_a_graph_has_many_kernels_of_one_step_and_layer(tmp_path: Path) -> None:
     run = run_of(
         tmp_path,

@@ -1,12 +1,12 @@
 """Accounts of execution traces that have run: every nanosecond of every rank in exactly one.
 
 Where several nodes of a rank run at once, GPU compute counts first, then communication that is under way,
-then
-CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it is
-sent
-(`bubble`). By wltui's rules nobody waits for a send but nodes that name it as parent: it counts where nothing
-else does, and one without children not at all. `idle` is the time in which nothing of the rank has begun and
-not ended, and what follows its end.
+then CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it
+is sent (`bubble`). A collective that the export of a simulated step says runs beside compute (`wltui_beside`)
+counts behind all that holds the rank: blocking collectives and receives. By wltui's rules nobody waits for a
+send but nodes that name it as parent: it counts where nothing else does, and one without children not at all.
+`idle` is the time in which nothing of the rank has begun and not ended, what the export of a measured run
+says is idle, and what follows its end.
 Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`,
 `adam`).
 """
@@ -45,8 +45,8 @@ _OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": 
 # What exported traces of measured runs say of CPU nodes: a host gap, a copy of memory.
 _OF_CPU = {"idle": IDLE, "copy": COMM}
 # Which of several counts: the least.
-_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 6}
-_COPIES, _SENDS, _LEVELS = 4, 5, 7
+_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 8}
+_COPIES, _BESIDE, _BESIDE_WAITING, _SENDS, _LEVELS = 4, 5, 6, 7, 9
 NONE = -1
 
 
@@ -106,6 +106,10 @@ def _find(executed: Executed, kind: int, name: int, number: int) -> int:
     return phase_of(executed.kinds.name(name) if said is None else said)
 
 
+def _is_beside(executed: Executed, number: int) -> bool:
+    return bool(integer(executed.kinds.attributes(number).get("wltui_beside")) or 0)
+
+
 def phase_of(text: str) -> int:
     """The account of compute by a name, or by wltui's phases."""
     low = text.lower()
@@ -120,7 +124,8 @@ def rank_accounts(executed: Executed, rank: int) -> RankAccounts:
     intervals = _intervals(executed, rank)
     found = RankAccounts()
     one = executed.nodes[rank]
-    types, rows, sends = one.columns.type, one.row, executed.before is not None
+    types, sets, rows = one.columns.type, one.columns.attributes, one.row
+    sends = executed.before is not None
     events: list[tuple[int, int, int, int]] = []
     for start, end, account, place in intervals:
         if end > start:
@@ -129,6 +134,8 @@ def rank_accounts(executed: Executed, rank: int) -> RankAccounts:
                 first = _SENDS
             elif account == COMM and types[rows[place]] == COMP:
                 first = _COPIES
+            elif types[rows[place]] == COLL and _is_beside(executed, sets[rows[place]]):
+                first = _BESIDE_WAITING if account == WAIT else _BESIDE
             events.append((start, 1, first, place << 8 | account))
             events.append((end, 0, first, place << 8 | account))
     events.sort()

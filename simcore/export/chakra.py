@@ -277,9 +277,10 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
                 share = -(-cost.bytes // members) if cost.collective == "ALLGATHER" else cost.bytes
                 values = attribute("is_cpu_op", False) + attribute("comm_type", _COMM_TYPE[cost.collective])
                 values += attribute("comm_size", share) + attribute("wltui_bytes", cost.bytes, "uint64")
-                found.append(
-                    _Node(head, values + exact + attribute("wltui_kind", cost.group), "group", cost.group, 0)
-                )
+                values += exact + attribute("wltui_kind", cost.group)
+                if not ops.blocking[op]:
+                    values += attribute("wltui_beside", True)
+                found.append(_Node(head, values, "group", cost.group, 0))
             node_of[op] = place
             last[key] = place
             if lane == COMPUTE or (lane < TO_NEXT and ops.blocking[op]):

@@ -56,6 +56,18 @@ CASES = [
     pytest.param(MOE, {"slow_rank": ("5=1.4",), "jitter": 0.05}, marks=pytest.mark.slow),
     pytest.param(MOE, {"schedule": "gpipe", "network": "shared"}, marks=pytest.mark.slow),
     pytest.param(OLD, {"overlap_param_gather": True}, marks=pytest.mark.slow),
+    # While a stage waits for a message its gathers and reductions are under way beside: that is a bubble.
+    (MOE, {"overlap_param_gather": True, "overlap_grad_reduce": True}),
+    pytest.param(
+        MOE,
+        {"overlap_param_gather": True, "overlap_grad_reduce": True, "schedule": "zb-h1"},
+        marks=pytest.mark.slow,
+    ),
+    pytest.param(
+        LARGE,
+        {"overlap_param_gather": True, "overlap_grad_reduce": True, "world": 64, "pp": 4, "microbatches": 4},
+        marks=pytest.mark.slow,
+    ),
 ]
 
 

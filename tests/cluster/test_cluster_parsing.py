@@ -87,7 +87,8 @@ def test_an_algorithm_belongs_to_a_dimension(name: str) -> None:
         ("0=direct0", DIMS, f"--algorithm 0=direct0: NAME `direct0` is not {NAMES}; did you mean direct?"),
         ("0=direct01", DIMS, f"--algorithm 0=direct01: NAME `direct01` is not {NAMES}; did you mean direct?"),
         ("0=direct-1", DIMS, f"--algorithm 0=direct-1: NAME `direct-1` is not {NAMES}; did you mean direct?"),
-        ("0=direct\u0663", DIMS, f"--algorithm 0=direct\u0663: NAME `direct\u0663` is not {NAMES}"),
+        ("0=direct\u0663", DIMS, f"--algorithm 0=direct\u0663: NAME `direct\u0663` is not {NAMES}; "
+         "did you mean direct?"),
     ],
 )
 def test_a_wrong_algorithm_is_refused_with_what_fits(

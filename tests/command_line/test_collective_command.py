@@ -133,7 +133,8 @@ REFUSED = [
     (["all-reduce"], "the following arguments are required: --size (see wltui collective --help)"),
     (
         ["ALLREDUCE", "--size", "1"],
-        "COLLECTIVE ALLREDUCE: one of all-reduce, all-gather, reduce-scatter, all-to-all is expected",
+        "COLLECTIVE ALLREDUCE: one of all-reduce, all-gather, reduce-scatter, all-to-all is expected; "
+        "did you mean all-reduce?",
     ),
     (["all-reduce", "--size", "1XB"], f"--size 1XB: {SIZE}"),
     (["all-reduce", "--size", "1KiB.."], f"--size : {SIZE}"),

@@ -39,7 +39,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
     flags += " --nic-type cx6 --overlap dp=0.5,tp=0.3"
     flags += " --passes 2"
     flags += " --slow-rank 37=1.3 --slow-link 1:5=0.5 --jitter 0.01 --seed 7"
-    done = wltui("report", SEED_002, "--json", *flags.split())
+    done = wltui("report", SEED_002, "--json", *flags.split(), "--time-scale", "compute fwd=0.5")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["parameters"] == {
         "world": 256,
@@ -79,6 +79,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
         "overlap_fwd_bwd": False,
         "steps": 1,
         "layer_scale": ["mlp_row:fwd=0.5"],
+        "time_scale": ["compute fwd=0.5"],
         "slow_rank": ["37=1.3"],
         "slow_link": ["1:5=0.5"],
         "jitter": 0.01,

@@ -31,7 +31,7 @@ def test_the_first_screen_as_text() -> None:
 
 
 def test_keys_are_pressed_and_their_runs_awaited() -> None:
-    done = wltui(SEED_002, "--snapshot", "5 jjjjjjjjjj L", "--size", "80x24")
+    done = wltui(SEED_002, "--snapshot", "5 jjjjjjjjjj l", "--size", "80x24")
     assert "[5 Params]" in done.stdout
     assert "was 14.774 s" in done.stdout
     assert len(done.stdout.split("\n")) == 25

@@ -138,7 +138,7 @@ def test_where_nothing_tells_what_is_free_every_run_begins(monkeypatch: pytest.M
 
 
 def test_memory_that_ends_during_a_run_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_out(*_: object) -> None:
+    def run_out(*_: object, **__: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(simulation, "PricedRun", run_out)

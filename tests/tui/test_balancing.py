@@ -45,7 +45,7 @@ async def test_e_leads_from_a_change_of_a_trace_to_its_factor(make_app: MakeApp)
     app = make_app(MeasuredResults(run_of(SLOW_RANK, 2)), first="why")
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
-        await press(pilot, "tab", "g", "enter")
+        await press(pilot, "tab", "g", "e")
         view = app.current_view
         assert isinstance(view, ParametersView)
         # The greatest gain is `rank 1 as fast as its peers`.

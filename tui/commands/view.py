@@ -44,7 +44,6 @@ _DESCRIPTION = (
 )
 _EXAMPLES = (
     ("wltui workload.txt", "where does the step go? q ends it, ? has the keys"),
-    ("wltui workload.txt --schedule interleaved --virtual-stages 4", "the same with other parameters"),
     ("wltui traces/", "a measured run: a directory of rank traces"),
     (
         "wltui config.json --gpu h100 --world 64 --tp 4 --pp 2",

@@ -25,11 +25,14 @@ def microbatch_ns(run: Stepped) -> int | None:
 
 
 def throughput_words(run: Stepped) -> str:
-    """`16 micro-batches: 923.4 ms each, 1.083 a second`, of each replica; "" where the run has none."""
+    """`16 micro-batches: one in 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
+
+    The mean of the step: single ones may take more, and less.
+    """
     each = microbatch_ns(run)
     if not each:
         return ""
-    return f"{plural(run.microbatches, 'micro-batch')}: {duration(each)} each, {_rate(each)} a second"
+    return f"{plural(run.microbatches, 'micro-batch')}: one in {duration(each)}, {_rate(each)} a second"
 
 
 def each_words(run: Stepped) -> str:

@@ -183,7 +183,7 @@ def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
     screen = wltui(TRACE, "--against", SEED_002, "--snapshot", "").stdout
     lines = screen.splitlines()
     assert "[6 Compare]" in lines[1]
-    assert lines[2].startswith(" A  against  14.774 s   923.4 ms/mb  002_gpt_1024npu.txt, simulated, tp 8 x dp 8")
+    assert lines[2].startswith(" A  against  14.774 s   923.4 ms/mb  002_gpt_1024npu.txt, simulated, tp 8")
     opened = " B  run 1    3.851 s    3.851 s/mb   004_megatron_rank7_trace.txt, measured, 1 micro-batch"
     assert lines[3].startswith(opened)
     assert "stage 3" in screen

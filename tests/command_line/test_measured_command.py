@@ -15,7 +15,7 @@ from tests.report.test_json_report import seed_report
 SEED_004 = "fixtures/004_megatron_rank7_trace.txt"
 HEAD = """\
 Measured step time  3.851 s
-                    1 micro-batch: 3.851 s each, 0.2596 a second
+                    1 micro-batch: one in 3.851 s, 0.2596 a second
 
 In words
   Compute is 48.6 % of the ranks' time; the most of the rest, 33.1 %, is embedding communication, waiting for

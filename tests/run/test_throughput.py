@@ -44,7 +44,7 @@ def test_what_has_no_micro_batches_is_silent() -> None:
 
 def test_twice_the_micro_batches_are_no_slower_step() -> None:
     a, b = seed(), seed(microbatches=32)
-    assert throughput_words(a) == "16 micro-batches: 923.4 ms each, 1.083 a second"
+    assert throughput_words(a) == "16 micro-batches: one in 923.4 ms, 1.083 a second"
     assert each_difference(a, b) == "a micro-batch -228.9 ms (-24.8 %)"
     assert each_difference(a, seed(virtual_stages=1)) == ""
     page = lines(compared(a, b), None)  # type: ignore[arg-type]

@@ -225,8 +225,16 @@ class MeasuredSpanWords:
     def walk(
         self, number: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[Step]:
-        found = [self._step(number, stream, one) for one in self._found(number, stream, index, direction)]
-        return [*found, *self._launches(number, stream, index, direction)]
+        binding = self._found(number, stream, index, direction)
+        found = [self._step(number, stream, one) for one in binding]
+        launches = self._launches(number, stream, index, direction)
+        if direction < 0 and binding and launches:
+            first = binding[0]
+            gap = self._results.ties.pieces[first.rank].kind[first.piece] == GAP
+            # Launched while nothing ran: its stream was free, so that the launch is what it waited for.
+            if gap and first.rank == number and launches[0].start_ns >= found[0].start_ns:
+                return [*launches, *found]
+        return [*found, *launches]
 
     def _all_words(self, number: int, stream: str | None, index: int, direction: int) -> list[str]:
         """What `walk` finds in words, what is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""

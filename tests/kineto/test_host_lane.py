@@ -81,12 +81,21 @@ def test_a_span_of_the_host_has_its_words_and_leads_to_what_it_launched(tmp_path
 
 def test_the_launch_of_a_kernel_is_a_cause_of_it(tmp_path: Path) -> None:
     lanes = lanes_of(run_of(tmp_path, events()))
-    inside, outside = (lanes.words.walk(0, "stream 7", kernel, None, -1)[-1] for kernel in (0, 1))
+    # Both were launched while nothing ran, so the launch binds.
+    inside, outside = (lanes.words.walk(0, "stream 7", kernel, None, -1)[0] for kernel in (0, 1))
     assert (inside.stream, inside.start_ns) == ("host 1", 40_000)
     assert inside.words == "aten::linear on host thread 1, 160.0 us before: it was launched there"
     # Nothing is around its launch, so only the rank's own lane is at that time.
     assert (outside.stream, outside.start_ns) == (None, 300_000)
     assert outside.words == f"its launch on host thread {_WORKER}, 20.000 us before: it was launched there"
+
+
+def test_a_launch_long_before_binds_nothing(tmp_path: Path) -> None:
+    early = [launch(1, 1040), launch(2, 1050), kernel(1, 1200), kernel(2, 1300, "next")]
+    lanes = lanes_of(run_of(tmp_path, [around("user_annotation", "ProfilerStep#3", 1000, 500), *early]))
+    first, *_, last = lanes.words.walk(0, "stream 7", 1, None, -1)
+    assert first.words.startswith("host gap")
+    assert last.words == "its launch on host thread 1, 250.0 us before: it was launched there"
 
 
 def test_a_kernel_without_a_launch_has_none(tmp_path: Path) -> None:

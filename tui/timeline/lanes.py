@@ -141,6 +141,8 @@ class SpanLane:
     def short_title(self) -> str:
         """The title on a narrow terminal."""
         short = self.title.replace("stage ", "").replace("rank ", "").replace("compute", "comp")
+        # Of a device's streams and its host's threads the number is what tells them apart.
+        short = short.replace("stream ", "s").replace("host ", "h").replace("thread ", "t")
         return short.split(" ")[0] if self.stream is not None else short
 
     @cached_property

@@ -299,8 +299,8 @@ def test_the_columns_fit_the_screen_and_the_texts_their_columns(width: int, each
 
 def test_a_wide_screen_has_all_columns() -> None:
     heading = text_of(view_on(four()).frame(200, 47)[1:2])
-    for name in ("kind", "work", "count", "ranks", "time ms", "run ms", "most ms", "waits ms", "comp. ms",
-                 "exposed ms", "slowest", "MB", "algbw", "crit. ms", "slack ms", "% step"):  # fmt: skip
+    for name in ("kind", "work", "count", "ranks", "time ms", "run ms", "most ms", "waits ms", "compute ms",
+                 "exposed ms", "slowest", "MB", "algbw", "critical ms", "slack ms", "% step"):  # fmt: skip
         assert f" {name} " in heading + " "
 
 
@@ -455,9 +455,9 @@ def test_only_the_lines_in_view_are_made(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_figures_of_the_path_come_from_a_worker() -> None:
     found = table(made_step(Layout(2, 1, 2, 1), 5))
     assert not found.learn_path()
-    assert found.texts(0)["crit. ms"] == "..."
-    assert "critical path" in found.cannot_sort("crit. ms")
+    assert found.texts(0)["critical ms"] == "..."
+    assert "critical path" in found.cannot_sort("critical ms")
     assert found.find_path(lambda: False)
     assert found.learn_path()
-    assert not found.cannot_sort("crit. ms")
-    assert found.texts(0)["crit. ms"] != "..."
+    assert not found.cannot_sort("critical ms")
+    assert found.texts(0)["critical ms"] != "..."

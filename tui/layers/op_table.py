@@ -12,7 +12,7 @@ from simcore.replay.operations import WORK, Operation, Operations, groupings
 from simcore.units import percent, plural
 from tui.frame import cells
 from tui.layers.op_words import origin_words
-from tui.layers.table import Column, TablePlace, figure, found_from
+from tui.layers.table import SPELLED_FROM, Column, TablePlace, figure, found_from
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
@@ -30,21 +30,23 @@ _COLUMNS: dict[str, tuple[int, bool, str, bool]] = {
     "run ms": (8, False, "run", True),
     "most ms": (8, False, "most", True),
     "waits ms": (8, False, "waits", True),
-    "comp. ms": (8, False, "compute", True),
+    "compute ms": (10, False, "compute", True),
     "exposed ms": (10, False, "exposed", True),
     "slowest": (10, False, "times mean", True),
     "to mean": (7, False, "times mean", True),
     "MB": (9, False, "bytes", True),
     "algbw": (5, False, "algbw", True),
-    "crit. ms": (8, False, "critical", True),
+    "critical ms": (11, False, "critical", True),
     "slack ms": (8, False, "slack", False),
     "% step": (6, False, "cost", True),
 }
 # Which of them a screen has room for: from the front, as far as they fit.
 _FIRST = (
-    "operation", "rank", "kind", "count", "time ms", "exposed ms", "% step", "crit. ms", "slowest", "to mean",
-    "slack ms", "waits ms", "comp. ms", "ranks", "run ms", "most ms", "MB", "algbw", "work",
+    "operation", "rank", "kind", "count", "time ms", "exposed ms", "% step", "critical ms", "slowest",
+    "to mean", "slack ms", "waits ms", "compute ms", "ranks", "run ms", "most ms", "MB", "algbw", "work",
 )  # fmt: skip
+# Headings where there is no room for them.
+_SHORT = {"compute ms": "comp. ms", "critical ms": "crit. ms"}
 # What a screen of any width has.
 _ALWAYS = ("operation", "kind", "count", "time ms")
 _UNTIMED = frozenset(("operation", "rank", "kind", "work", "count", "ranks"))
@@ -153,20 +155,27 @@ class OpTable:
         chosen = {"operation"}
         for name in _FIRST:
             if name in there and name not in chosen:
-                size = self._cells(name) + 1
+                size = self._cells(name, width) + 1
                 if size > room and name not in _ALWAYS:
                     break
                 room -= size
                 chosen.add(name)
         name_cells = min(max(least + room, _NARROWEST_NAME), _MOST_NAME)
         return [
-            Column(self._heading(name), name_cells if name == "operation" else self._cells(name), left)
+            Column(
+                self._heading(name), name_cells if name == "operation" else self._cells(name, width), left,
+                _SHORT.get(name, "") if width < SPELLED_FROM else "",
+            )
             for name, (_, left, *_) in _COLUMNS.items()
             if name in chosen
-        ]
+        ]  # fmt: skip
 
-    def _cells(self, name: str) -> int:
-        """The cells of a column: more where a heading (`stages`) or a rank's number needs them."""
+    def _cells(self, name: str, width: int) -> int:
+        """The cells of a column on a screen of this width: more where a heading (`stages`) or a rank's number
+        needs them.
+        """
+        if width < SPELLED_FROM and name in _SHORT:
+            return len(_SHORT[name])
         number = len(str(self._ranks[-1].number))
         needed = {"rank": number, "slowest": number + len(" x1.00")}.get(name, 0)
         return max(_COLUMNS[name][0], len(self._heading(name)), needed)
@@ -188,7 +197,7 @@ class OpTable:
             "time ms": one.rank_ns if one.measured else None,
             "most ms": one.most_ns if one.measured else None,
             "waits ms": one.waits_ns / len(one.ranks),
-            "comp. ms": one.use.compute_ns,
+            "compute ms": one.use.compute_ns,
             "exposed ms": one.use.exposed_ns,
         }
         for heading, ns in ms.items():
@@ -201,10 +210,10 @@ class OpTable:
         sizes, algbw = self._operations.sizes(one), self._operations.moved(one).algbw
         texts["MB"] = "" if sizes is None else figure(sizes[1] / 1e6, 9)
         texts["algbw"] = figure(algbw, 5) if algbw else ""
-        texts["crit. ms"] = texts["slack ms"] = "..."
+        texts["critical ms"] = texts["slack ms"] = "..."
         if self._operations.path_known:
             slack = self._operations.slack_ns(one)
-            texts["crit. ms"] = figure(self._operations.critical_ns(one) / 1e6, 8)
+            texts["critical ms"] = figure(self._operations.critical_ns(one) / 1e6, 8)
             texts["slack ms"] = "-" if slack is None else figure(slack / 1e6, 8)
         return texts
 

@@ -7,11 +7,23 @@ from typing import NamedTuple, Protocol
 
 
 class Column(NamedTuple):
-    """size: in cells. left: whether its texts stand at its left end."""
+    """size: in cells. left: whether its texts stand at its left end. short: the heading where a screen has no
+    room for it.
+    """
 
     heading: str
     size: int
     left: bool
+    short: str = ""
+
+    @property
+    def title(self) -> str:
+        """What stands over it."""
+        return self.short or self.heading
+
+
+# Headings are abbreviated on screens narrower than that.
+SPELLED_FROM = 100
 
 
 class TablePlace(NamedTuple):

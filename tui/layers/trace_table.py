@@ -18,7 +18,7 @@ _COLUMNS: tuple[tuple[str, int, bool, int, str, bool], ...] = (
     ("count", 7, False, 0, "count", True),
     ("time ms", 10, False, 0, "time", True),
     ("waits ms", 10, False, 80, "waits", True),
-    ("crit. ms", 10, False, 90, "critical", True),
+    ("critical ms", 11, False, 100, "critical", True),
     ("slack ms", 10, False, 104, "slack", False),
     ("% step", 7, False, 0, "critical", True),
 )
@@ -74,7 +74,7 @@ class TraceTable:
             "count": str(one.nodes),
             "time ms": figure(one.own_ns / ranks / 1e6, 10),
             "waits ms": figure(one.waits_ns / ranks / 1e6, 10),
-            "crit. ms": figure(one.critical_ns / 1e6, 10),
+            "critical ms": figure(one.critical_ns / 1e6, 10),
             "slack ms": figure(one.slack_ns / 1e6, 10),
             "% step": percent(one.critical_ns, results.step_time_ns),
         }

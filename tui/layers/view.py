@@ -113,8 +113,8 @@ class LayersView(ScreenView):
             here = " reversed" if place == self.column else ""
             sign = self._sign(one.heading)
             # Where a heading fills its column the sign stands behind it.
-            inside = sign if len(one.heading) < one.size else ""
-            words = _aligned(f"{one.heading}{inside}" if one.left else f"{inside}{one.heading}", one)
+            inside = sign if len(one.title) < one.size else ""
+            words = _aligned(f"{one.title}{inside}" if one.left else f"{inside}{one.title}", one)
             role = f"{'accent' if sign else 'bright'}{here}"
             heading += [(words[:-1], role), (" " if inside else sign or " ", "accent")]
         # Under the heading of the chosen column, for who sees no reversed cells.

@@ -17,7 +17,7 @@ from simcore.simulation import explain_alone
 from simcore.units import duration, percent, plural
 from simcore.workload.model import PHASES
 from tui.frame import cells, wrapped
-from tui.layers.table import Column, TablePlace, figure, fitting
+from tui.layers.table import SPELLED_FROM, Column, TablePlace, figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,33 +103,39 @@ class TableLines(OnDemand[TableLine]):
         return LayerGroup(row.name, LayerRows(self._table, (index,)), row.compute_ns, row.exposed_ns)
 
 
-# (heading, cells, left-aligned, shown from this width on)
-COLUMNS = (
-    ("layer", 18, True, 0),
-    ("rows", 5, False, 0),
-    ("ph.", 3, True, 0),
-    ("comp. ms", 8, False, 0),
-    ("collective", 14, True, 0),
-    ("group", 7, True, 92),
-    ("MB", 9, False, 104),
-    ("alone ms", 8, False, 84),
-    ("algbw", 5, False, 116),
-    ("busbw", 5, False, 116),
-    ("all ms", 8, False, 0),
-    ("exposed ms", 10, False, 0),
-    ("crit. ms", 8, False, 120),
-    ("slack ms", 8, False, 138),
-    ("% step", 6, False, 0),
-)
-# At these widths its place is taken by what the critical path has of the row.
-_GIVES_WAY, _GIVES_WAY_AT = "all ms", range(120, 129)
+# Heading -> cells, whether left-aligned, its heading where there is no room for it.
+COLUMNS: dict[str, tuple[int, bool, str]] = {
+    "layer": (18, True, ""),
+    "rows": (5, False, ""),
+    "phase": (5, True, "ph."),
+    "compute ms": (10, False, "comp. ms"),
+    "collective": (14, True, ""),
+    "group": (7, True, ""),
+    "MB": (9, False, ""),
+    "alone ms": (8, False, ""),
+    "algbw": (5, False, ""),
+    "busbw": (5, False, ""),
+    "all ms": (8, False, ""),
+    "exposed ms": (10, False, ""),
+    "critical ms": (11, False, "crit. ms"),
+    "slack ms": (8, False, ""),
+    "% step": (6, False, ""),
+}
+_SHORT_CELLS = {"phase": 3, "compute ms": 8, "critical ms": 8}
+# Which of them a screen has room for: from the front, as far as they fit.
+_FIRST = ("layer", "rows", "phase", "compute ms", "collective", "exposed ms", "% step", "alone ms", "group",
+          "MB", "critical ms", "algbw", "busbw", "all ms", "slack ms")  # fmt: skip
+# What a screen of any width has.
+_ALWAYS = ("layer", "rows", "phase", "compute ms", "collective")
+# What stands to the right is more than a name of more cells: a name has at most these.
+_MOST_NAME = 40
 
 # What a column sorts by, and whether the largest comes first.
 SORTED_BY = {
-    "layer": ("name", False), "rows": ("rows", True), "comp. ms": ("compute", True),
+    "layer": ("name", False), "rows": ("rows", True), "compute ms": ("compute", True),
     "collective": ("collective", False), "group": ("group", False), "MB": ("bytes", True),
     "alone ms": ("alone", True), "algbw": ("algbw", True), "busbw": ("busbw", True), "all ms": ("all", True),
-    "exposed ms": ("exposed", True), "crit. ms": ("critical", True), "slack ms": ("slack", False),
+    "exposed ms": ("exposed", True), "critical ms": ("critical", True), "slack ms": ("slack", False),
     "% step": ("cost", True),
 }  # fmt: skip
 # What only the critical path knows, which a worker looks for.
@@ -141,26 +147,38 @@ MOST_PRICED = 2000
 
 def columns_for(width: int) -> list[Column]:
     """The columns that fit a screen of this width."""
+    is_short = width < SPELLED_FROM
+    size = {name: size for name, (size, *_) in COLUMNS.items()} | (_SHORT_CELLS if is_short else {})
+    # The first cell is the cursor's; behind the last column no blank is needed.
+    room, chosen = width, set()
+    for name in _FIRST:
+        if size[name] + 1 > room and name not in _ALWAYS:
+            break
+        room -= size[name] + 1
+        chosen.add(name)
+    size["layer"] = min(size["layer"] + max(room, 0), _MOST_NAME)
     return [
-        one for one in fitting(COLUMNS, width) if not (one.heading == _GIVES_WAY and width in _GIVES_WAY_AT)
+        Column(name, size[name], left, short if is_short else "")
+        for name, (_, left, short) in COLUMNS.items()
+        if name in chosen
     ]
 
 
 def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
     """The texts of a line, by heading."""
     group, cell = line.group, line.cell
-    texts = dict.fromkeys((heading for heading, *_ in COLUMNS), "")
-    texts["ph."] = line.phase
-    texts["comp. ms"] = figure(cell.compute_ns / 1e6, 8) if cell.is_modelled else "-"
+    texts = dict.fromkeys(COLUMNS, "")
+    texts["phase"] = line.phase
+    texts["compute ms"] = figure(cell.compute_ns / 1e6, 8) if cell.is_modelled else "-"
     if line.first:
-        texts["layer"] = cells(group.name, 18)
+        texts["layer"] = cells(group.name, _MOST_NAME)
         texts["rows"] = f"x{len(group.rows)}" if len(group.rows) < 10_000 else f"x{len(group.rows) // 1000}k"
         texts["all ms"] = figure(group.compute_ns / 1e6, 8)
         texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
         texts["% step"] = percent(group.cost_ns, step_ns)
-        texts["crit. ms"] = texts["slack ms"] = "..."
+        texts["critical ms"] = texts["slack ms"] = "..."
         if line.critical_ns is not None and line.slack_ns is not None:
-            texts["crit. ms"] = figure(line.critical_ns / 1e6, 8)
+            texts["critical ms"] = figure(line.critical_ns / 1e6, 8)
             texts["slack ms"] = "-" if line.slack_ns == NO_SLACK else figure(line.slack_ns / 1e6, 8)
     if cell.collective and cell.group and cell.bytes:
         texts["collective"] = cell_name(cell.collective)
@@ -300,8 +318,7 @@ class WorkloadTable:
         return "equal ones together, dearest first", "dearest first"
 
     def legend(self, columns: Sequence[Column], short: bool) -> str:
-        of_rank = any(one.heading == _GIVES_WAY for one in columns)
-        return "all: a rank's compute" if of_rank else "crit.: on the critical path"
+        return "all: a rank's compute" if any(one.heading == "all ms" for one in columns) else ""
 
     def cannot_sort(self, heading: str) -> str:
         if heading not in SORTED_BY:

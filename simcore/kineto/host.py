@@ -175,7 +175,12 @@ def host_columns(
         some = threads.get(thread, [])
         # What is sorted here is sorted again, with annotations among it, in a tenth of the time.
         some.sort()
-        _add(columns, outermost(some), place, ns)
+        reached, outer = -float("inf"), []
+        for one in some:
+            if one[0] >= reached:
+                reached = -one[1]
+                outer.append(one)
+        _add(columns, outer, place, ns)
     annotations = [
         one for some in ranges.values() for one in some if not one[2].startswith(MODULE)
     ]  # fmt: skip
@@ -211,11 +216,10 @@ def with_launches(
     ns: Times,
 ) -> HostColumns:
     """The same with the launches of the operations of one device, None of those that nothing launched."""
-    known = [one is not None and -MOST_US < one[0] < MOST_US for one in launches]
-    pairs = list(zip(launches, known, strict=True))
-    return replace(
-        host, launch=array("q", ns([one[0] if one is not None and fits else 0 for one, fits in pairs])),
-        launcher=array("i", [
-            launchers[one[1]] if one is not None and fits else NOT_LAUNCHED for one, fits in pairs
-        ]),
-    )  # fmt: skip
+    times = [0 if one is None else one[0] for one in launches]
+    by = [NOT_LAUNCHED if one is None else launchers[one[1]] for one in launches]
+    if times and not -MOST_US < min(times) <= max(times) < MOST_US:
+        fits = [-MOST_US < time < MOST_US for time in times]
+        times = [time if one else 0 for time, one in zip(times, fits, strict=True)]
+        by = [thread if one else NOT_LAUNCHED for thread, one in zip(by, fits, strict=True)]
+    return replace(host, launch=array("q", ns(times)), launcher=array("i", by))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 from simcore.cluster.model import Cluster, Dimension
@@ -38,10 +39,12 @@ class GroupShape(Struct, frozen=True):
     @property
     def members(self) -> int:
         """How many ranks the group has."""
-        product = 1
-        for crossing in self.crossings:
-            product *= crossing.members
-        return product
+        return members_of(self.crossings)
+
+
+def members_of(crossings: Sequence[Crossing]) -> int:
+    """How many ranks a grid over these dimensions has."""
+    return prod(crossing.members for crossing in crossings)
 
 
 def group_shape(cluster: Cluster, ranks: Sequence[int]) -> GroupShape:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from simcore.cluster import Cluster, Crossing, Dimension
-from simcore.cluster.placement import hops
+from simcore.cluster.placement import hops, members_of
 from simcore.collectives.exact import floor_ns
 
 
@@ -34,10 +34,7 @@ class Reach(NamedTuple):
     @property
     def members(self) -> int:
         """How many members take part; 2 or more."""
-        product = 1
-        for crossing in self.crossings:
-            product *= crossing.members
-        return product
+        return members_of(self.crossings)
 
     @property
     def dimension(self) -> int:

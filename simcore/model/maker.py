@@ -104,7 +104,7 @@ class ModelMaker:
         if parameters.as_aicb is not None:
             return {}
         try:
-            training = self.made(parameters).training
+            made = self.made(parameters)
         except (UsageError, InputError):
             # Of a draft that cannot be it is what Megatron has.
             return {
@@ -112,6 +112,7 @@ class ModelMaker:
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
                 "gpu": DEFAULT_GPU, **DEFAULTS,
             }  # fmt: skip
+        training = made.training
         on_off = {True: "on", False: "off"}
         return {
             "schedule": "interleaved" if training.chunks > 1 else "1f1b",
@@ -131,6 +132,7 @@ class ModelMaker:
             "pp_scatter": on_off[training.pp_scatter],
             "stage_layers": stage_words(training.stage_layers),
             "gpu": training.gpu,
+            "memory_limit": parameters.memory_limit or f"{made.gpu.memory:g}GB",
         }
 
     def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:

@@ -5,33 +5,67 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from simcore.diagnostics import in_short
+
 # A longer name is shown as it is: nobody reads it, and a hostile one costs no time.
 _MOST = 4096
 _WRAPPERS = re.compile(
-    r"^(?:vectorized|unrolled|legacy|index|reduce|multi_tensor_apply)?_?(?:elementwise_)?kernel(?:_impl|_nocast)?<"
+    r"^(?:vectorized|unrolled|legacy|index|reduce|multi_tensor_apply|_scatter_gather)?_?(?:elementwise_)?"
+    r"kernel(?:_impl|_nocast|_with_index)?<"
 )
-_FUNCTOR = re.compile(r"\b(\w*(?:[Ff]unctor|_kernel_cuda|_kernel_impl|Op|Ops)\w*)\b")
+_FUNCTOR = re.compile(
+    r"\b(\w*(?:[Ff]unctor|_cuda_kernel|_kernel_cuda|_kernel_impl|_cuda_out|Ops?(?![a-z]))\w*)\b"
+)
+# `silu_kernel(at::TensorIteratorBase&)::{lambda...`: what a kernel's code is written in.
+_WRITTEN_IN = re.compile(r"\b(\w+)\(at::Tensor")
+# They apply what stands inside of them.
+_APPLIES = frozenset((
+    "ReduceOp", "gpu_kernel_impl", "gpu_kernel_impl_nocast", "BinaryFunctor", "AUnaryFunctor",
+    "BUnaryFunctor",
+))  # fmt: skip
+# `void cutlass::Kernel2<what it is>(its parameters)`.
+_CUTLASS = re.compile(r"(?:void )?cutlass\w*::Kernel2?<([\w:]+)")
+_ENGINE = "autograd::engine::evaluate_function: "
 
 
 @lru_cache(maxsize=8192)
 def shown_name(name: str) -> str:
-    """`vectorized_elementwise_kernel: sqrt_kernel_cuda` of a kernel's demangled name; all else stays as it
-    is.
+    """`sqrt_kernel_cuda (vectorized)` of a kernel's demangled name, `AddmmBackward0 (evaluate)`
+    of what autograd's engine runs; all else stays as it is.
 
-    Left out are its result, its namespaces, its parameters, and template arguments but the one that says what
-    a kernel of PyTorch's computes.
+    First stands what tells it from others of its kind. Left out are its result, its namespaces, its
+    parameters, and template arguments but the one that says what a kernel of PyTorch's computes.
     """
+    if name.startswith(_ENGINE) and len(name) > len(_ENGINE):
+        return f"{name[len(_ENGINE) :]} (evaluate)"
     if len(name) > _MOST or not ("<" in name or "(" in name) or not name.isprintable():
         return name
+    cutlass = _CUTLASS.match(name)
+    if cutlass is not None:
+        return cutlass[1].rpartition("::")[2] or name
     text = name.removeprefix("void ")
     head, inside = _split(text)
     head = head.rpartition("::")[2].strip() or head.strip()
     if not re.fullmatch(r"[\w.~$-]+", head):
         return name
     if _WRAPPERS.match(f"{head}<"):
-        functor = next((one for one in _FUNCTOR.findall(inside) if one not in (head, "ReduceOp")), "")
-        return f"{head}: {functor}" if functor else head
+        functors = [one for one in _FUNCTOR.findall(inside) if one != head]
+        named = [one for one in functors if one not in _APPLIES] or _WRITTEN_IN.findall(inside)
+        functor = next(iter(named or functors), "")
+        how = head.removesuffix("_kernel").removesuffix("_elementwise")
+        return f"{functor} ({how})" if functor else head
     return head
+
+
+def short_name(name: str, most: int) -> str:
+    """`shown_name`, printable, in at most `most` characters: where it is too long cut in its middle, as names
+    of kernels differ at their ends.
+    """
+    safe = in_short(shown_name(name), max(4 * most, 400))
+    if len(safe) <= most:
+        return safe
+    end = max(most - 3, 0) // 2
+    return f"{safe[: most - 3 - end]}...{safe[len(safe) - end :]}"
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.diagnostics import printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.records import Struct
@@ -82,7 +81,7 @@ def _waits(results: Timed) -> list[str]:
         who = RankSet.of({rank for _, rank, _ in waits}).text()
         lines.append(
             f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} up to {duration(ns)} in "
-            f"{printable(shown_name(name), 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
+            f"{short_name(name, 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
         )
     return lines
 
@@ -120,7 +119,7 @@ def _stragglers(results: Timed) -> list[str]:
         if one.compute_ns > 0 and one.operation is not None:
             why.append(
                 f"computes {duration(one.compute_ns)} longer, most of it in "
-                f"{printable(shown_name(one.operation), 40)}"
+                f"{short_name(one.operation, 40)}"
             )
         if one.host_ns > 0:
             why.append(f"has {duration(one.host_ns)} more in host gaps")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import TypeVar
 
 from simcore.diagnostics import UsageError, printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.measured.run import MeasuredRun
 from simcore.names import GROUP_KINDS
 from simcore.overrides import TRACE_FORMS, parse_factor, parse_overrides
@@ -56,7 +56,7 @@ class Scales(Struct, frozen=True):
             ("compute", self.compute), ("communication", self.comm),
             ("host gaps", self.gaps), ("host operations", self.host),
         ]  # fmt: skip
-        found += [(printable(shown_name(name), 40), factor) for name, factor in self.ops.items()]
+        found += [(short_name(name, 40), factor) for name, factor in self.ops.items()]
         found += [(f"{printable(kind, 40)} communication", factor) for kind, factor in self.kinds.items()]
         found += [
             ("ranks without a stage" if stage is None else f"stage {stage}", factor)

@@ -6,7 +6,7 @@ import itertools
 from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, RankPlace
 from simcore.measured.run import MeasuredRun
@@ -29,7 +29,7 @@ def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[D
     if not calls or not (replayed or run.concurrent):
         return []
     names = list(dict.fromkeys(name_of(run.ranks[call.rank], call) for call in calls))
-    listed = ", ".join(printable(shown_name(name), 40) for name in names[:_LISTED])
+    listed = ", ".join(short_name(name, 40) for name in names[:_LISTED])
     message = (
         f"{plural(len(calls), 'communication')} without a partner that waited for it ({listed}"
         f"{', ...' if len(names) > _LISTED else ''}): "

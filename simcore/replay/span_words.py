@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from simcore.collectives import algorithm_bandwidth
 from simcore.diagnostics import in_short
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
 from simcore.measured.facts import (
     SpanFacts,
@@ -141,7 +141,7 @@ class MeasuredSpanWords:
                 ("after", in_short(before or "nothing", 80)), ("before", in_short(after or "nothing", 80)),
             ]  # fmt: skip
         facts = span_facts(trace, item)
-        found = [("operation", in_short(shown_name(facts.name), 80)), ("on", whose), ("kind", facts.category)]
+        found = [("operation", short_name(facts.name, 80)), ("on", whose), ("kind", facts.category)]
         if facts.known in (MEASURED, FUSED) and self._run.timed:
             length = facts.end_ns - facts.start_ns
             times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
@@ -216,8 +216,8 @@ class MeasuredSpanWords:
         who = f"rank {rank.number}" + ("" if rank.stage is None else f" of stage {rank.stage}")
         often = f", {one.times} times" if one.times > 1 else ""
         does = "sends" if one.sends else "comes last"
-        behind = f", behind {in_short(shown_name(one.after), 40)}" if one.after else ""
-        name = in_short(shown_name(one.name), 40)
+        behind = f", behind {short_name(one.after, 40)}" if one.after else ""
+        name = short_name(one.name, 40)
         return f"{duration(one.ns)} for {who} in {name}{often}: it {does}{behind}"
 
     # -- what waits for what -----------------------------------------------------------
@@ -266,7 +266,7 @@ class MeasuredSpanWords:
             return [
                 Step(
                     number, f"{STREAM_LANE}{trace.device.stream[op]}", trace.ops.start[op], trace.number,
-                    f"{in_short(shown_name(trace.ops.name[op]), 40)}, "
+                    f"{short_name(trace.ops.name[op], 40)}, "
                     f"{duration(trace.ops.start[op] - host.launch[op])} behind its launch: launched here",
                 )
                 for op in launched_in(host, place)
@@ -276,7 +276,7 @@ class MeasuredSpanWords:
             return []
         time, thread, around = launch
         shown = host_lane(host, thread) if around is not None else None
-        name = "its launch" if around is None else in_short(shown_name(host.name[around]), 40)
+        name = "its launch" if around is None else short_name(host.name[around], 40)
         words = (
             f"{name} on {HOST_LANE}thread {in_short(host.threads[thread], 20)}, "
             f"{duration(trace.ops.start[item] - time)} before: it was launched there"
@@ -303,7 +303,7 @@ class MeasuredSpanWords:
         leg = path[index]
         segments = plural(len(self._results.critical_path), "segment")
         words = (
-            f"path leg {index + 1} of {len(path)} ({segments}): {in_short(shown_name(leg.what), 40)}, "
+            f"path leg {index + 1} of {len(path)} ({segments}): {short_name(leg.what, 40)}, "
             f"{duration(leg.ns)}; {leg.reason}"
         )
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
@@ -322,7 +322,7 @@ class MeasuredSpanWords:
         if one.rank != number:
             stage = f" of stage {rank.stage}" if rank.stage not in (None, own.stage) else ""
             where = f", rank {rank.number}{stage}"
-        return f"{in_short(shown_name(piece_name(self._results, one.rank, one.piece)), 40)}{where}"
+        return f"{short_name(piece_name(self._results, one.rank, one.piece), 40)}{where}"
 
     def _shown_in(self, one: Dependency) -> str | None:
         """The stream of the lane that shows a piece; None for a gap, which its rank's lane alone shows."""
@@ -345,14 +345,14 @@ def _dtype(facts: SpanFacts) -> str:
 def _gap(rank: RankTrace, item: int) -> str:
     before, after = neighbours(rank, item)
     if before is None:
-        return f"not running yet, the first operation is {in_short(shown_name(after or '-'), 40)}"
+        return f"not running yet, the first operation is {short_name(after or '-', 40)}"
     if after is None:
-        return f"over, the last operation was {in_short(shown_name(before), 40)}"
-    return f"host gap between {in_short(shown_name(before), 40)} and {in_short(shown_name(after), 40)}"
+        return f"over, the last operation was {short_name(before, 40)}"
+    return f"host gap between {short_name(before, 40)} and {short_name(after, 40)}"
 
 
 def _what(facts: SpanFacts) -> str:
-    name = in_short(shown_name(facts.name), 40)
+    name = short_name(facts.name, 40)
     if facts.parent is not None:
         collective = f"{in_short(facts.collective, 20)}, " if facts.collective is not None else ""
         words = f"{name} ({collective}{facts.category}) in {in_short(facts.parent, 40)}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.measured.matching import Call, name_of
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.run.findings import Place
@@ -76,7 +75,7 @@ def _waiting(results: Timed, account: int, what: str) -> Place | None:
     if found is None:
         return None
     number, start, end, piece = found
-    name = printable(shown_name(piece_name(results, number, piece)), _NAME)
+    name = short_name(piece_name(results, number, piece), _NAME)
     share = percent(end - start, results.step_time_ns)
     words = f"{duration(end - start)} ({share} %): rank {_number(results, number)} in {name}"
     return Place(what, words, number, start, end, end - start)
@@ -96,7 +95,7 @@ def _op(results: Timed) -> Place | None:
         return None
     number, op = max(computing, key=lambda key: computing[key])
     ns, ops = computing[number, op], results.run.ranks[number].ops
-    words = f"{duration(ns)}: {printable(shown_name(ops.name[op]), _NAME)} of rank {_number(results, number)}"
+    words = f"{duration(ns)}: {short_name(ops.name[op], _NAME)} of rank {_number(results, number)}"
     return Place("op", words, number, ops.start[op], ops.end[op], ns)
 
 
@@ -117,7 +116,7 @@ def _gap(results: Timed) -> Place | None:
 
 
 def _place(results: Timed, what: str, number: int, start: int, end: int, piece: int) -> Place:
-    name = printable(shown_name(piece_name(results, number, piece)), _NAME)
+    name = short_name(piece_name(results, number, piece), _NAME)
     words = f"{duration(end - start)}: {name} of rank {_number(results, number)}"
     return Place(what, words, number, start, end, end - start)
 

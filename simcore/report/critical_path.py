@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simcore.diagnostics import printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, listed
 from simcore.run.figures import PathSegment
 from simcore.run.findings import path_sums
@@ -28,7 +27,7 @@ class _Alike(NamedTuple):
 
 def _what(one: _Alike) -> str:
     what, name = one.words
-    return f"{what} {printable(shown_name(name), _NAME_CELLS)}".rstrip()
+    return f"{what} {short_name(name, _NAME_CELLS)}".rstrip()
 
 
 _LONGEST: list[Field[_Alike]] = [
@@ -60,7 +59,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
             # One rank a stage: the line before says it.
             continue
         shown = [
-            f"{printable(shown_name(what), _NAME_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
+            f"{short_name(what, _NAME_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
             for what, ns in parts[:_MOST_PARTS]
         ]
         left = len(parts) - len(shown)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from simcore.diagnostics import printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.report.bandwidths import bandwidth_values
 from simcore.report.operations import operation_values
 from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
@@ -26,7 +25,7 @@ _PROFILED = ("kernel", "copy")
 
 def _ops(one: Difference) -> str:
     return ", ".join(
-        f"{printable(shown_name(name), _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS]
+        f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS]
     )
 
 

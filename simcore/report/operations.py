@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.report.section import WIDTH, Field, PageAsked, field_lines, field_values, more_line
 from simcore.units import percent
 
@@ -32,8 +32,9 @@ def _fields(
     unit_ns, decimals = (1e3, 1) if run.of_devices else (1e6, 2)
 
     def name(one: OpFigures) -> str:
-        name = shown_name(one.name) if one.parent is None else f"{one.name} in {one.parent}"
-        return printable(name, _NAME_CELLS)
+        if one.parent is None:
+            return short_name(one.name, _NAME_CELLS)
+        return printable(f"{one.name} in {one.parent}", _NAME_CELLS)
 
     def most_is_on(one: OpFigures) -> str:
         batch = f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""

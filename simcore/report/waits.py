@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.diagnostics import printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name
 from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
 from simcore.run.figures import WaitFor
 from simcore.units import duration, percent
@@ -28,7 +27,7 @@ def _fields(run: Run) -> list[Field[WaitFor]]:
             "for", lambda one: one.late.first, left=True,
         ),
         Field(
-            "in", lambda one: printable(shown_name(one.where), _NAME_CELLS),
+            "in", lambda one: short_name(one.where, _NAME_CELLS),
             "in", lambda one: one.where, left=True,
         ),
         Field("for", lambda one: duration(one.ns), "ns"),

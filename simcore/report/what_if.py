@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
-from simcore.kernel_names import shown_name
+from simcore.kernel_names import short_name, shown_name
 from simcore.records import asdict
 from simcore.report.section import Field, PageAsked, field_lines, field_values, listed
 from simcore.run.findings import WhatIf, dimension_change
@@ -112,7 +112,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     changes = [one for one in knobs if one.list == "change"]
     things = [one for one in knobs if one.list != "change"]
     shown = [one for one in things if one.anomaly or one.unknown or _share(one, base) >= _LEAST_SHARE]
-    little = [printable(shown_name(one.knob), _KNOB_CELLS) for one in things if one not in shown]
+    little = [short_name(one.knob, _KNOB_CELLS) for one in things if one not in shown]
     found: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"

@@ -10,7 +10,7 @@ from simcore.analysis.layer_order import NO_SLACK
 from simcore.kernel_names import shown_name
 from simcore.replay.operations import WORK, Operation, Operations, groupings
 from simcore.units import percent, plural
-from tui.frame import cells
+from tui.frame import cells, middle_cut
 from tui.layers.op_words import origin_words
 from tui.layers.table import SPELLED_FROM, Column, TablePlace, figure, found_from
 
@@ -183,7 +183,7 @@ class OpTable:
     def texts(self, line: int) -> dict[str, str]:
         one = self.operation(line)
         texts = {
-            "operation": cells(shown_name(one.name), _MOST_NAME),
+            "operation": middle_cut(shown_name(one.name), _MOST_NAME),
             "kind": cells("/".join(one.kinds), 9),
             "work": _SHORT_WORK[one.work],
             "count": str(one.count) if one.count < 100_000 else f"{one.count // 1000}k",
@@ -366,4 +366,4 @@ class OpTable:
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.operation(line)
         whose = "" if one.rank is None else f", {self._unit} {self._ranks[one.rank].number}"
-        return f"{cells(shown_name(one.name), 60)}{whose}", origin_words(self._operations, one, width)
+        return f"{middle_cut(shown_name(one.name), 60)}{whose}", origin_words(self._operations, one, width)

@@ -1,0 +1,60 @@
+"""Names of kernels as they are shown: what tells one from the others comes first, and survives a cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.kernel_names import short_name, shown_name
+
+_NATIVE = "void at::native::"
+_CODE = "(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(float)#1}"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("gemm", "gemm"),
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
+        (
+            f"{_NATIVE}vectorized_elementwise_kernel<4, at::native::rsqrt_kernel_cuda{_CODE}, int>(int)",
+            "rsqrt_kernel_cuda (vectorized)",
+        ),
+        (
+            f"{_NATIVE}vectorized_elementwise_kernel<4, at::(anonymous namespace)::silu_kernel{_CODE}>(int)",
+            "silu_kernel (vectorized)",
+        ),
+        (
+            f"{_NATIVE}elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::"
+            "BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> > > >(int)",
+            "MulFunctor (elementwise)",
+        ),
+        (
+            f"{_NATIVE}reduce_kernel<512, 1, at::native::ReduceOp<float, at::MeanOps<float>, 4> >(int)",
+            "MeanOps (reduce)",
+        ),
+        # A wrapper around nothing that has a name.
+        (f"{_NATIVE}vectorized_elementwise_kernel<4, 2>(int)", "vectorized_elementwise_kernel"),
+        (
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(cutlass_80_simt::Params)",
+            "cutlass_80_simt_sgemm_128x32_8x5_nn_align1",
+        ),
+        ("autograd::engine::evaluate_function: AddmmBackward0", "AddmmBackward0 (evaluate)"),
+        ("autograd::engine::evaluate_function: ", "autograd::engine::evaluate_function: "),
+    ],
+)
+def test_a_name_begins_with_what_tells_it_from_others(name: str, shown: str) -> None:
+    assert shown_name(name) == shown
+
+
+def test_a_name_that_is_too_long_keeps_its_end() -> None:
+    kinds = [f"split_embedding_backward_codegen_dense_unweighted_kernel_{end}" for end in ("cta", "warp")]
+    shown = [short_name(name, 31) for name in kinds]
+    assert shown == ["split_embeddin...ted_kernel_cta", "split_embeddin...ed_kernel_warp"]
+    assert short_name("gemm", 31) == "gemm"
+
+
+def test_a_hostile_name_is_cut_and_made_safe() -> None:
+    for name in ("\x1b[2J" * 40, "void f<" * 2000, "autograd::engine::evaluate_function: \x1b[2J\n"):
+        shown = short_name(name, 31)
+        assert len(shown) <= 31
+        assert shown.isprintable()

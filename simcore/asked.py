@@ -11,7 +11,8 @@ class Asked(Struct, frozen=True):
     run: one of a directory's runs, by its stamp; None for the newest complete one. The rest is of profiler
     traces alone. step: its number or `all`; None for the last that every rank has whole. ranks: those to
     open, `0-7,12`; None for all. comm_names: a regular expression of further kernels that communicate. cache:
-    whether what was read may be kept.
+    whether what was read may be kept. host: whether what the host did beside a device is read, too: the
+    timeline shows it, no figure needs it.
     """
 
     run: str | None = None
@@ -19,6 +20,7 @@ class Asked(Struct, frozen=True):
     ranks: str | None = None
     comm_names: str | None = None
     cache: bool = True
+    host: bool = True
 
     @property
     def of_profiles(self) -> str:

@@ -19,14 +19,14 @@ from simcore.kineto.recording import Recording, Step
 from simcore.measured.columns import MEASURED, Collective, DeviceColumns, HostColumns, OpColumns
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 4
+_VERSION = 5
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
 _ENDS = 1 << 16
 _SUFFIX = ".columns"
-# Behind the name of a file: of the same the last step alone.
-LAST = ".last"
+# Behind the name of a file: the same without what the host did beside a device; of it the last step alone.
+_BARE, LAST = ".bare", ".last"
 
 Read = tuple[list[Recording], list[Diagnostic]]
 
@@ -85,23 +85,26 @@ def directory() -> str:
     return os.path.join(base, "wltui", "traces")
 
 
-def place_of(path: str, names: str | None) -> str | None:
-    """The file in which the columns of the one at `path` are kept; None of one that is not worth it."""
+def places_of(path: str, names: str | None, host: bool = True) -> tuple[str, ...]:
+    """The files in which columns of the one at `path` that will do may be kept, first the one to keep them
+    in; () of one that is not worth it. names, host: see `Part`; columns with the host's do without it, too.
+    """
     import hashlib
 
     try:
         known = os.stat(path)
         if known.st_size < _LEAST_BYTES:
-            return None
+            return ()
         with open(path, "rb") as file:
             ends = file.read(_ENDS)
             file.seek(-_ENDS, os.SEEK_END)
             ends += file.read()
     except OSError:
-        return None
+        return ()
     facts = f"{_VERSION}\0{os.path.realpath(path)}\0{known.st_size}\0{known.st_mtime_ns}\0{names or ''}\0"
     key = hashlib.sha256(facts.encode("utf-8", "surrogateescape") + ends).hexdigest()[:32]
-    return os.path.join(directory(), key + _SUFFIX)
+    place = os.path.join(directory(), key + _SUFFIX)
+    return (place,) if host else (place + _BARE, place)
 
 
 def load(place: str, path: str) -> Read | None:
@@ -120,10 +123,9 @@ def load(place: str, path: str) -> Read | None:
     return recordings, said
 
 
-def is_kept(path: str, names: str | None) -> bool:
-    """Whether there is something of the file at `path`. names: see `Part`."""
-    place = place_of(path, names)
-    return place is not None and os.path.exists(place)
+def is_kept(path: str, names: str | None, host: bool = True) -> bool:
+    """Whether there is something of the file at `path`. names, host: see `Part`."""
+    return any(map(os.path.exists, places_of(path, names, host)))
 
 
 def keep(place: str, found: Read) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.kineto.cache import LAST, Read, is_kept, keep, load, place_of
+from simcore.kineto.cache import LAST, Read, is_kept, keep, load, places_of
 from simcore.kineto.progress import LEAST_BYTES, Progress
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
@@ -45,13 +45,14 @@ def most_bytes() -> int:
 class Part(NamedTuple):
     """How files are read. names: a pattern of kernels that communicate. keep: whether what was read the last
     time is taken, and what is read now kept. step: the operations of this step alone are held, None of the
-    last one that is whole; whole: all of them.
+    last one that is whole; whole: all of them. host: whether what the host did beside a device is read.
     """
 
     names: str | None = None
     keep: bool = True
     step: int | None = None
     whole: bool = True
+    host: bool = True
 
     @property
     def is_last(self) -> bool:
@@ -61,22 +62,27 @@ class Part(NamedTuple):
 
 def read_one(path: str, part: Part) -> Read:
     """The recordings of a file, and what was found."""
-    place = place_of(path, part.names) if part.keep else None
-    if place is not None and part.is_last:
-        found = load(place + LAST, path)
-        if found is not None:
-            return found
-    found = None if place is None else load(place, path)
+    places = places_of(path, part.names, part.host) if part.keep else ()
+    if part.is_last:
+        last = _kept(path, [place + LAST for place in places])
+        if last is not None:
+            return last
+    found = _kept(path, places)
     if found is None:
         found = _read(path, part)
-        if place is not None:
-            keep(place, found)
+        if places:
+            keep(places[0], found)
     if part.whole:
         return found
     held = [one.with_step(part.step) for one in found[0]], found[1]
-    if place is not None and part.is_last and any(one.held is not None for one in held[0]):
-        keep(place + LAST, held)
+    if places and part.is_last and any(one.held is not None for one in held[0]):
+        keep(places[0] + LAST, held)
     return held
+
+
+def _kept(path: str, places: Sequence[str]) -> Read | None:
+    """What is kept of a file at the first of these places that has it."""
+    return next((found for place in places if (found := load(place, path)) is not None), None)
 
 
 def _read(path: str, part: Part) -> Read:
@@ -84,7 +90,7 @@ def _read(path: str, part: Part) -> Read:
         from simcore.kineto.nsys import read_nsys
 
         return read_nsys(path, part.names)
-    return read_file_events(path, read_file(path, most_bytes()), part.names)
+    return read_file_events(path, read_file(path, most_bytes()), part.names, part.host)
 
 
 def read_all(files: Sequence[Found], part: Part) -> Read:
@@ -96,7 +102,7 @@ def read_all(files: Sequence[Found], part: Part) -> Read:
     found: list[Recording] = []
     said: list[Diagnostic] = []
     errors: list[Diagnostic] = []
-    kept = {file.path for file in files if part.keep and is_kept(file.path, part.names)}
+    kept = {file.path for file in files if part.keep and is_kept(file.path, part.names, part.host)}
     left = [file for file in files if file.path not in kept]
     workers = _workers(left)
     read = 0

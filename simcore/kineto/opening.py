@@ -35,7 +35,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
         size = os.path.getsize(path) if os.path.isfile(path) else 0
         with Progress(size) as progress:
             progress.tell(f"reading {os.path.basename(path)}", 0)
-            found, said = read_one(path, Part(asked.comm_names, asked.cache))
+            found, said = read_one(path, Part(asked.comm_names, asked.cache, host=asked.host))
         return _run(path, found, said, asked, is_set=False)
     files, others = profiler_files(path)
     if asked.ranks is not None:
@@ -47,7 +47,9 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
             )
     step = _step_asked(asked)
     number = None if step in (None, ALL_STEPS) else int(step or 0)
-    found, said = read_all(files, Part(asked.comm_names, asked.cache, number, whole=step == ALL_STEPS))
+    found, said = read_all(
+        files, Part(asked.comm_names, asked.cache, number, step == ALL_STEPS, asked.host)
+    )
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
         said.append(Diagnostic("note", "other-files", message, path))
@@ -57,7 +59,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
 def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
     """The run in a Kineto file's bytes; `path` is for messages."""
     _check(asked)
-    found, said = read_file_events(path, data, asked.comm_names)
+    found, said = read_file_events(path, data, asked.comm_names, asked.host)
     return _run(path, found, said, asked, is_set=False)
 
 
@@ -130,7 +132,7 @@ def _run(
         wanted = step if any(step == other.number for other in one.steps) else None
         if not one.has(wanted):
             # It has another last step than the rest of its job.
-            again = read_one(one.path, Part(asked.comm_names, asked.cache))[0]
+            again = read_one(one.path, Part(asked.comm_names, asked.cache, host=asked.host))[0]
             one = next(other for other in again if other.device == one.device)
         trace = one.trace(rank, wanted)
         if len(trace.ops):

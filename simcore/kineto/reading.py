@@ -90,10 +90,11 @@ _EXACT_US = 1 << 43
 
 
 def read_file_events(
-    path: str, data: bytes, names: str | None = None
+    path: str, data: bytes, names: str | None = None, host: bool = True
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings in a file's bytes, by device, and what was found. names: a regular expression of further
-    kernels that communicate. Raises InputError for what is no trace, or has nothing to show.
+    kernels that communicate. host: whether what the host did beside a device is wanted. Raises InputError for
+    what is no trace, or has nothing to show.
     """
     enabled = gc.isenabled()
     # A million small objects that live until the end: looking for garbage among them takes a third of the
@@ -101,7 +102,7 @@ def read_file_events(
     gc.disable()
     try:
         file, found = opened(path, data)
-        reader = _Reader(path, file, names)
+        reader = _Reader(path, file, names, host)
         recordings = reader.recordings()
         if found:
             for one in recordings:
@@ -208,8 +209,9 @@ def _correlation(stated: Any) -> int:
 
 
 class _Reader:
-    def __init__(self, path: str, file: TraceFile, names: str | None) -> None:
+    def __init__(self, path: str, file: TraceFile, names: str | None, host: bool) -> None:
         self.path = path
+        self.with_host = host
         self.file = file
         self.who = file.distributedInfo or Distributed()
         self.groups = stated_groups(self.who.pg_config)
@@ -413,7 +415,9 @@ class _Reader:
         start, end, device = rows.start, rows.end, rows.device
         order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
         started = self.launches.of(set(rows.correlation) - {_NO_LAUNCH})
-        host, launchers = host_columns(self.threads, self.ranges, started, self._all_ns)
+        host, launchers = None, dict[object, int]()
+        if self.with_host:
+            host, launchers = host_columns(self.threads, self.ranges, started, self._all_ns)
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
         inside = around(self.threads, started, self.flows)
@@ -432,7 +436,7 @@ class _Reader:
         device: int,
         started: dict[int, tuple[float, object]],
         inside: dict[int, Around],
-        host: HostColumns,
+        host: HostColumns | None,
         launchers: dict[object, int],
     ) -> Recording:
         rows, calls = self.rows, self.calls
@@ -452,8 +456,10 @@ class _Reader:
             bytes=array("q", [rows.bytes[row] for row in order]), grid=[rows.grid[row] for row in order],
             block=[rows.block[row] for row in order],
             occupancy=array("h", [rows.occupancy[row] for row in order]),
-            host=with_launches(host, [started.get(one) for one in correlation], launchers, self._all_ns),
         )  # fmt: skip
+        if host is not None:
+            launches = [started.get(one) for one in correlation]
+            columns.host = with_launches(host, launches, launchers, self._all_ns)
         communicates = {one: self.pattern.search(one) is not None for one in set(name)}
         for op, row in enumerate(order):
             if rows.is_copy[row]:

@@ -12,6 +12,7 @@ from simcore.asked import Asked
 from simcore.inputs import open_input
 from simcore.kineto import cache, loading
 from simcore.measured import MeasuredRun
+from simcore.measured.columns import DeviceColumns, RankTrace
 from tests.kineto.corpus import DLRM, needs_corpus, raw
 from tests.kineto.test_bad_input import event
 
@@ -90,6 +91,32 @@ def test_the_oldest_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     opened(folder)
     assert len(kept(folder)) == 2
     assert set(kept(folder)) != set(first)
+
+
+def test_columns_without_the_host_do_for_figures_and_not_for_the_screen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = Asked(host=False)
+    bare = open_input(str(folder), figures)
+    assert isinstance(bare, MeasuredRun)
+    assert [device(rank).host for rank in bare.ranks] == [None, None]
+    # The screen reads the files again, and has the host.
+    whole = opened(folder)
+    assert all(device(rank).host is not None for rank in whole.ranks)
+    for one in kept(folder):
+        if ".bare" in one.name:
+            one.unlink()
+    # What the screen has kept does for figures.
+    monkeypatch.setattr(loading, "read_file_events", None)
+    again = open_input(str(folder), figures)
+    assert isinstance(again, MeasuredRun)
+    assert [rank.ops for rank in again.ranks] == [rank.ops for rank in bare.ranks]
+
+
+def device(rank: RankTrace) -> DeviceColumns:
+    """What its device has."""
+    assert rank.device is not None
+    return rank.device
 
 
 @needs_corpus

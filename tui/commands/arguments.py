@@ -49,13 +49,13 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def asked_of(arguments: argparse.Namespace) -> Asked:
-    """Which of a directory's measured runs is asked for, and what of it."""
+def asked_of(arguments: argparse.Namespace, host: bool = False) -> Asked:
+    """Which of a directory's measured runs is asked for, and what of it. host: see `Asked`."""
     given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names")}
     # What `export` calls ranks are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
     keep = not getattr(arguments, "no_cache", False)
-    return Asked(given["run"], given["step"], ranks, given["comm_names"], keep)
+    return Asked(given["run"], given["step"], ranks, given["comm_names"], keep, host)
 
 
 def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:

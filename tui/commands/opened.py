@@ -82,8 +82,8 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
     return inputs.open_input(path, asked)
 
 
-def open_given(arguments: argparse.Namespace) -> Workload | MeasuredRun | TraceSet:
-    """What a command's FILE, or its --model, or AICB's arguments alone name.
+def open_given(arguments: argparse.Namespace, host: bool = False) -> Workload | MeasuredRun | TraceSet:
+    """What a command's FILE, or its --model, or AICB's arguments alone name. host: see `Asked`.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.
     """
@@ -91,7 +91,7 @@ def open_given(arguments: argparse.Namespace) -> Workload | MeasuredRun | TraceS
     from tui.commands.arguments import asked_of
 
     if arguments.model is None and arguments.file is not None:
-        return open_input(arguments.file, asked_of(arguments))
+        return open_input(arguments.file, asked_of(arguments, host))
     given = arguments.file if arguments.model is not None else None
     if given is not None:
         raise UsageError(f"--model beside FILE {printable(given, 60)}: give one of the two")

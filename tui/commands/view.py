@@ -83,12 +83,12 @@ def _session(
 def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
-        return _session(path, open_given(arguments), parameters, asked_of(arguments))
+        return _session(path, open_given(arguments, True), parameters, asked_of(arguments, True))
     from simcore.analysis.two_runs import compared
     from tui.commands.opened import own_parameters, results_of
 
-    mine, other = open_given(arguments), open_input(arguments.against)
-    session = _session(path, mine, own_parameters(mine, other, parameters), asked_of(arguments))
+    mine, other = open_given(arguments, True), open_input(arguments.against)
+    session = _session(path, mine, own_parameters(mine, other, parameters), asked_of(arguments, True))
     against = results_of(other, own_parameters(other, mine, parameters))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
     compared(against, session.current)
@@ -102,7 +102,7 @@ def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> No
     from simcore.report.comparisons import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
-    mine, other = open_given(arguments), open_input(arguments.against)
+    mine, other = open_given(arguments, True), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
     found = compared(a, b)

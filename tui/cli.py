@@ -21,6 +21,7 @@ COMMANDS = {
     "compare": "tui.commands.compare",
     "calibrate": "tui.commands.calibrate",
     "export": "tui.commands.export",
+    "sweep": "tui.commands.sweep",
     "schedule": "tui.commands.schedule",
     "collective": "tui.commands.collective",
     "models": "tui.commands.models",

@@ -9,7 +9,7 @@ import pytest
 from tests.command_line.running import ROOT, SEED_002, wltui
 from tui.cli import COMMANDS, main
 
-_COMMANDS = "report, check, compare, calibrate, export, schedule, collective, models, keys"
+_COMMANDS = "report, check, compare, calibrate, export, sweep, schedule, collective, models, keys"
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ _COMMANDS = (
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
     "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
     "wltui models  (models that are known by name; wltui models FILE counts a config.json's parameters); "
+    "wltui sweep --model NAME --world 256 --global-batch 1024 --layouts  (many layouts, the best); "
     "wltui schedule 1f1b --pp 4 --microbatches 8  (a pipeline's schedule alone); "
     "wltui keys  (every action with its keys, and where your own are read from)"
 )
@@ -167,6 +168,12 @@ def main(words: list[str]) -> int:
     if arguments.file is None and arguments.model is None and arguments.aicb_args is None:
         arguments.file = example_path()
     path = arguments.file or arguments.model or "AICB arguments"
+    if is_results(path):
+        # Its page, until there is a screen of it.
+        from tui.commands.sweep import print_results
+
+        print_results(path)
+        return 0
     if arguments.snapshot is not None:
         _print_snapshot(path, parameters, arguments)
         return 0
@@ -282,6 +289,15 @@ def _keymap() -> UserKeys:
     from tui.screens import all_bindings
 
     return read_keymap(path, all_bindings(), WltuiApp.BINDINGS)
+
+
+def is_results(path: str) -> bool:
+    """Whether a file holds the points of a sweep."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(24).startswith(b'{"schema":"wltui.sweep/')
+    except (OSError, ValueError):
+        return False
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

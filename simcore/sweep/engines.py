@@ -1,0 +1,164 @@
+"""Where points are run: in this process, or in processes of this machine.
+
+An engine is given points that were looked at and yields them as they are done, in any order; what is in a
+point never depends on the engine. Another one (`simcore.sweep.clusters`) runs them elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import get_context
+from typing import Protocol
+
+from simcore.sweep.evaluating import Evaluator, Looked
+from simcore.sweep.point import Point
+
+# Whoever works at the machine comes first.
+_NICE = 10
+# Points a worker is given at a time: one takes some ms, handing it over 0.3 ms.
+_TOGETHER = 4
+# How often a point may be with a process that ends before it is said to have failed.
+_ATTEMPTS = 3
+
+
+class Engine(Protocol):
+    """Runs points somewhere."""
+
+    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+        """The points as they are done. Stops what runs where it is closed."""
+        ...
+
+    def close(self) -> None:
+        """Ends what was started."""
+        ...
+
+
+class HereEngine:
+    """One point after another in this process."""
+
+    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+        """The points, each when it is done."""
+        return map(evaluator.point, looked)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+class ProcessEngine:
+    """`jobs` processes of this machine. One that dies is replaced, and what it had is run again."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._pool: ProcessPoolExecutor | None = None
+
+    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+        """The points as they are done."""
+        waiting = deque(_chunks(looked))
+        tries: dict[int, int] = {}
+        running: dict[Future[list[Point]], list[Looked]] = {}
+        while waiting or running:
+            pool = self._started(evaluator)
+            died = False
+            try:
+                while waiting and len(running) < 2 * self.jobs:
+                    running[pool.submit(_run, waiting[0])] = waiting[0]
+                    waiting.popleft()
+            except BrokenProcessPool:
+                died = True
+            done, _ = wait(running, return_when=FIRST_COMPLETED) if running else (set(), set())
+            for future in done:
+                chunk = running.pop(future)
+                try:
+                    yield from future.result()
+                except BrokenProcessPool:
+                    died = True
+                    waiting.append(chunk)
+            if not died:
+                continue
+            # Which of them ended it nobody knows: each goes on alone, and counts its attempts.
+            lost = [*running.values(), *waiting]
+            running.clear()
+            waiting.clear()
+            self.close()
+            for one in (one for chunk in lost for one in chunk):
+                number = one.candidate.number
+                tries[number] = tries.get(number, 0) + 1
+                if tries[number] > _ATTEMPTS + len(lost):
+                    yield evaluator.failed(one, f"its process ended {_ATTEMPTS} times")
+                else:
+                    waiting.append([one])
+
+    def _started(self, evaluator: Evaluator) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # Not forked: threads of a screen may hold locks, and a lock on a file would have two owners.
+            self._pool = ProcessPoolExecutor(
+                self.jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(evaluator,)
+            )
+        return self._pool
+
+    def close(self) -> None:
+        """Ends the processes, also those that run a point."""
+        if self._pool is None:
+            return
+        pool, self._pool = self._pool, None
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+
+def engine_of(jobs: int) -> Engine:
+    """The engine with so many processes; one runs in this process."""
+    return HereEngine() if jobs == 1 else ProcessEngine(jobs)
+
+
+def default_jobs() -> int:
+    """Half of the cores that this process may use, one at least."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cores = os.cpu_count() or 1
+    return max(1, cores // 2)
+
+
+def be_nice() -> None:
+    """Lets whatever else runs go first."""
+    with suppress(OSError):
+        os.nice(_NICE - os.nice(0))
+
+
+def _chunks(looked: Iterable[Looked]) -> Iterator[list[Looked]]:
+    chunk: list[Looked] = []
+    for one in looked:
+        chunk.append(one)
+        if len(chunk) == _TOGETHER:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+# Of a worker: what it runs points with.
+_evaluator: Evaluator | None = None
+
+
+def _begin(evaluator: Evaluator) -> None:
+    global _evaluator
+    # Ctrl-C goes to all of a terminal's processes: the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    be_nice()
+    _evaluator = evaluator
+
+
+def _run(chunk: list[Looked]) -> list[Point]:
+    assert _evaluator is not None
+    return [_evaluator.point(one) for one in chunk]

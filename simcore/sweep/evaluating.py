@@ -1,0 +1,299 @@
+"""What a point takes: its layout and memory, and its step time, which is that of `wltui report` to the ns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from typing import Any
+
+from simcore import __version__
+from simcore.analysis.fitting import held_chunks
+from simcore.diagnostics import InputError, UsageError
+from simcore.model.gpu import find_gpu
+from simcore.model.maker import ModelMaker
+from simcore.model.memory import memory_limit, stage_memory
+from simcore.model.training import Training, resolve
+from simcore.parameters import FLAGS, Parameters, as_flags, flag_of, stated
+from simcore.records import Struct, replace
+from simcore.step_time import StepTimes
+from simcore.sweep.point import BOUND, CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point
+from simcore.sweep.space import Candidate, Space
+from simcore.units import duration
+from simcore.workload import Workload
+
+# What --where and --by call by a name of their own; the rest are parameters.
+_GPU_HOURS_NS = 3_600_000_000_000
+
+
+class Definition(Struct, frozen=True):
+    """What all points of a sweep have in common.
+
+    opened: the words of a command line that open the input. price: $ of a GPU for an hour, None where nobody
+    said. rule: by what points are left out, "" where none is. input: the hash of what was opened, and of
+    files that parameters name.
+    """
+
+    opened: tuple[str, ...]
+    space: Space
+    price: float | None = None
+    rule: str = ""
+    input: str = ""
+
+    @property
+    def sweep(self) -> str:
+        """The hash by which a file of results knows its sweep."""
+        space = self.space
+        plain = {
+            "version": __version__,
+            "input": self.input,
+            "fixed": _plain(space.fixed),
+            "axes": [[axis.field, [_as_plain(value) for value in axis.values]] for axis in space.axes],
+            "where": [condition.text for condition in space.where],
+            "layouts": space.layouts,
+            "price": self.price,
+            "rule": self.rule,
+        }
+        return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
+
+
+def input_hash(data: bytes, space: Space) -> str:
+    """The hash of the bytes of an input, and of each file that a parameter of the space names."""
+    found = hashlib.sha256(data)
+    texts = [flag.field for flag in FLAGS if flag.kind in ("text", "word")]
+    values = {str(value) for axis in space.axes if axis.field in texts for value in axis.values}
+    values |= {str(getattr(space.fixed, name)) for name in texts}
+    for value in sorted(values):
+        path = value.partition(":")[2] or value
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                found.update(b"\0" + value.encode(errors="replace") + b"\0" + file.read())
+    return found.hexdigest()[:16]
+
+
+class Looked(Struct, frozen=True):
+    """A candidate before it is run. layout: what --where and --by know. why: why it cannot be, "" if it can.
+
+    memory, limit: bytes of the fullest stage and of a GPU; work: tokens of a step (micro-batches of a
+    workload); None where only a run tells. at_least_ns: no run of it takes less.
+    """
+
+    candidate: Candidate
+    layout: dict[str, Any]
+    gpus: int | None = None
+    memory: int | None = None
+    limit: int | None = None
+    work: int | None = None
+    at_least_ns: int | None = None
+    why: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether its fullest stage fits into a GPU, as far as that is known."""
+        return self.memory is None or self.limit is None or self.memory <= self.limit
+
+
+class Evaluator:
+    """Looks at candidates and runs them. It is what a worker gets, and keeps what points share."""
+
+    def __init__(self, workload: Workload, definition: Definition) -> None:
+        self.workload = workload
+        self.definition = definition
+        self._sweep = definition.sweep
+        self._reset()
+
+    def _reset(self) -> None:
+        self._times = StepTimes(self.workload)
+        self._held: dict[object, list[list[tuple[int, int, int]]]] = {}
+
+    def __getstate__(self) -> tuple[Workload, Definition]:
+        return self.workload, self.definition
+
+    def __setstate__(self, state: tuple[Workload, Definition]) -> None:
+        self.workload, self.definition = state
+        self._sweep = self.definition.sweep
+        self._reset()
+
+    # -- before a run ----------------------------------------------------------------
+
+    def look(self, candidate: Candidate) -> Looked:
+        """Layout and memory of a candidate; of a workload file what was given of them alone."""
+        parameters = candidate.parameters
+        training = self._training(parameters)
+        if training is None:
+            return Looked(candidate, _stated_layout(parameters))
+        if isinstance(training, str):
+            return Looked(candidate, _stated_layout(parameters), why=training)
+        layout = _training_layout(training, parameters)
+        work = training.global_batch * training.seq * parameters.steps
+        try:
+            held = self._held_of(training, parameters)
+            limit = memory_limit(parameters.memory_limit, find_gpu(training.gpu).memory)
+        except (UsageError, InputError) as error:
+            return Looked(candidate, layout, training.world, work=work, why=_one_line(error))
+        memory = max(stage_memory(training, stage, held[stage]).total for stage in range(training.pp))
+        return Looked(candidate, layout, training.world, memory, limit, work)
+
+    def _training(self, parameters: Parameters) -> Training | str | None:
+        """How a model is trained, or why it cannot be; None of a workload file."""
+        maker = self.workload.maker
+        if not isinstance(maker, ModelMaker) or maker.model is None or parameters.as_aicb is not None:
+            return None
+        try:
+            return resolve(maker.model, parameters)
+        except (UsageError, InputError) as error:
+            return _one_line(error)
+
+    def _held_of(self, training: Training, parameters: Parameters) -> list[list[tuple[int, int, int]]]:
+        key = (
+            training.pp, training.chunks, training.microbatches, parameters.schedule,
+            parameters.overlap_fwd_bwd,
+        )  # fmt: skip
+        if key not in self._held:
+            self._held[key] = held_chunks(training, parameters)
+        return self._held[key]
+
+    def is_meant(self, looked: Looked) -> bool:
+        """Whether every `--where` holds."""
+        values = _defaults() | looked.layout
+        return all(condition.holds(values) for condition in self.definition.space.where)
+
+    # -- points ----------------------------------------------------------------------
+
+    def point(self, looked: Looked) -> Point:
+        """A point, simulated; what cannot be says why."""
+        if looked.why:
+            return self._skipped(looked, f"{CANNOT_BE}: {looked.why}")
+        parameters = looked.candidate.parameters
+        try:
+            found = self._times.of(parameters)
+        except (UsageError, InputError) as error:
+            return self._skipped(looked, f"{CANNOT_BE}: {_one_line(error)}")
+        gpus = found.layout.world
+        layout = looked.layout
+        work, tokens = looked.work, None
+        if work is None:
+            layout = layout | _run_layout(found.layout, found.schedule, found.virtual_stages)
+            layout["microbatches"] = found.microbatches
+            work = found.microbatches * found.layout.replicas or 1
+        else:
+            tokens = work * 1e9 / max(found.step_time_ns, 1)
+        return self._point(
+            looked, layout=layout, step_time_ns=found.step_time_ns, tokens_per_s=tokens, gpus=gpus, work=work,
+            cost=self._cost(gpus, found.step_time_ns), at_least_ns=None,
+        )  # fmt: skip
+
+    def no_memory(self, looked: Looked) -> Point:
+        """A point that was left out because it does not fit."""
+        assert looked.memory is not None
+        assert looked.limit is not None
+        words = f"needs {looked.memory / 1e9:.1f} GB of {looked.limit / 1e9:.1f} GB"
+        return self._skipped(looked, f"{NO_MEMORY}: {words}")
+
+    def bounded(self, looked: Looked) -> Looked:
+        """The same, with what it takes at least."""
+        return replace(looked, at_least_ns=0)
+
+    def left_out(self, looked: Looked) -> Point:
+        """A point that was left out because no run of it is among the best."""
+        assert looked.at_least_ns is not None
+        return self._skipped(looked, f"{BOUND}: takes {duration(looked.at_least_ns)} at least")
+
+    def failed(self, looked: Looked, why: str) -> Point:
+        """A point whose process ended again and again."""
+        return self._skipped(looked, f"{FAILED}: {why}")
+
+    def _cost(self, gpus: int, step_time_ns: int) -> float | None:
+        price = self.definition.price
+        return None if price is None else price * gpus * step_time_ns / _GPU_HOURS_NS
+
+    def _skipped(self, looked: Looked, why: str) -> Point:
+        return self._point(looked, skipped=why)
+
+    def _point(self, looked: Looked, **known: Any) -> Point:
+        definition, candidate = self.definition, looked.candidate
+        values: dict[str, Any] = {
+            "layout": looked.layout, "step_time_ns": None, "tokens_per_s": None, "gpus": looked.gpus,
+            "work": looked.work, "cost": None, "at_least_ns": looked.at_least_ns, "skipped": None,
+        } | known  # fmt: skip
+        parameters = candidate.parameters
+        return Point(
+            schema=SCHEMA, sweep=self._sweep, version=__version__, input=definition.input,
+            rule=definition.rule, point=candidate.number, parameters=_plain(parameters),
+            command=shlex.join(["wltui", "report", *definition.opened, *as_flags(parameters)]),
+            memory_peak_bytes=looked.memory, memory_limit_bytes=looked.limit, **values,
+        )  # fmt: skip
+
+
+def parameters_of(point: Point) -> Parameters:
+    """The parameters of a point that was read."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in point.parameters.items()
+    }
+    return Parameters(**values)
+
+
+def _defaults() -> dict[str, Any]:
+    """What parameters are without being given."""
+    return {flag.field: flag.default for flag in FLAGS}
+
+
+def _plain(parameters: Parameters) -> dict[str, Any]:
+    return {flag.field: _as_plain(getattr(parameters, flag.field)) for flag in stated(parameters)}
+
+
+def _as_plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _stated_layout(parameters: Parameters) -> dict[str, Any]:
+    """What was given, and the degrees that are 1 without it."""
+    layout: dict[str, Any] = {name: getattr(parameters, name) for name in ("tp", "pp", "ep", "cp", "world")}
+    ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
+    layout["gpus"] = parameters.world
+    layout["dp"] = None if parameters.world is None else parameters.world // ranks
+    layout |= _further(parameters)
+    for name in ("schedule", "virtual_stages", "microbatches"):
+        layout[name] = getattr(parameters, name)
+    return layout
+
+
+def _training_layout(training: Training, parameters: Parameters) -> dict[str, Any]:
+    """What a model's run has, given or not."""
+    schedule = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
+    return {
+        "tp": training.tp, "pp": training.pp, "ep": training.ep, "cp": training.cp, "dp": training.dp,
+        "world": training.world, "gpus": training.world, "schedule": schedule,
+        "virtual_stages": training.chunks, "microbatches": training.microbatches,
+        "microbatch_size": training.microbatch_size, "global_batch": training.global_batch,
+        "recompute": training.recompute, "zero": training.zero, "gpu": training.gpu,
+        "sequence_parallel": training.sequence_parallel, **_further(parameters, given=True),
+    }  # fmt: skip
+
+
+def _run_layout(layout: Any, schedule: str, virtual_stages: int) -> dict[str, Any]:
+    return {
+        "tp": layout.tp, "pp": layout.pp, "ep": layout.ep, "cp": layout.cp, "dp": layout.replicas,
+        "world": layout.world, "gpus": layout.world, "schedule": schedule, "virtual_stages": virtual_stages,
+    }  # fmt: skip
+
+
+_OF_LAYOUT = {
+    "tp", "pp", "ep", "cp", "world", "schedule", "virtual_stages", "microbatches", "microbatch_size",
+    "global_batch", "recompute", "zero", "gpu", "sequence_parallel",
+}  # fmt: skip
+
+
+def _further(parameters: Parameters, given: bool = False) -> dict[str, Any]:
+    """Parameters that no layout resolves, those that are not at their default. given: of a model."""
+    names = [flag.field for flag in stated(parameters)]
+    return {
+        name: _as_plain(getattr(parameters, name))
+        for name in names
+        if name not in _OF_LAYOUT and flag_of(name).kind != "words"
+    }

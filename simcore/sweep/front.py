@@ -1,0 +1,165 @@
+"""Which points of a sweep are worth running: those that no other beats in everything, and the best of each
+family.
+
+A run counts by the time of its work: the step time over its tokens, or over its micro-batches of a workload
+file. A point that does not fit into memory is never among the best.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from simcore.diagnostics import UsageError, meant, printable
+from simcore.records import Struct
+from simcore.sweep.point import Point
+from simcore.sweep.space import KNOWN
+
+OBJECTIVES = ("time", "memory", "gpus", "cost")
+DEFAULT_TOP = 10
+
+
+class Rule(Struct, frozen=True):
+    """What is looked for. objectives: of `OBJECTIVES`. top: so many of each family, which has one value of
+    `by`; "": all points are one family.
+    """
+
+    objectives: tuple[str, ...] = ("time", "memory", "gpus")
+    top: int = DEFAULT_TOP
+    by: str = ""
+
+    @property
+    def text(self) -> str:
+        """The rule in one word, as lines of results have it."""
+        return f"{'+'.join(self.objectives)};{self.top};{self.by}"
+
+
+def rule_of(text: str) -> Rule:
+    """The rule of such a word. Raises `UsageError` for none."""
+    objectives, _, rest = text.partition(";")
+    top, _, by = rest.partition(";")
+    names = tuple(objectives.split("+"))
+    if not set(names) <= set(OBJECTIVES) or not top.isdecimal() or (by and by not in KNOWN):
+        raise UsageError(f"found rule {printable(text, 60)}, expected one like {Rule().text}")
+    return Rule(names, int(top), by)
+
+
+def objectives_of(text: str | None, price: float | None) -> tuple[str, ...]:
+    """Those of `--front`; without it all, the cost if there is a price. Raises `UsageError`."""
+    if text is None:
+        return OBJECTIVES if price is not None else OBJECTIVES[:3]
+    names = tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in OBJECTIVES:
+            fit = f"found {printable(name, 30) or 'nothing'}, expected some of {', '.join(OBJECTIVES)}"
+            raise UsageError(f"--front {printable(text, 60)}: {fit}{meant(name, OBJECTIVES)}")
+    if "cost" in names and price is None:
+        raise UsageError("--front cost: --price says what a GPU costs for an hour")
+    return names
+
+
+class Measures(Struct, frozen=True):
+    """What of a point is compared, less is better: ns of a token (or micro-batch), bytes, GPUs, $ of a step
+    over its work. infinite: not known.
+    """
+
+    time: float
+    memory: float
+    gpus: float
+    cost: float
+
+    def of(self, objectives: Sequence[str]) -> tuple[float, ...]:
+        """Those of the objectives."""
+        return tuple(getattr(self, name) for name in objectives)
+
+
+def measures(point: Point) -> Measures:
+    """The measures of a point that was simulated."""
+    assert point.step_time_ns is not None
+    return measures_of(point.step_time_ns, point.work, point.memory_peak_bytes, point.gpus)
+
+
+def measures_of(step_ns: int, work: int | None, memory: int | None, gpus: int | None) -> Measures:
+    """The same of its figures. What a workload file does not tell (memory) is no reason for or against."""
+    time = step_ns / (work or 1)
+    count = gpus or 0
+    # $ go by GPUs and time: the price is the same for all points.
+    return Measures(time, memory or 0, count, time * count)
+
+
+class Front:
+    """The best of the points that have come so far. points: those that were simulated and fit."""
+
+    def __init__(self, rule: Rule, points: Iterable[Point] = ()) -> None:
+        self.rule = rule
+        self.points: list[Point] = []
+        self._front: list[tuple[tuple[float, ...], Point]] = []
+        # By family the best of it: (time, number of the point).
+        self._best: dict[Any, list[tuple[float, int, Point]]] = {}
+        for point in points:
+            self.add(point)
+
+    def add(self, point: Point) -> None:
+        """One more point; what was not simulated or does not fit changes nothing."""
+        if not point.is_run or not point.fits:
+            return
+        self.points.append(point)
+        found = measures(point)
+        mine = found.of(self.rule.objectives)
+        if not any(dominates(other, mine) for other, _ in self._front):
+            self._front = [entry for entry in self._front if not dominates(mine, entry[0])]
+            self._front.append((mine, point))
+        best = self._best.setdefault(self._family(point.layout), [])
+        insort(best, (found.time, point.number, point))
+        del best[self.rule.top :]
+
+    def _family(self, layout: dict[str, Any]) -> Any:
+        if not self.rule.by:
+            return None
+        value = layout.get(self.rule.by)
+        return tuple(value) if isinstance(value, list) else value
+
+    @property
+    def front(self) -> list[Point]:
+        """The points that no other beats in one objective without being worse in another; fastest first."""
+        return [point for _, point in sorted(self._front, key=lambda entry: (*_order(entry[1]),))]
+
+    def is_on_front(self, point: Point) -> bool:
+        """Whether a point is one of the front."""
+        return any(one.number == point.number for _, one in self._front)
+
+    def families(self) -> dict[Any, list[Point]]:
+        """The best of each family, fastest first, families in the order of their values."""
+        return {
+            family: [point for _, _, point in self._best[family]]
+            for family in sorted(self._best, key=lambda one: (isinstance(one, str), one is not None and one))
+        }
+
+    @property
+    def best(self) -> list[Point]:
+        """The fastest points of all, at most `top`."""
+        return sorted(self.points, key=_order)[: self.rule.top]
+
+    def leaves_out(self, layout: dict[str, Any], least: Measures) -> bool:
+        """Whether no point with this layout that is nowhere better than `least` can be among the best."""
+        best = self._best.get(self._family(layout), [])
+        if len(best) < self.rule.top or least.time <= best[-1][0]:
+            return False
+        mine = least.of(self.rule.objectives)
+        return any(dominates(other, mine) for other, _ in self._front)
+
+
+def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether one is nowhere worse than the other, and better somewhere."""
+    return one != other and all(left <= right for left, right in zip(one, other, strict=True))
+
+
+def _order(point: Point) -> tuple[float, int]:
+    return measures(point).time, point.number
+
+
+def time_ratio(point: Point, best: Point) -> float:
+    """How many times as long the work takes as in `best`."""
+    return measures(point).time / max(measures(best).time, math.ulp(0.0))

@@ -1,0 +1,154 @@
+"""The page of a sweep: its table as text, as JSON (schema `wltui.sweep-front/1`), and its points as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from simcore.records import asdict
+from simcore.sweep.front import measures
+from simcore.sweep.outcome import Outcome, label, reason_words, shown
+from simcore.sweep.point import Point
+from simcore.units import byte_size, duration
+
+# In the order in which columns stand; what a page has besides comes behind.
+CSV_LAYOUT = _FIRST = (
+    "gpu", "cluster", "tp", "pp", "cp", "ep", "dp", "microbatch_size", "microbatches", "global_batch",
+    "schedule", "virtual_stages", "recompute", "zero",
+)  # fmt: skip
+_HEADS = {
+    "microbatch_size": "mbs", "microbatches": "micro-b.", "virtual_stages": "V", "global_batch": "batch",
+}  # fmt: skip
+# Rows of the front in a text page; --json and --csv have all.
+_MOST_FRONT = 20
+
+
+def columns_of(outcome: Outcome) -> list[str]:
+    """What of the layout a table shows: what differs, less what follows from the rest."""
+    varied = set(outcome.varied) - {"world", "gpus"}
+    return [*(name for name in _FIRST if name in varied), *sorted(varied - {*_FIRST})]
+
+
+def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
+    """The page as text: counts, the fastest, the front, and sentences."""
+    counts = outcome.count_lines(excluded)
+    lines = [f"{title}: {counts[0]}", *(f"  {line}" for line in counts[1:])]
+    front = outcome.front
+    if not front.points:
+        lines.append("Nothing that could be run fits: no table.")
+        return "\n".join(lines) + "\n"
+    common = [f"{label(name)} {shown(value)}" for name, value in outcome.common().items() if name != "world"]
+    if common:
+        lines += ["", f"All have {', '.join(common)}."]
+    columns = columns_of(outcome)
+    rule, families = front.rule, front.families()
+    if rule.by:
+        for family, points in families.items():
+            lines += ["", f"Fastest with {label(rule.by)} {shown(family)}", *_table(outcome, points, columns)]
+    else:
+        lines += ["", f"Fastest {len(front.best)}", *_table(outcome, front.best, columns)]
+    best = {point.number for point in front.best} if not rule.by else set()
+    others = [point for point in front.front if point.number not in best]
+    names = ", ".join("GPUs" if name == "gpus" else name for name in rule.objectives)
+    if others:
+        lines += ["", f"Also on the front (no other is better in one of {names} and worse in none)"]
+        lines += _table(outcome, others[:_MOST_FRONT], columns)
+        if len(others) > _MOST_FRONT:
+            lines.append(f"  and {len(others) - _MOST_FRONT} more (--json has all)")
+    lines += ["", f"* on the front of {names}"]
+    lines += outcome.sentences()
+    fastest = front.best[0]
+    lines += ["", "The fastest again, as a report and as a timeline:", f"  {fastest.command}"]
+    lines.append(f"  {fastest.command.replace('wltui report', 'wltui', 1)}")
+    return "\n".join(lines) + "\n"
+
+
+def _table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str]) -> list[str]:
+    """Rows of points under their heads, columns as wide as they must be."""
+    heads = ["", "step", "", "tokens/s", "memory", "GPUs", "$ a step"]
+    heads += [_HEADS.get(one, one) for one in columns]
+    fastest = min(measures(point).time for point in outcome.front.points)
+    rows = []
+    for point in points:
+        more = measures(point).time / fastest - 1 if fastest else 0.0
+        rows.append([
+            "*" if outcome.front.is_on_front(point) else "",
+            duration(point.step_time_ns or 0),
+            f"+{100 * more:.1f} %" if more >= 0.0005 else "",
+            "-" if point.tokens_per_s is None else f"{point.tokens_per_s:,.0f}".replace(",", " "),
+            "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes),
+            str(point.gpus),
+            "-" if point.cost is None else f"{point.cost:.4g}",
+            *(shown(point.layout.get(name)) for name in columns),
+        ])  # fmt: skip
+    keep = [
+        place for place, head in enumerate(heads)
+        if place > 6 or any(row[place] not in ("", "-") for row in rows)
+    ]  # fmt: skip
+    widths = {place: max(len(heads[place]), *(len(row[place]) for row in rows)) for place in keep}
+    lines = []
+    for row in [heads, *rows]:
+        cells = []
+        for place in keep:
+            left = place > 6 and not all(one[place].replace(".", "").isdigit() for one in rows)
+            cells.append(row[place].ljust(widths[place]) if left else row[place].rjust(widths[place]))
+        lines.append("  " + "  ".join(cells).rstrip())
+    return lines
+
+
+def json_values(outcome: Outcome, excluded: int = 0) -> dict[str, Any]:
+    """The page as JSON: counts, reasons, the best of each family, the front, the sentences."""
+    front = outcome.front
+    families = front.families() if front.rule.by else {None: front.best}
+    return {
+        "schema": "wltui.sweep-front/1",
+        "points": outcome.total,
+        "simulated": outcome.simulated,
+        "do_not_fit": outcome.too_large,
+        "excluded": excluded,
+        "skipped": [
+            {"reason": kind, "words": reason_words(kind, count), "points": count,
+             "example": outcome.examples[kind, words]}
+            for (kind, words), count in outcome.reasons.most_common()
+        ],
+        "objectives": list(front.rule.objectives),
+        "by": front.rule.by or None,
+        "best": [
+            {"family": list(family) if isinstance(family, tuple) else family,
+             "points": [asdict(point) for point in points]}
+            for family, points in families.items()
+        ],
+        "front": [asdict(point) for point in front.front],
+        "sentences": outcome.sentences(),
+    }  # fmt: skip
+
+
+_CSV = ("point", "step_time_ns", "tokens_per_s", "memory_peak_bytes", "memory_limit_bytes", "gpus", "cost",
+        "at_least_ns", "skipped", "command")  # fmt: skip
+
+
+class CsvPage:
+    """All points as CSV, a line each as they come: figures, then the layout. names: its columns."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+
+    def head(self) -> str:
+        """The line of the heads."""
+        return _csv_line([*_CSV, *self.names])
+
+    def line(self, point: Point) -> str:
+        """The line of a point; what it does not have is empty."""
+        plain = [getattr(point, name) for name in _CSV]
+        return _csv_line([*plain, *(point.layout.get(name) for name in self.names)])
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(
+        "" if cell is None else shown(cell) if isinstance(cell, bool | list | tuple) else cell
+        for cell in cells
+    )
+    return text.getvalue()

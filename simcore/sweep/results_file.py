@@ -1,0 +1,191 @@
+"""A file of results: each point a line, appended and flushed, written by one process at a time.
+
+The lock is the system's own on the file (flock): with its owner it goes away, however that ended. A last line
+without its end is what a killed writer left: it is dropped, and said.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.sweep.point import Point, is_sweep, line_of, point_of
+from simcore.units import plural
+
+_PIECE = 1 << 20
+
+
+class ResultsReader:
+    """Reads the points of a file, and those that come in while somebody writes it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._read = 0
+        self._lines = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes behind the last whole line: one that is being written, or whose writer was killed."""
+        return max(os.path.getsize(self.path) - self._read, 0)
+
+    @property
+    def whole(self) -> int:
+        """Bytes of the lines that are whole."""
+        return self._read
+
+    def new(self) -> list[Point]:
+        """The points of the lines that are there since the last time.
+
+        Raises `InputError` where the file cannot be read, `UsageError` for a line that is no point.
+        """
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self._read)
+                data = file.read()
+        except OSError as error:
+            raise _failed(self.path, "read", error) from None
+        end = data.rfind(b"\n") + 1
+        found = []
+        for line in data[:end].splitlines():
+            self._lines += 1
+            if line.strip():
+                found.append(point_of(line, self.path, self._lines))
+        self._read += end
+        return found
+
+
+class ResultsFile:
+    """A file that this process alone writes. there: the points that it had. dropped: bytes of a last line
+    that was half written.
+    """
+
+    def __init__(self, path: str, sweep: str, resume: bool) -> None:
+        """sweep: the hash of the sweep that goes on. Raises `UsageError` where another process writes the
+        file, where it is there and nobody asked to go on with it, and where it is of another sweep;
+        `InputError` where the system refuses.
+        """
+        # Not at the top: Windows has none, and there only this class is missing.
+        import fcntl
+
+        self.path = path
+        self.dropped = 0
+        self.there: list[Point] = []
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        except (OSError, ValueError) as error:
+            raise _failed(path, "written", error) from None
+        try:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"{printable(path)}: another process writes this file; wait until it has ended, or name "
+                    "another file"
+                ) from None
+            except OSError as error:
+                raise _failed(path, "locked", error) from None
+            if os.fstat(self._file).st_size:
+                self._go_on(sweep, resume)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _go_on(self, sweep: str, resume: bool) -> None:
+        if not resume:
+            raise UsageError(
+                f"{printable(self.path)} is there already: --resume goes on with it, or name another file"
+            )
+        reader = ResultsReader(self.path)
+        self.there = reader.new()
+        if not self.there and not is_sweep(_beginning(self.path)):
+            raise UsageError(f"{printable(self.path)}: found no results of a sweep: name another file")
+        for point in self.there:
+            if point.sweep != sweep:
+                raise UsageError(
+                    f"{printable(self.path)} is of another sweep ({point.sweep}, this one is {sweep}): other "
+                    "parameters, another input or another version of wltui; name another file"
+                )
+        numbers = [point.number for point in self.there]
+        if len(set(numbers)) < len(numbers):
+            raise UsageError(f"{printable(self.path)}: a point is there twice; --merge makes one file of it")
+        self.dropped = reader.left
+        if self.dropped:
+            try:
+                os.ftruncate(self._file, reader.whole)
+            except OSError as error:
+                raise _failed(self.path, "written", error) from None
+
+    def append(self, point: Point) -> None:
+        """Writes a line. Raises `InputError` where that cannot be (a full disk), and leaves no half line."""
+        line = line_of(point)
+        before = os.fstat(self._file).st_size
+        written = 0
+        try:
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+        except OSError as error:
+            if written:
+                os.ftruncate(self._file, before)
+            raise _failed(self.path, "written", error) from None
+
+    def close(self) -> None:
+        """Ends writing, and with it the lock."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> ResultsFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def merged(paths: Sequence[str]) -> list[Point]:
+    """The points of several files of one sweep, in their order. A point that two have counts once.
+
+    Raises `UsageError` for files of several sweeps, and for two results of one point that differ.
+    """
+    found: dict[int, Point] = {}
+    first: Point | None = None
+    for path in paths:
+        for point in ResultsReader(path).new():
+            first = first or point
+            if point.sweep != first.sweep:
+                raise UsageError(
+                    f"{printable(path)} is of another sweep ({point.sweep}) than {printable(paths[0])} "
+                    f"({first.sweep}): only parts of one can be put together"
+                )
+            other = found.setdefault(point.number, point)
+            if other != point:
+                if other.is_run == point.is_run:
+                    raise UsageError(
+                        f"{printable(path)}: point {point.number} is another one than in a file before it"
+                    )
+                # One part left out what another one ran.
+                found[point.number] = point if point.is_run else other
+    return [found[number] for number in sorted(found)]
+
+
+def write_all(path: str, points: Iterable[Point], force: bool) -> int:
+    """Writes all points as a new file at once, and gives its bytes. Raises as `simcore.export.save` does."""
+    from simcore.export import save
+
+    return save(path, (line_of(point) for point in points), force)
+
+
+def dropped_words(path: str, dropped: int) -> str:
+    """What is said of a last line that was half written."""
+    return f"{printable(path)}: the last line was half written: {plural(dropped, 'byte')} dropped"
+
+
+def _beginning(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(64)
+
+
+def _failed(path: str, what: str, error: Exception) -> InputError:
+    why = getattr(error, "strerror", None) or str(error)
+    return InputError(Diagnostic("error", "unwritable-file" if what != "read" else "unreadable-file",
+                                 f"the file cannot be {what}: {why}", path))  # fmt: skip

@@ -1,0 +1,170 @@
+"""A sweep as it runs: candidates are looked at, left out or run, and each becomes a point and a line.
+
+With a rule points are run in waves: the candidates, ordered by what they take at least, in stretches of a
+fixed size. Before each wave, points that cannot be among the best any more are left out: that goes by the
+waves before alone, so it depends neither on the engine nor on where a sweep was interrupted. A part (`Shard`)
+knows fewer results, and so runs what the whole runs and some more; `whole` leaves that out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from simcore.records import Struct
+from simcore.sweep.engines import Engine
+from simcore.sweep.evaluating import Evaluator, Looked
+from simcore.sweep.front import Front, Rule, measures_of
+from simcore.sweep.layouts import layouts_of
+from simcore.sweep.point import Point
+from simcore.sweep.results_file import ResultsFile
+from simcore.sweep.space import Candidate
+
+# Points of a wave: two of them keep some ten processes busy, and of thousands little is run in vain.
+WAVE = 128
+
+
+class Shard(Struct, frozen=True):
+    """Part `index` of `count`, from 1: every count-th point."""
+
+    index: int = 1
+    count: int = 1
+
+    def has(self, number: int) -> bool:
+        """Whether a point is of this part."""
+        return number % self.count == self.index - 1
+
+
+class Progress(Struct):
+    """How far a sweep is. total: points that are to be run, as far as that is known; excluded: those that no
+    --where means; done: points that are there; ran: those of them that were simulated now.
+    """
+
+    total: int | None = None
+    excluded: int = 0
+    done: int = 0
+    ran: int = 0
+
+
+class Sweep:
+    """One sweep. rule: by what points are left out, None where every one is run."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        engine: Engine,
+        rule: Rule | None = None,
+        file: ResultsFile | None = None,
+        shard: Shard = Shard(),  # noqa: B008 - frozen, and the whole is the plain case
+    ) -> None:
+        self.evaluator = evaluator
+        self.engine = engine
+        self.rule = rule
+        self.file = file
+        self.shard = shard
+        self.progress = Progress()
+        self._there = {point.number: point for point in file.there} if file is not None else {}
+
+    def points(self) -> Iterator[Point]:
+        """Every point as it comes; each is in the file by then. Those that the file had come too."""
+        for point in self._exhaustive() if self.rule is None else self._pruned(self.rule):
+            self.progress.done += 1
+            yield point
+
+    def _exhaustive(self) -> Iterator[Point]:
+        """Every point that can be, simulated."""
+        space = self.evaluator.definition.space
+        if not space.layouts:
+            # As many as --where leaves; what it takes away is taken off as it comes.
+            self.progress.total = len(range(self.shard.index - 1, len(space), self.shard.count))
+        left: list[Point] = []
+
+        def possible() -> Iterator[Looked]:
+            for one in self._looked():
+                if one.why:
+                    left.append(self._kept(self.evaluator.point(one)))
+                else:
+                    yield one
+
+        yield from self._run(possible(), left)
+
+    def _pruned(self, rule: Rule) -> Iterator[Point]:
+        """Every point, those that need not be run with the reason."""
+        waiting: list[tuple[float, int, Looked]] = []
+        for one in self._looked(whole=True):
+            mine = self.shard.has(one.candidate.number)
+            if one.why or not one.fits:
+                if mine:
+                    make = self.evaluator.point if one.why else self.evaluator.no_memory
+                    yield self._kept(make(one))
+                continue
+            one = self.evaluator.bounded(one)
+            waiting.append((least_time(one.at_least_ns, one.work), one.candidate.number, one))
+        waiting.sort(key=lambda entry: entry[:2])
+        self.progress.total = self.progress.done + sum(self.shard.has(number) for _, number, _ in waiting)
+        front = Front(rule)
+        for first in range(0, len(waiting), WAVE):
+            to_run, left = [], []
+            for _, number, one in waiting[first : first + WAVE]:
+                if not self.shard.has(number):
+                    continue
+                least = measures_of(one.at_least_ns or 0, one.work, one.memory, one.gpus)
+                if front.leaves_out(one.layout, least):
+                    left.append(self._kept(self.evaluator.left_out(one)))
+                else:
+                    to_run.append(one)
+            yield from left
+            ended = []
+            for point in self._run(to_run, []):
+                ended.append(point)
+                yield point
+            for point in ended:
+                front.add(point)
+
+    def _run(self, looked: Iterable[Looked], left: list[Point]) -> Iterator[Point]:
+        """The points of these: those of the file at once, the others as the engine has them.
+
+        left: points that come in beside them, given as soon as there are any.
+        """
+
+        def missing() -> Iterator[Looked]:
+            for one in looked:
+                if one.candidate.number in self._there:
+                    left.append(self._there[one.candidate.number])
+                else:
+                    yield one
+
+        for point in self.engine.points(self.evaluator, missing()):
+            self.progress.ran += 1
+            yield self._kept(point)
+            while left:
+                yield left.pop()
+        yield from left
+
+    def _kept(self, point: Point) -> Point:
+        """A point, written if the file does not have it."""
+        if self.file is not None and point.number not in self._there:
+            self.file.append(point)
+        return point
+
+    def _looked(self, whole: bool = False) -> Iterator[Looked]:
+        """The candidates that every --where means: of this part, or of the whole."""
+        space = self.evaluator.definition.space
+        combinations = space.combinations()
+        if space.layouts:
+            combinations = layouts_of(self.evaluator.workload, space)
+        for number, parameters in enumerate(combinations):
+            if not whole and not self.shard.has(number):
+                continue
+            looked = self.evaluator.look(Candidate(number, parameters))
+            if self.evaluator.is_meant(looked):
+                yield looked
+                continue
+            if self.shard.has(number):
+                self.progress.excluded += 1
+                if not whole and self.progress.total is not None:
+                    self.progress.total -= 1
+
+
+def least_time(at_least_ns: int | None, work: int | None) -> float:
+    """ns of a token at least: what waves are ordered by."""
+    return measures_of(at_least_ns or 0, work, None, None).time

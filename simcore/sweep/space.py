@@ -1,0 +1,200 @@
+"""The points of a sweep: parameters that are fixed, those that vary with their values, and what is left out.
+
+`--vary tp=1,2,4,8`, `--vary microbatches=8..64*2` (times 2 up to 64), `compute-scale=0.8..1.2+0.1`,
+`8..12` (each whole number), `virtual-stages=none,2,4`; values that have commas have `;` between them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from simcore.choices import choices, is_one_of, may_be_file
+from simcore.diagnostics import UsageError, meant, printable
+from simcore.parameters import FLAGS, Flag, Parameters, flag_of, least_count, parse_value
+from simcore.records import Struct, replace
+from simcore.sweep.where import Condition
+from simcore.values import check_item
+
+# Ranks that hold the same weights: no parameter, as world = tp x cp x pp x dp.
+DP = "dp"
+_FIELDS = {flag.field: flag for flag in FLAGS}
+# A slip of the keyboard lies beyond: a line of each would be gigabytes.
+MOST_POINTS = 2_000_000
+_MOST_VALUES = 10_000
+# In place of a value: as if nobody had given the parameter.
+_NONE = "none"
+# What --where and --by know beside the parameters (`simcore.sweep.evaluating` gives their values).
+DERIVED = (DP, "gpus")
+KNOWN = (*_FIELDS, *DERIVED)
+
+
+class Axis(Struct, frozen=True):
+    """A parameter that varies. field: of `Parameters`, or `dp`."""
+
+    field: str
+    values: tuple[Any, ...]
+
+
+class Candidate(Struct, frozen=True):
+    """A point before it is looked at. number: its place in the space."""
+
+    number: int
+    parameters: Parameters
+
+
+class Space(Struct, frozen=True):
+    """All points: every combination of the axes' values, the last axis fastest.
+
+    layouts: whether each stands for all layouts of its model (`simcore.sweep.layouts`).
+    """
+
+    fixed: Parameters
+    axes: tuple[Axis, ...] = ()
+    where: tuple[Condition, ...] = ()
+    layouts: bool = False
+
+    def __len__(self) -> int:
+        """Combinations of the axes, the layouts of each not counted."""
+        return math.prod(len(axis.values) for axis in self.axes)
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The names of what varies."""
+        return tuple(axis.field for axis in self.axes)
+
+    def combinations(self) -> Iterator[Parameters]:
+        """The parameters of each combination of the axes."""
+        for values in itertools.product(*(axis.values for axis in self.axes)):
+            given = dict(zip(self.varied, values, strict=True))
+            dp = given.pop(DP, None)
+            parameters = replace(self.fixed, **given)
+            if dp is not None:
+                ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
+                parameters = replace(parameters, world=ranks * dp)
+            yield parameters
+
+
+def space_of(
+    fixed: Parameters, varied: Sequence[Axis], where: Sequence[str] = (), layouts: bool = False
+) -> Space:
+    """The space of these axes. Raises `UsageError` for what is given twice, and for too many points."""
+    seen: set[str] = set()
+    for axis in varied:
+        if axis.field in seen:
+            raise UsageError(f"--vary {axis.field}: given twice, name all its values in one")
+        seen.add(axis.field)
+        if axis.field != DP and getattr(fixed, axis.field) != flag_of(axis.field).default:
+            option = flag_of(axis.field).option
+            raise UsageError(f"--vary {axis.field}: {option} has a value of its own, give one of the two")
+    if DP in seen and ("world" in seen or fixed.world is not None):
+        raise UsageError("--vary dp: world = tp x cp x pp x dp, so --world beside it cannot be; give one")
+    space = Space(fixed, tuple(varied), tuple(Condition(text, KNOWN) for text in where), layouts)
+    if len(space) > MOST_POINTS:
+        raise UsageError(f"--vary: {len(space)} points, at most {MOST_POINTS} are taken")
+    return space
+
+
+def axis_of(text: str) -> Axis:
+    """The axis of a `--vary NAME=VALUES`. Raises `UsageError` that says what was found and what would fit."""
+    name, equals, words = text.partition("=")
+    field = name.strip().removeprefix("--").replace("-", "_")
+    if not equals or not words.strip():
+        raise UsageError(
+            f"--vary {printable(text, 60)}: NAME=VALUES is expected, like tp=1,2,4 or microbatches=8..64*2"
+        )
+    if field != DP and field not in _FIELDS:
+        raise UsageError(
+            f"--vary {printable(text, 60)}: no parameter {printable(field, 40)}{meant(field, KNOWN)}"
+        )
+    values: list[Any] = []
+    for word in words.split(";" if ";" in words else ","):
+        if not word.strip():
+            if ";" in words:
+                continue
+            raise UsageError(f"--vary {printable(text, 60)}: a value is missing beside a comma")
+        for value in _values(field, word.strip(), text):
+            if value in values:
+                raise UsageError(f"--vary {printable(text, 60)}: {printable(str(value), 40)} is there twice")
+            values.append(value)
+            if len(values) > _MOST_VALUES:
+                raise UsageError(f"--vary {printable(text, 60)}: more than {_MOST_VALUES} values")
+    return Axis(field, tuple(values))
+
+
+def _values(field: str, word: str, text: str) -> Iterator[Any]:
+    """The values of one word of an axis: itself, or those of a range."""
+    # A duration of dp is a count like any other degree.
+    flag = _FIELDS["tp"] if field == DP else _FIELDS[field]
+    if flag.kind in ("count", "positive", "scale") and ".." in word:
+        for figure in _range(flag, word, text):
+            yield _value(flag, field, figure, text)
+        return
+    yield _value(flag, field, word, text)
+
+
+def _value(flag: Flag, field: str, word: str, text: str) -> Any:
+    shown = f"--vary {printable(text, 60)}"
+    if word == _NONE and field != DP and flag.default in (None, ()) and _NONE not in choices(field):
+        return flag.default
+    if flag.kind == "switch":
+        if word not in ("on", "off"):
+            raise UsageError(f"{shown}: {printable(word, 40)} is neither on nor off")
+        return word == "on"
+    if flag.kind == "word":
+        known = choices(field)
+        if not is_one_of(word, known) and not may_be_file(field, word):
+            fit = f"one of {', '.join(known)} is expected"
+            raise UsageError(f"{shown}: {printable(word, 40)}: {fit}{meant(word, known)}")
+    try:
+        value = parse_value(flag, word)
+        for item in value if flag.kind == "words" else ():
+            check_item(field, item)
+    except UsageError as error:
+        raise UsageError(f"{shown}: {str(error).removeprefix(flag.option + ' ')}") from None
+    return value
+
+
+def _range(flag: Flag, word: str, text: str) -> Iterator[str]:
+    """The figures of `A..B`, `A..B*K` and `A..B+K`, exact."""
+    shown = f"--vary {printable(text, 60)}"
+    first_text, _, rest = word.partition("..")
+    sign = next((one for one in "*+" if one in rest), "")
+    last_text, _, step_text = rest.partition(sign) if sign else (rest, "", "1")
+    try:
+        first, last, step = Decimal(first_text), Decimal(last_text), Decimal(step_text)
+        fits = all(one.is_finite() for one in (first, last, step))
+    except InvalidOperation:
+        fits = False
+    if not fits or (not sign and flag.kind != "count"):
+        fit = "FIRST..LAST, FIRST..LAST+STEP or FIRST..LAST*FACTOR" if flag.kind == "count" else (
+            "FIRST..LAST+STEP or FIRST..LAST*FACTOR"
+        )  # fmt: skip
+        raise UsageError(f"{shown}: {printable(word, 40)}: {fit} is expected, like 8..64*2")
+    if first < 0 or last < first or step <= (1 if sign == "*" else 0) or (sign == "*" and first == 0):
+        raise UsageError(
+            f"{shown}: {printable(word, 40)} never comes from {first} to {last} by "
+            f"{'times ' if sign == '*' else '+'}{step}"
+        )
+    least = least_count(flag) if flag.kind == "count" else 0
+    if first < least:
+        raise UsageError(f"{shown}: {first} is below {least}")
+    count = 0
+    while first <= last:
+        yield format(first.normalize(), "f")
+        first = first * step if sign == "*" else first + step
+        count += 1
+        if count > _MOST_VALUES:
+            raise UsageError(f"{shown}: more than {_MOST_VALUES} values")
+
+
+def listed(fixed_text: str | None, field: str) -> Axis | None:
+    """The axis of `--world 256,512`, `--gpu`, `--cluster` with several values; else None."""
+    import os
+
+    if fixed_text is None or "," not in fixed_text or os.path.lexists(fixed_text):
+        return None
+    return axis_of(f"{field}={fixed_text}")

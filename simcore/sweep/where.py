@@ -1,0 +1,264 @@
+"""Conditions on the points of a sweep, `tp*pp <= 64 and schedule = interleaved`: a small grammar, never eval.
+
+    condition   = all { "or" all }
+    all         = one { "and" one }
+    one         = "not" one | sum comparison sum { comparison sum } | "(" condition ")"
+    comparison  = "<" | "<=" | ">" | ">=" | "=" | "==" | "!="
+    sum         = product { ("+" | "-") product }
+    product     = factor { ("*" | "/" | "%") factor }
+    factor      = number | name | "-" factor | "(" sum ")"
+
+A name that is none of a point's is a word: `recompute = full`. Words have quotes where they are no names.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from simcore.diagnostics import UsageError, meant, printable
+
+Value = int | float | str | bool | None
+_Node = Callable[[Mapping[str, Any]], Any]
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?)(?![\w.])|(?P<name>[A-Za-z_][\w.-]*\w|[A-Za-z_]|\d[\w.-]*[A-Za-z][\w.-]*)"
+    r"|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<sign><=|>=|==|!=|[<>=+\-*/%()]))"
+)
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "=": operator.eq, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod,
+}  # fmt: skip
+# Deeper than any condition that somebody writes; the parser calls itself at each.
+_DEEPEST = 60
+_LONGEST = 2000
+
+
+class Condition:
+    """A condition that was read. text: as it was written. names: those of a point's values in it."""
+
+    def __init__(self, text: str, known: Collection[str]) -> None:
+        """known: what a point's values are called. Raises `UsageError` with the place of what cannot be."""
+        self.text = text
+        self.names: list[str] = []
+        self._known = known
+        self._tokens = self._split(text)
+        self._place = self._depth = 0
+        self._node = self._either()
+        if self._place < len(self._tokens):
+            self._refuse("and, or, or the end is expected")
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether a point with these values is meant. What a point does not have compares as false."""
+        return bool(self._node(values))
+
+    # -- tokens ----------------------------------------------------------------------
+
+    def _split(self, text: str) -> list[tuple[str, str, int]]:
+        if len(text) > _LONGEST:
+            raise UsageError(f"--where: {len(text)} characters, at most {_LONGEST} are read")
+        tokens, place = [], 0
+        while text[place:].strip():
+            found = _TOKEN.match(text, place)
+            if found is None:
+                column = place + len(text[place:]) - len(text[place:].lstrip()) + 1
+                raise UsageError(
+                    f"--where {printable(text, 80)}: found {printable(text[column - 1], 4)} at character "
+                    f"{column}, expected a name, a number or one of < <= > >= = != + - * / % ( )"
+                )
+            kind = found.lastgroup or ""
+            word = self._name_in(found[kind]) if kind == "name" else found[kind]
+            tokens.append((kind, word, found.start(kind) + 1))
+            place = found.start(kind) + len(word)
+        return tokens
+
+    def _name_in(self, text: str) -> str:
+        """What of a word is a name: all of `virtual-stages`, and `dp` of `dp-tp`; `zb-h1` has none."""
+        for end in (len(text), *(place for place in reversed(range(len(text))) if text[place] == "-")):
+            if text[:end].replace("-", "_") in self._known:
+                return text[:end]
+        return text
+
+    def _peek(self) -> tuple[str, str]:
+        if self._place == len(self._tokens):
+            return "end", ""
+        kind, text, _ = self._tokens[self._place]
+        return kind, text
+
+    def _taken(self, *texts: str) -> str | None:
+        kind, text = self._peek()
+        if kind in ("sign", "name") and text in texts:
+            self._place += 1
+            return text
+        return None
+
+    def _refuse(self, expected: str) -> None:
+        where = f"--where {printable(self.text, 80)}"
+        if self._place == len(self._tokens):
+            raise UsageError(f"{where}: it ends where {expected}")
+        _, text, column = self._tokens[self._place]
+        raise UsageError(f"{where}: found {printable(text, 30)} at character {column}; {expected}")
+
+    # -- grammar ---------------------------------------------------------------------
+
+    def _either(self) -> _Node:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise UsageError(f"--where {printable(self.text, 80)}: more than {_DEEPEST} parts in each other")
+        parts = [self._all()]
+        while self._taken("or"):
+            parts.append(self._all())
+        self._depth -= 1
+        return parts[0] if len(parts) == 1 else lambda values: any(part(values) for part in parts)
+
+    def _all(self) -> _Node:
+        parts = [self._one()]
+        while self._taken("and"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else lambda values: all(part(values) for part in parts)
+
+    def _one(self) -> _Node:
+        if self._taken("not"):
+            self._depth += 1
+            if self._depth > _DEEPEST:
+                self._refuse("fewer `not` are expected")
+            inner = self._one()
+            self._depth -= 1
+            return lambda values: not inner(values)
+        begun = self._place
+        if self._peek() == ("sign", "(") and self._is_condition():
+            self._place += 1
+            inner = self._either()
+            if not self._taken(")"):
+                self._refuse(") is expected")
+            return inner
+        self._place = begun
+        return self._compared()
+
+    def _is_condition(self) -> bool:
+        """Whether the parenthesis that begins here holds a comparison, and is no part of a sum."""
+        depth = 0
+        for place in range(self._place, len(self._tokens)):
+            kind, text, _ = self._tokens[place]
+            depth += (kind == "sign" and text == "(") - (kind == "sign" and text == ")")
+            if kind == "sign" and text in _COMPARISONS and depth:
+                return True
+            if not depth:
+                return False
+        return False
+
+    def _compared(self) -> _Node:
+        sums, signs = [self._sum()], []
+        while (sign := self._taken(*_COMPARISONS)) is not None:
+            signs.append(_COMPARISONS[sign])
+            sums.append(self._sum())
+        if not signs:
+            self._refuse("a comparison, < <= > >= = or !=, is expected")
+
+        def compared(values: Mapping[str, Any]) -> bool:
+            found = [one(values) for one in sums]
+            return all(
+                _holds(sign, left, right) for sign, left, right in zip(signs, found, found[1:], strict=False)
+            )
+
+        return compared
+
+    def _sum(self) -> _Node:
+        return self._chain(self._product, ("+", "-"))
+
+    def _product(self) -> _Node:
+        return self._chain(self._factor, ("*", "/", "%"))
+
+    def _chain(self, part: Callable[[], _Node], signs: tuple[str, ...]) -> _Node:
+        first = part()
+        rest: list[tuple[Callable[[Any, Any], Any], _Node]] = []
+        while (sign := self._taken(*signs)) is not None:
+            rest.append((_ARITHMETIC[sign], part()))
+        if not rest:
+            return first
+
+        def found(values: Mapping[str, Any]) -> Any:
+            total = first(values)
+            for apply, other in rest:
+                right = other(values)
+                if not (_is_number(total) and _is_number(right)):
+                    return None
+                try:
+                    total = apply(total, right)
+                except (ZeroDivisionError, OverflowError):
+                    return None
+            return total
+
+        return found
+
+    def _factor(self) -> _Node:
+        kind, text = self._peek()
+        if kind == "number":
+            self._place += 1
+            number = float(text) if "." in text else int(text)
+            return lambda values: number
+        if kind == "quoted":
+            self._place += 1
+            return lambda values: text[1:-1]
+        if kind == "name" and text not in ("and", "or", "not"):
+            return self._named(text)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._refuse("fewer parts in each other are expected")
+        if self._taken("-"):
+            inner = self._factor()
+            self._depth -= 1
+            return lambda values: -found if _is_number(found := inner(values)) else None
+        if self._taken("("):
+            inner = self._sum()
+            self._depth -= 1
+            if not self._taken(")"):
+                self._refuse(") is expected")
+            return inner
+        self._refuse("a name, a number or ( is expected")
+        raise AssertionError
+
+    def _named(self, text: str) -> _Node:
+        """A value of the point, else a word: that stands beside = or != alone."""
+        self._place += 1
+        name = text.replace("-", "_")
+        if name in self._known:
+            self.names.append(name)
+            return lambda values: values.get(name)
+        near = [sign for place in (self._place, self._place - 2) if (sign := self._sign_at(place))]
+        if not any(sign in ("=", "==", "!=") for sign in near):
+            self._place -= 1
+            known = ", ".join(sorted(self._known)) if len(self._known) < 24 else "of a parameter"
+            self._refuse(f"a name {known} is expected{meant(name, self._known)}")
+        return lambda values: text
+
+    def _sign_at(self, place: int) -> str:
+        if not 0 <= place < len(self._tokens):
+            return ""
+        kind, text, _ = self._tokens[place]
+        return text if kind == "sign" else ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _holds(sign: Callable[[Any, Any], bool], left: object, right: object) -> bool:
+    """A comparison; numbers and words are never equal, and in no order. Switches are `on` and `off`."""
+    if sign in (operator.eq, operator.ne):
+        return sign(_word(left), _word(right))
+    return _is_number(left) and _is_number(right) and sign(left, right)
+
+
+def _word(value: object) -> object:
+    """As it is written: `zero = 1` and `virtual-stages = none` mean the words, too."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value is None:
+        return "none"
+    return value if not isinstance(value, float) or not value.is_integer() else int(value)

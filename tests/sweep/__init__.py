@@ -1,0 +1,1 @@
+"""Sweeps: spaces, conditions, results, the front, and what runs them."""

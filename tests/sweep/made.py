@@ -1,0 +1,28 @@
+"""Points and evaluators that tests of sweeps share."""
+
+from __future__ import annotations
+
+from simcore.inputs import open_model
+from simcore.parameters import Parameters
+from simcore.sweep.evaluating import Definition, Evaluator
+from simcore.sweep.point import SCHEMA, Point
+from simcore.sweep.space import axis_of, space_of
+
+
+def made_point(number: int, step: int | None, memory: int = 10, gpus: int = 8, **layout: object) -> Point:
+    """A point with these figures; without a step one that was left out."""
+    return Point(
+        schema=SCHEMA, sweep="s", version="v", input="i", rule="", point=number, parameters={}, command="",
+        layout={"tp": 1, **layout}, step_time_ns=step, tokens_per_s=None, memory_peak_bytes=memory,
+        memory_limit_bytes=100, gpus=gpus, cost=None, work=1, at_least_ns=None,
+        skipped=None if step is not None else "cannot be: tp 3 does not fit 4",
+    )  # fmt: skip
+
+
+def evaluator_of(
+    *axes: str, model: str = "llama-3-8b", where: tuple[str, ...] = (), layouts: bool = False, rule: str = "",
+    **fixed: object,
+) -> Evaluator:  # fmt: skip
+    """An evaluator over a small space of a model."""
+    space = space_of(Parameters(**fixed), [axis_of(text) for text in axes], where, layouts)  # type: ignore[arg-type]
+    return Evaluator(open_model(model), Definition(("--model", model), space, rule=rule, input="x"))

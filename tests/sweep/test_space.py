@@ -1,0 +1,124 @@
+"""The points of a sweep: values of --vary, what cannot be given, and the order of points."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.diagnostics import UsageError
+from simcore.inputs import open_model
+from simcore.parameters import Parameters
+from simcore.sweep.layouts import layouts_of
+from simcore.sweep.space import axis_of, listed, space_of
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "values"),
+    [
+        ("tp=1,2,4,8", "tp", (1, 2, 4, 8)),
+        ("--microbatch-size=1,2", "microbatch_size", (1, 2)),
+        ("microbatches=8..64*2", "microbatches", (8, 16, 32, 64)),
+        ("pp=2..5", "pp", (2, 3, 4, 5)),
+        ("world=8..30+8", "world", (8, 16, 24)),
+        ("compute-scale=0.8..1.1+0.1", "compute_scale", (0.8, 0.9, 1.0, 1.1)),
+        ("virtual-stages=none,2,4", "virtual_stages", (None, 2, 4)),
+        ("recompute=none,full", "recompute", ("none", "full")),
+        ("overlap-grad-reduce=on,off", "overlap_grad_reduce", (True, False)),
+        ("stage-layers=7,8*14,6;8*16", "stage_layers", ("7,8*14,6", "8*16")),
+        (
+            "dim=switch:8:450:500 switch:64:50:1000;none",
+            "dim",
+            (("switch:8:450:500", "switch:64:50:1000"), ()),
+        ),
+        ("dp=1,2", "dp", (1, 2)),
+        ("network=analytical,shared", "network", ("analytical", "shared")),
+    ],
+)
+def test_values_of_an_axis(text: str, field: str, values: tuple[object, ...]) -> None:
+    axis = axis_of(text)
+    assert (axis.field, axis.values) == (field, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tp", "NAME=VALUES is expected"),
+        ("tp=", "NAME=VALUES is expected"),
+        ("schedul=1f1b", "no parameter schedul; did you mean schedule?"),
+        ("tp=1,,2", "a value is missing"),
+        ("tp=1,1", "1 is there twice"),
+        ("tp=0", "a whole number from 1"),
+        ("tp=8..1", "never comes from 8 to 1"),
+        ("tp=1..8*1", "never comes from 1 to 8 by times 1"),
+        ("tp=1..8+0", "never comes"),
+        ("tp=0..8", "0 is below 1"),
+        ("tp=1..x", "FIRST..LAST, FIRST..LAST+STEP or FIRST..LAST*FACTOR is expected"),
+        ("tp=1..1000000", "more than 10000 values"),
+        ("compute-scale=1..2", "FIRST..LAST+STEP or FIRST..LAST*FACTOR is expected"),
+        ("recompute=half", "one of none, selective, full is expected"),
+        ("schedule=1f1c", "did you mean 1f1b?"),
+        ("overlap-grad-reduce=1", "neither on nor off"),
+        ("dim=switch:8", "switch:8"),
+        ("tp=1e3", "a whole number"),
+        ("tp=NaN..3", "is expected"),
+    ],
+)
+def test_what_is_no_axis_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        axis_of(text)
+    assert said in str(error.value)
+    assert str(error.value).startswith("--vary ")
+
+
+def test_the_last_axis_is_the_fastest_and_dp_makes_the_world() -> None:
+    space = space_of(Parameters(pp=2), [axis_of("tp=1,2"), axis_of("dp=1,4")])
+    assert [(one.tp, one.world) for one in space.combinations()] == [(1, 2), (1, 8), (2, 4), (2, 16)]
+    assert len(space) == 4
+
+
+@pytest.mark.parametrize(
+    ("fixed", "axes", "said"),
+    [
+        (Parameters(tp=2), ["tp=1,2"], "--tp has a value of its own"),
+        (Parameters(), ["tp=1", "tp=2"], "given twice"),
+        (Parameters(world=8), ["dp=1,2"], "world = tp x cp x pp x dp"),
+        (Parameters(), ["tp=1..9000", "pp=1..9000"], "at most 2000000"),
+    ],
+)
+def test_a_space_that_cannot_be(fixed: Parameters, axes: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("--", "")):
+        space_of(fixed, [axis_of(text) for text in axes])
+
+
+def test_several_worlds_and_gpus_are_an_axis_and_one_is_none() -> None:
+    axis = listed("256,512", "world")
+    assert axis is not None
+    assert axis.values == (256, 512)
+    assert listed("256", "world") is None
+    assert listed(None, "gpu") is None
+
+
+def test_layouts_are_those_that_fit_each_once() -> None:
+    """Each layout resolves, none is there twice, and one that is known to be good is there."""
+    from simcore.model.training import resolve
+
+    model = open_model("llama-3-8b")
+    space = space_of(Parameters(world=16, global_batch=32, seq=2048), [], (), layouts=True)
+    found = list(layouts_of(model, space))
+    assert len(found) == len(set(found)) > 1000
+    assert any((one.tp, one.pp, one.schedule, one.zero) == (2, 2, "zb-v", "1") for one in found)
+    for one in found:
+        training = resolve(model.maker.model, one)  # type: ignore[union-attr]
+        assert training.world == 16
+    given = space_of(
+        Parameters(world=16, global_batch=32, tp=2, recompute="full"), [axis_of("pp=1,2")], (), True
+    )
+    assert {(one.tp, one.recompute) for one in layouts_of(model, given)} == {(2, "full")}
+    assert {one.pp for one in layouts_of(model, given)} == {1, 2}
+
+
+def test_layouts_want_a_model_its_ranks_and_its_batch() -> None:
+    model = open_model("llama-3-8b")
+    with pytest.raises(UsageError, match="--world says"):
+        list(layouts_of(model, space_of(Parameters(), [], (), True)))
+    with pytest.raises(UsageError, match="--global-batch says"):
+        list(layouts_of(model, space_of(Parameters(world=8), [], (), True)))

@@ -1,0 +1,368 @@
+"""`wltui sweep`: many runs of a model or a workload, and the few of them worth running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from simcore.diagnostics import UsageError, printable
+from simcore.units import plain_number, plural
+from tui.commands.arguments import Parser, add_model, add_parameters, parameters_from
+from tui.commands.opened import STANDARD_INPUT
+
+if TYPE_CHECKING:
+    import argparse
+
+    from simcore.parameters import Parameters
+    from simcore.sweep.evaluating import Evaluator
+    from simcore.sweep.front import Rule
+    from simcore.sweep.outcome import Outcome
+    from simcore.sweep.point import Point
+    from simcore.sweep.running import Progress, Shard
+    from simcore.sweep.space import Axis, Space
+
+_DESCRIPTION = (
+    "Simulate many runs, each with other parameters, and say which are worth running: the fastest, those "
+    "that no other beats in time, memory, GPUs and cost, what the best have in common, and what a simpler "
+    "layout costs. --vary names values; --layouts takes every layout of a model that fits the GPUs and "
+    "the batch."
+)
+_EXAMPLES = (
+    ("wltui sweep --model llama-3-70b --world 256 --global-batch 1024 --layouts --memory-limit 80GB",
+     "256 H100, 80 GB each: the fastest layouts, and why"),
+    ("wltui sweep --model llama-3-8b --world 64 --global-batch 256 --vary tp=1,2,4,8 --vary pp=1..8*2",
+     "every combination of some values"),
+    ("wltui sweep workload.txt --vary microbatches=8..64*2 --vary schedule=1f1b,gpipe,zb-h1",
+     "the same of a workload file"),
+)  # fmt: skip
+_DOCUMENT = """\
+NAME=VALUES: a,b,c; FIRST..LAST (each whole number), FIRST..LAST+STEP, FIRST..LAST*FACTOR; values that have
+commas have ; between them; `none` is as if nobody had given the parameter. NAME is any parameter below, or
+dp. CONDITION: comparisons of names, numbers and words, joined by and, or, not, like tp*pp <= 64 and
+schedule != gpipe. Of --layouts points are left out that need more memory than a GPU has, and those of which
+it is certain that they are not among the best; --exhaustive simulates all. Every point is a line of -o
+(schema wltui.sweep/1) with the command that runs it; a sweep that was stopped goes on with --resume, and
+`wltui FILE` says again what came out."""
+# s between two words on how far it is.
+_SAID_EVERY = 0.5
+# What of parameters may be several, beside --vary.
+_LISTED = ("world", "gpu", "cluster")
+
+
+def build_parser() -> Parser:
+    """The words that `wltui sweep` takes."""
+    parser = Parser(prog="wltui sweep", description=_DESCRIPTION, epilog=_DOCUMENT, examples=_EXAMPLES)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a workload file, or a model's config.json")
+    add_model(parser)
+    group = parser.add_argument_group("points")
+    group.add_argument("--vary", metavar="NAME=VALUES", action="append", default=[],
+                       help="a parameter and the values that it has in turn (repeatable): all combinations")
+    group.add_argument("--layouts", action="store_true",
+                       help="every tp, pp, cp, ep, dp, micro-batch size, schedule, virtual stages, recompute "
+                       "and zero that fit --world and --global-batch; what is given stays as it is")
+    group.add_argument("--where", metavar="CONDITION", action="append", default=[],
+                       help="only points of which this holds (repeatable)")
+    group.add_argument("--prune", action="store_true",
+                       help="leave out what does not fit in memory, and what cannot be among the best (on "
+                       "with --layouts)")
+    group.add_argument("--exhaustive", action="store_true", help="simulate every point of --layouts")
+    group = parser.add_argument_group("what is looked for")
+    group.add_argument("--front", metavar="LIST", help="of time,memory,gpus,cost: a point is on the front if "
+                       "no other is better in one of them and worse in none (default time,memory,gpus; with "
+                       "--price also cost)")
+    group.add_argument("--top", metavar="K", help="the fastest K (default 10)")
+    group.add_argument("--by", metavar="NAME", help="of each value of this: tp, schedule, gpus, ...")
+    group.add_argument("--price", metavar="DOLLARS", help="of a GPU for an hour: the cost of a step")
+    group = parser.add_argument_group("results")
+    group.add_argument("-o", "--output", metavar="FILE",
+                       help="write each point to FILE as it comes, a line each")
+    group.add_argument("--resume", action="store_true", help="go on with FILE where it was stopped")
+    group.add_argument("--json", action="store_true", help="counts, best points and front as JSON")
+    group.add_argument("--csv", action="store_true", help="all points as CSV")
+    group.add_argument("--merge", metavar="FILE", nargs="+", default=[],
+                       help="no run: put the parts of a sweep together (into -o)")
+    group.add_argument("--force", action="store_true", help="of --merge: overwrite FILE if it is there")
+    group = parser.add_argument_group("where points are run")
+    group.add_argument("--jobs", metavar="N", help="processes here (default half of the cores)")
+    group.add_argument("--shard", metavar="I/N", help="only part I of N, from 1: for job arrays; --merge "
+                       "makes one of the parts")
+    add_parameters(parser)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Run a sweep and print what came out. Exit status 0; 130 when it was interrupted; errors raise."""
+    arguments = build_parser().parse_args(words)
+    if arguments.json and arguments.csv:
+        raise UsageError("--json beside --csv: give one of the two")
+    if arguments.merge:
+        return _merge(arguments)
+    if arguments.force:
+        raise UsageError("--force is of --merge; a sweep that was stopped goes on with --resume")
+    if arguments.resume and arguments.output is None:
+        raise UsageError("--resume: -o FILE names the results to go on with")
+    listed = [_listed(arguments, field) for field in _LISTED]
+    parameters = parameters_from(arguments)
+    space = _space(arguments, parameters, [axis for axis in listed if axis is not None])
+    rule = _rule(arguments)
+    jobs = _count("--jobs", arguments.jobs, 4096)
+    shard = _shard(arguments.shard)
+    evaluator = _evaluator(arguments, space, rule)
+    return _sweep(arguments, evaluator, rule, jobs, shard)
+
+
+def _sweep(
+    arguments: argparse.Namespace,
+    evaluator: Evaluator,
+    rule: tuple[Rule, bool],
+    jobs: int | None,
+    shard: Shard,
+) -> int:
+    from simcore.sweep.engines import be_nice, default_jobs, engine_of
+    from simcore.sweep.outcome import Outcome
+    from simcore.sweep.results_file import ResultsFile, dropped_words
+    from simcore.sweep.running import Sweep
+
+    looked_for, prunes = rule
+    file = None
+    if arguments.output is not None:
+        file = ResultsFile(arguments.output, evaluator.definition.sweep, arguments.resume)
+        if file.dropped:
+            print(f"wltui: {dropped_words(arguments.output, file.dropped)}", file=sys.stderr)
+    engine = engine_of(jobs or default_jobs())
+    be_nice()
+    sweep = Sweep(evaluator, engine, looked_for if prunes else None, file, shard)
+    outcome = Outcome(looked_for)
+    said = _Said(sweep.progress)
+    page = _csv_page(evaluator) if arguments.csv else None
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    stopped = False
+    try:
+        if page is not None:
+            print(page.head(), end="")
+        for point in sweep.points():
+            outcome.add(point)
+            if page is not None:
+                print(page.line(point), end="")
+            said.say(outcome)
+    except KeyboardInterrupt:
+        stopped = True
+    finally:
+        # Twice would leave processes behind.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        engine.close()
+        if file is not None:
+            file.close()
+        said.end()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, before)
+    if stopped:
+        kept = ""
+        if arguments.output is not None:
+            kept = f"; {printable(arguments.output)} keeps them, and --resume goes on"
+        print(f"wltui: stopped after {plural(outcome.total, 'point')}{kept}", file=sys.stderr)
+    if page is None:
+        _print(arguments, outcome, _title(arguments), sweep.progress.excluded)
+    return 130 if stopped else 0
+
+
+def _print(arguments: argparse.Namespace, outcome: Outcome, title: str, excluded: int = 0) -> None:
+    from simcore.sweep.pages import json_values, text_page
+
+    if arguments.json:
+        from simcore.json_text import json_text
+
+        print(json_text(json_values(outcome, excluded)))
+        return
+    print(text_page(outcome, title, excluded), end="")
+
+
+def print_results(path: str) -> None:
+    """What a file of results says, as the sweep said it: without a terminal, `wltui results.jsonl`."""
+    from simcore.sweep.outcome import Outcome
+    from simcore.sweep.pages import text_page
+    from simcore.sweep.results_file import ResultsReader, dropped_words
+
+    reader = ResultsReader(path)
+    points = reader.new()
+    if reader.left:
+        print(f"wltui: {dropped_words(path, reader.left)}", file=sys.stderr)
+    print(text_page(Outcome(_rule_of(points), points), printable(path)), end="")
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    from simcore.sweep.outcome import Outcome
+    from simcore.sweep.results_file import merged, write_all
+
+    points = merged(arguments.merge)
+    if arguments.output is not None:
+        size = write_all(arguments.output, points, arguments.force)
+        print(f"{printable(arguments.output)}: {plural(len(points), 'point')}, {size} B", file=sys.stderr)
+    _print(arguments, Outcome(_rule_of(points), points), f"{len(arguments.merge)} files")
+    return 0
+
+
+def _rule_of(points: list[Point]) -> Rule:
+    """The rule of points that were read: that by which they were left out, else what is looked for anyway."""
+    from simcore.sweep.front import Rule, objectives_of, rule_of
+
+    if points and points[0].rule:
+        return rule_of(points[0].rule)
+    price = next((point.cost for point in points if point.cost is not None), None)
+    return Rule(objectives_of(None, price))
+
+
+# -- arguments ---------------------------------------------------------------------------
+
+
+def _listed(arguments: argparse.Namespace, field: str) -> Axis | None:
+    """The axis of a parameter that was given several values, which is taken from the arguments."""
+    from simcore.sweep.space import listed
+
+    axis = listed(getattr(arguments, field), field)
+    if axis is not None:
+        setattr(arguments, field, None)
+    return axis
+
+
+def _space(arguments: argparse.Namespace, parameters: Parameters, listed: list[Axis]) -> Space:
+    from simcore.sweep.space import axis_of, space_of
+
+    axes = [*listed, *(axis_of(text) for text in arguments.vary)]
+    if not axes and not arguments.layouts:
+        raise UsageError("nothing varies: --vary NAME=VALUES, or --layouts of a model (wltui sweep --help)")
+    return space_of(parameters, axes, arguments.where, arguments.layouts)
+
+
+def _rule(arguments: argparse.Namespace) -> tuple[Rule, bool]:
+    """What is looked for, and whether points are left out by it."""
+    from simcore.sweep.front import DEFAULT_TOP, Rule, objectives_of
+    from simcore.sweep.space import KNOWN
+
+    if arguments.prune and arguments.exhaustive:
+        raise UsageError("--prune beside --exhaustive: give one of the two")
+    price = _price(arguments)
+    by = (arguments.by or "").removeprefix("--").replace("-", "_")
+    if by and by not in KNOWN:
+        from simcore.diagnostics import meant
+
+        raise UsageError(f"--by {printable(arguments.by, 40)}: no parameter of this name{meant(by, KNOWN)}")
+    top = _count("--top", arguments.top, 1_000_000) or DEFAULT_TOP
+    rule = Rule(objectives_of(arguments.front, price), top, by)
+    return rule, arguments.prune or (arguments.layouts and not arguments.exhaustive)
+
+
+def _price(arguments: argparse.Namespace) -> float | None:
+    if arguments.price is None:
+        return None
+    price = plain_number(arguments.price)
+    if price is None or not 0 < price <= 1e9:
+        raise UsageError(f"--price {printable(arguments.price, 40)}: $ of a GPU for an hour, like 2.5")
+    return price
+
+
+def _count(option: str, text: str | None, most: int) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= most:
+        raise UsageError(f"{option} {printable(text, 40)}: a whole number from 1 to {most} is expected")
+    return int(text)
+
+
+def _shard(text: str | None) -> Shard:
+    from simcore.sweep.running import Shard
+
+    if text is None:
+        return Shard()
+    index, slash, count = text.partition("/")
+    fits = all(word.isascii() and word.isdigit() and len(word) < 7 for word in (index, count))
+    if not slash or not fits or not 1 <= int(index) <= int(count):
+        raise UsageError(f"--shard {printable(text, 40)}: I/N is expected, part I of N, like 1/8 to 8/8")
+    return Shard(int(index), int(count))
+
+
+def _evaluator(arguments: argparse.Namespace, space: Space, rule: tuple[Rule, bool]) -> Evaluator:
+    """What runs the points of the input. Raises as opening it does."""
+    from simcore.inputs import workload_of
+    from simcore.sweep.evaluating import Definition, Evaluator, input_hash
+    from tui.commands.opened import open_given
+
+    if arguments.file == STANDARD_INPUT:
+        raise UsageError("FILE -: each point names its file in its command: a file is expected")
+    arguments.run = None
+    workload = workload_of(open_given(arguments), "sweep:")
+    looked_for, prunes = rule
+    name = arguments.file if arguments.model is None else arguments.model
+    opened = () if name is None else (name,) if arguments.model is None else ("--model", name)
+    definition = Definition(
+        opened, space, _price(arguments), looked_for.text if prunes else "",
+        input_hash(_input_bytes(name, workload), space),
+    )  # fmt: skip
+    return Evaluator(workload, definition)
+
+
+def _input_bytes(name: str | None, workload: Any) -> bytes:
+    """What the hash of an input is of: the bytes of a file, the sizes of a model by name."""
+    if name is not None and os.path.lexists(name):
+        from simcore.workload.opening import read_file
+
+        return read_file(name)
+    return repr(getattr(workload.maker, "model", None)).encode()
+
+
+def _title(arguments: argparse.Namespace) -> str:
+    return printable(os.path.basename(arguments.file or arguments.model or "AICB arguments"), 60)
+
+
+def _csv_page(evaluator: Evaluator) -> Any:
+    from simcore.sweep.pages import CSV_LAYOUT, CsvPage
+
+    return CsvPage([*dict.fromkeys([*CSV_LAYOUT, *evaluator.definition.space.varied])])
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+class _Said:
+    """On a terminal's standard error how far a sweep is, over itself."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._begun = self._last = time.monotonic()
+        self._shows = sys.stderr is not None and sys.stderr.isatty()
+
+    def say(self, outcome: Outcome) -> None:
+        """Says it, if it is time to."""
+        now = time.monotonic()
+        if not self._shows or now - self._last < _SAID_EVERY:
+            return
+        self._last = now
+        progress, seconds = self._progress, now - self._begun
+        rate = progress.ran / seconds if seconds else 0.0
+        words = f"{progress.done} points"
+        if progress.total is not None:
+            words = f"{progress.done} of {progress.total} points"
+        words += f", {rate:.0f} a second"
+        if progress.total is not None and rate:
+            words += f", {_left((progress.total - progress.done) / rate)} left"
+        best = outcome.front.best
+        if best:
+            from simcore.units import duration
+
+            words += f"; best {duration(best[0].step_time_ns or 0)}"
+        print(f"\r{words:<78}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Nothing of it stays."""
+        if self._shows:
+            print(f"\r{' ' * 78}\r", end="", file=sys.stderr, flush=True)
+
+
+def _left(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

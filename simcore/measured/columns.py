@@ -212,4 +212,4 @@ class RankTrace(Struct, frozen=True):
 
 
 def _moved(column: array[int], by_ns: int) -> array[int]:
-    return array("q", (time_ns + by_ns for time_ns in column))
+    return array("q", [time_ns + by_ns for time_ns in column]) if by_ns else column

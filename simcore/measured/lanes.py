@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 from simcore.measured.columns import ANNOTATED, FUSED, HostColumns, RankTrace
 from simcore.measured.run import MeasuredRun
@@ -81,14 +82,15 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
         return _columns(sorted(one for one in timed_ops(rank) if _on_compute(rank, one[2])))
     ops, subs = rank.ops, rank.subs
     if rank.device is not None and (kind == COPIES_LANE or kind.startswith(STREAM_LANE)):
-        stream, copy = kind.removeprefix(STREAM_LANE), CATEGORIES.index(COPY)
-        return _columns(
-            sorted(
-                (ops.start[op], ops.end[op], op, category)
-                for op, category in enumerate(ops.stated)
-                if (category == copy if kind == COPIES_LANE else str(rank.device.stream[op]) == stream)
-            )
-        )
+        # A number is compared a million times, a text is not.
+        if kind == COPIES_LANE:
+            column: Sequence[int] = ops.stated
+            wanted_one = CATEGORIES.index(COPY)
+        else:
+            column, wanted_one = rank.device.stream, int(kind.removeprefix(STREAM_LANE))
+        kept = [op for op, one in enumerate(column) if one == wanted_one]
+        parts = (map(one.__getitem__, kept) for one in (ops.start, ops.end))
+        return _columns(sorted(zip(*parts, kept, map(ops.stated.__getitem__, kept), strict=True)))
     if rank.device is not None and rank.device.host is not None and kind.startswith(HOST_LANE):
         return _columns(sorted(_host_spans(rank, rank.device.host, kind)))
     spans = [
@@ -155,6 +157,8 @@ def _host_spans(rank: RankTrace, host: HostColumns, kind: str) -> list[tuple[int
 def timed_ops(rank: RankTrace) -> list[tuple[int, int, int, int]]:
     """(start, end, index, category) of the operations that take a rank's time, each once."""
     ops = rank.ops
+    if rank.device is not None:
+        return list(zip(ops.start, ops.end, range(len(ops)), ops.stated, strict=True))
     return [
         (ops.start[index], ops.end[index], index, _category(rank, index))
         for index, name in enumerate(ops.name)
@@ -172,8 +176,8 @@ def _on_compute(rank: RankTrace, index: int) -> bool:
 
 def _columns(spans: list[tuple[int, int, int, int]]) -> LaneSpans:
     return LaneSpans(
-        array("q", (start for start, _, _, _ in spans)),
-        array("q", (max(end, start + 1) for start, end, _, _ in spans)),
-        array("q", (item for _, _, item, _ in spans)),
-        bytearray(category for _, _, _, category in spans),
+        array("q", [start for start, _, _, _ in spans]),
+        array("q", [end if end > start else start + 1 for start, end, _, _ in spans]),
+        array("q", [item for _, _, item, _ in spans]),
+        bytearray([category for _, _, _, category in spans]),
     )

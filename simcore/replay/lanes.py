@@ -312,18 +312,19 @@ class MeasuredLanes:
             found = list(compress(found, kinds.translate(_ON_COMPUTE)))
         starts = [start for start, _, _, _ in found]
         instants: dict[tuple[int, int], tuple[int, int, int, int]] = {}
-        spans = self.spans(number, stream)
+        none = {op for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)) if start == end}
+        spans = self.spans(number, stream) if none else Spans(array("q"), array("q"), array("q"), bytearray())
         for start, item, kind in zip(spans.start, spans.op, spans.category, strict=True):
-            if item >= 0 and ops.start[item] == ops.end[item]:
+            if item in none:
                 _, end, _, around = found[bisect_right(starts, start) - 1] if found else (0, 0, 0, -1)
                 if kind != around or start >= end:
                     instants[start, kind] = start, start + 1, item, kind
-        columns = sorted((*found, *instants.values()))
+        columns = sorted((*found, *instants.values())) if instants else found
         return Spans(
-            array("q", (start for start, _, _, _ in columns)),
-            array("q", (end for _, end, _, _ in columns)),
-            array("q", (item for _, _, item, _ in columns)),
-            bytearray(kind for _, _, _, kind in columns),
+            array("q", [start for start, _, _, _ in columns]),
+            array("q", [end for _, end, _, _ in columns]),
+            array("q", [item for _, _, item, _ in columns]),
+            bytearray([kind for _, _, _, kind in columns]),
         )
 
     def name(self, number: int, op: int) -> tuple[str, str]:

@@ -87,7 +87,7 @@ class _DeviceWalk:
         self.op: list[int] = []
         reached = 0
         copies = []
-        order = sorted(range(len(ops)), key=lambda op: (ops.start[op], ops.end[op]))
+        order = sorted(range(len(ops)), key=list(zip(ops.start, ops.end, strict=True)).__getitem__)
         for op in order:
             if ops.stated[op] == _COPY:
                 copies.append(op)
@@ -97,6 +97,15 @@ class _DeviceWalk:
                     self._add(begin, ops.end[op], op)
                     reached = ops.end[op]
         self.computed = (self.start, self.end, self.op)
+        # Of each the first behind it that is of another phase.
+        self.after: list[int] = []
+        behind, last = len(self.op), -1
+        for index in range(len(self.op) - 1, -1, -1):
+            phase = ops.stated[self.op[index]]
+            if phase != last:
+                behind, last = index + 1, phase
+            self.after.append(behind)
+        self.after.reverse()
         self._fill(copies)
 
     def _add(self, start: int, end: int, op: int) -> None:
@@ -126,14 +135,12 @@ class _DeviceWalk:
 
     def waited(self, start: int, end: int) -> tuple[int, int]:
         """(from, to) when the rank waits for a collective that ran from start to end."""
-        starts, ends, which = self.computed
+        starts, ends, _ = self.computed
         at = bisect_left(ends, end)
         if at == len(starts) or starts[at] >= end:
             return max(start, ends[at - 1] if at else 0), end
-        kinds = self.rank.ops.stated
-        phase = kinds[which[at]]
-        after = next((index for index in range(at + 1, len(starts)) if kinds[which[index]] != phase), None)
-        time = self.rank.last_ns if after is None else starts[after]
+        after = self.after[at]
+        time = starts[after] if after < len(starts) else self.rank.last_ns
         return time, time
 
     def until(self, time: int) -> None:

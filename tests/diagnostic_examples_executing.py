@@ -26,6 +26,7 @@ _SUM: dict[str, Any] = {
 }
 _LONELY = {"id": 9, "type": RECV, "attributes": {"comm_src": 0, "comm_tag": 3, "comm_size": 8}}
 _ASTRA = {"dialect": "astra-sim-2"}
+_NAMED = {"dim": ("switch:2:50:500",)}
 _TWO = {**_ASTRA, "dim": ("switch:2:50:500",)}
 _MESSAGE = {"comm_tag": 1, "comm_size": 1 << 20}
 _SENT = {"id": 1, "type": SEND, "attributes": {"comm_dst": 1, **_MESSAGE}}
@@ -127,6 +128,8 @@ EXECUTING: dict[str, Example] = {
     "comm-groups": ran([[_ONE]], {"g.json": '{"1": [5]}'}, comm_groups="g.json"),
     "group-missing": ran([[_SUM]] * 2, {"g.json": _GROUP}, comm_groups="g.json"),
     "groups-assumed": ran([[_SUM]] * 2),
+    "no-durations": ran([[_ONE | {"micros": 0, "attributes": {"num_ops": 9}}]]),
+    "priced-anew": ran([[_SUM | {"attributes": {**_SUM["attributes"], "wltui_ns": 7}}]] * 2, **_NAMED),
     "not-a-member": ran([[_SUM]] * 3, {"g.json": '{"3": [0, 1]}'}, comm_groups="g.json"),
     "collectives-differ": ran([[_SUM], [_SUM | {"attributes": {**_SUM["attributes"], "comm_type": 2}}]]),
     "never-ends": ran([[_ONE], [_LONELY]]),

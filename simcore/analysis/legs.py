@@ -1,16 +1,15 @@
-"""The critical path in legs: one rank doing one thing of one micro-batch, as people tell the story.
-
-Compute of 1 ns or 1 us is what files write where nothing is modelled: it is no leg, but a part of the next.
-"""
+"""The critical path in legs: one rank doing one thing of one micro-batch, as people tell the story."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost
 from simcore.run.findings import Leg
+from simcore.run.legs import Key, stretches
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
@@ -18,15 +17,6 @@ if TYPE_CHECKING:
 
 # What the spans of a micro-batch belong to: both gradients are its backward pass.
 _PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
-
-
-class _Stretch(NamedTuple):
-    """Segments first..last-1 of the path, of one key. is_placeholder: whether nothing of it is known."""
-
-    first: int
-    last: int
-    key: tuple[int, str, int]
-    is_placeholder: bool
 
 
 def legs(path: CriticalPath) -> list[Leg]:
@@ -38,7 +28,7 @@ def legs(path: CriticalPath) -> list[Leg]:
     """
     timeline = path.simulation.timeline
     found: list[Leg] = []
-    for one in _joined(_stretches(path)):
+    for one in stretches(_keyed(path)):
         rank, what, microbatch = one.key
         start, end, number = path.edge[one.first], path.edge[one.last], path.number[one.first]
         stage, reason = timeline.stage_of(number), path.reason(one.first)
@@ -46,38 +36,11 @@ def legs(path: CriticalPath) -> list[Leg]:
     return found
 
 
-def _stretches(path: CriticalPath) -> list[_Stretch]:
-    """The path, a stretch for what a rank does of a micro-batch or in the collectives of a layer."""
-    found: list[_Stretch] = []
-    for index, (number, op, rank) in enumerate(zip(path.number, path.op, path.rank, strict=True)):
-        key = (rank, *_pass_of(path, number, op))
-        placeholder = key[2] < 0 and _is_placeholder(path, number, op)
-        before = found[-1] if found else None
-        if before is not None and (before.key, before.is_placeholder) == (key, placeholder):
-            found[-1] = before._replace(last=index + 1)
-        else:
-            found.append(_Stretch(index, index + 1, key, placeholder))
-    return found
-
-
-def _joined(stretches: list[_Stretch]) -> list[_Stretch]:
-    """Placeholders as a part of what their rank does next, the last ones of what it did before."""
-    found: list[_Stretch] = []
-    for one in stretches:
-        before = found[-1] if found else None
-        if before is not None and before.key[0] == one.key[0]:
-            if before.is_placeholder:
-                # Behind that there may now be more of what came before the placeholder.
-                found.pop()
-                one = _Stretch(before.first, one.last, one.key, one.is_placeholder)
-                before = found[-1] if found else None
-            if before is not None and not one.is_placeholder and before.key == one.key:
-                one = found.pop()._replace(last=one.last)
-        found.append(one)
-    if len(found) > 1 and found[-1].is_placeholder and found[-2].key[0] == found[-1].key[0]:
-        last = found.pop()
-        found[-1] = found[-1]._replace(last=last.last)
-    return found
+def _keyed(path: CriticalPath) -> Iterator[tuple[Key, bool]]:
+    """What a rank does of a micro-batch or in the collectives of a layer; whether nothing is known of it."""
+    for number, op, rank in zip(path.number, path.op, path.rank, strict=True):
+        what, microbatch = _pass_of(path, number, op)
+        yield (rank, what, microbatch), microbatch < 0 and _is_placeholder(path, number, op)
 
 
 def _is_placeholder(path: CriticalPath, number: int, op: int) -> bool:

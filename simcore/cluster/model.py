@@ -45,8 +45,14 @@ class Dimension(Struct, frozen=True):
 
     def text(self) -> str:
         """The dimension in words: `switch 8, 450 GB/s, 500 ns a hop`."""
-        bandwidth, latency = number(self.bandwidth), number(self.latency_ns)
-        return f"{self.kind} {self.size}, {bandwidth} GB/s, {latency} ns a hop"
+        return f"{self.kind} {self.size}, {self.rate()}, {number(self.latency_ns)} ns a hop"
+
+    def rate(self) -> str:
+        """The bandwidth in words: `450 GB/s`; of what a file gave in GiB/s `400 GiB/s (429.5 GB/s)`."""
+        gibps = float(f"{self.bandwidth * 1e9 / 2**30:.12g}")
+        given, there = number(self.bandwidth), number(gibps)
+        # 400 GiB/s are 429.4967296 GB/s: the shorter figure is what somebody wrote.
+        return f"{there} GiB/s ({self.bandwidth:.4g} GB/s)" if len(there) < len(given) else f"{given} GB/s"
 
 
 class Cluster(Struct, frozen=True):

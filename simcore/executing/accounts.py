@@ -8,11 +8,12 @@ send but nodes that name it as parent: it counts where nothing else does, and on
 `idle` is the time in which nothing of the rank has begun and not ended, what the export of a measured run
 says is idle, and what follows its end.
 Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`,
-`adam`).
+`adam`), or is a gradient as STAGE names its nodes: `mb0.transformer.1.mha.dwqkv@1_COMP`.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Sequence
 
@@ -48,6 +49,9 @@ _OF_CPU = {"idle": IDLE, "copy": COMM}
 _FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 8}
 _COPIES, _BESIDE, _BESIDE_WAITING, _SENDS, _LEVELS = 4, 5, 6, 7, 9
 NONE = -1
+# A gradient by STAGE's names, d before what it is the gradient of: `in_emb.dw@0_COMP`, of its older ones
+# `stack_1_mha_d_k@1_COMP`.
+_OF_STAGE = re.compile(r"(?:^|[._])d(?:_\w+|[wxyqkv]\w*|attn|norm|res)\d*@\d+_")
 
 
 class RankAccounts(Struct):
@@ -99,11 +103,23 @@ def _find(executed: Executed, kind: int, name: int, number: int) -> int:
         text = word.value if word is not None and word.kind == "string" else "comm"
         kind_of = _OF_KIND.get(text, text if text in GROUP_KINDS else "comm")
         return ACCOUNTS.index(f"exposed {kind_of}")
-    phase = attributes.get("wltui_phase")
-    said = phase.value if phase is not None and phase.kind == "string" else None
+    said = _stated_phase(executed, number)
     if integer(attributes.get("is_cpu_op")):
         return _OF_CPU.get(said or "", HOST)
     return phase_of(executed.kinds.name(name) if said is None else said)
+
+
+def phase_of_node(executed: Executed, rank: int, place: int) -> int:
+    """The account of the compute that a node is a part of, communication too: by its phase, else its name."""
+    one = executed.nodes[rank]
+    row = one.row[place]
+    said = _stated_phase(executed, one.columns.attributes[row])
+    return phase_of(executed.kinds.name(one.columns.name[row]) if said is None else said)
+
+
+def _stated_phase(executed: Executed, number: int) -> str | None:
+    phase = executed.kinds.attributes(number).get("wltui_phase")
+    return str(phase.value) if phase is not None and phase.kind == "string" else None
 
 
 def _is_beside(executed: Executed, number: int) -> bool:
@@ -114,6 +130,8 @@ def phase_of(text: str) -> int:
     """The account of compute by a name, or by wltui's phases."""
     low = text.lower()
     if low in ("ig", "wg", "recompute") or any(one in low for one in ("grad", "bwd", "backward")):
+        return 1
+    if _OF_STAGE.search(text):
         return 1
     return 2 if low == "opt" or "optim" in low or "adam" in low else 0
 

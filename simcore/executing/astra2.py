@@ -404,9 +404,10 @@ class AstraRun:
             return Group(0, None)
         ranks = None if self.groups is None else self.groups.get(number)
         if ranks is None:
-            raise Stop(
-                rank.number, node, f"communicator group {number} is in no file of groups (R5.4)", "exits"
-            )
+            none = self.groups is None
+            where = "there is no --comm-groups FILE" if none else "not in that of --comm-groups"
+            message = f"communicator group {number} is in no file of groups (R5.4): {where}"
+            raise Stop(rank.number, node, message, "exits")
         return Group(number, None if len(ranks) == len(self.ranks) else ranks)
 
     def _transfer(self, rank: _Rank, place: int, node: int, attributes: Attributes, kind: int) -> None:

@@ -20,7 +20,7 @@ from simcore.chakra.wire import Columns, read_columns
 from simcore.cluster import Cluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import FREE, AstraRun, Memory, Outcome, System
-from simcore.executing.executed import Executed, alone, group_name, sends_of
+from simcore.executing.executed import Executed, alone, group_name, sends_of, without_times
 from simcore.executing.fifo import NEVER
 from simcore.executing.folded import units_of
 from simcore.executing.system_file import AstraSystem, read_astra_system, read_groups, read_memory
@@ -100,6 +100,7 @@ def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
             f"rank {ranks}: ASTRA-sim prints no statistics of ranks with CPU, memory or invalid nodes (R7.4)"
         )
         found.append(Diagnostic("note", "no-statistics", message, traces.path))
+    found += without_times(traces, nodes, astra, ASTRA_SIM_2)
     return _astra_executed(traces, parameters, cluster, run, outcome, links, groups, tuple(found), astra)
 
 

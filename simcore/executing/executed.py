@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from simcore.chakra.attributes import Attributes, Value
 from simcore.chakra.nodes import (
+    COMP,
     RECV,
     SEND,
     Kinds,
@@ -22,6 +23,7 @@ from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.records import Struct
+from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.executing.graph import TraceGraph
@@ -186,6 +188,36 @@ def _messages_of(
         key = message_key(rank, kinds.attributes(sets[row]), types[row] == RECV)
         if key is not None:
             (receives if types[row] == RECV else sends).setdefault(key, []).append((rank, place))
+
+
+def without_times(traces: TraceSet, nodes: Sequence[Nodes], system: System, rules: str) -> list[Diagnostic]:
+    """A note where compute of rank 0 states operations and no duration, and nothing gives it one."""
+    if not nodes or system.roofline or system.replay:
+        return []
+    one, kinds = nodes[0], traces.kinds
+    types, sets, micros = one.columns.type, one.columns.attributes, one.columns.duration
+    stating: dict[int, bool] = {}
+    count = 0
+    for row in one.row:
+        if types[row] != COMP or micros[row]:
+            continue
+        number = sets[row]
+        if number not in stating:
+            values = kinds.attributes(number)
+            stating[number] = (
+                bool(integer(values.get("num_ops")))
+                and not integer(values.get("is_cpu_op"))
+                and integer(values.get("wltui_ns")) is None
+            )
+        count += stating[number]
+    if not count:
+        return []
+    takes = "1 ns" if rules == ASTRA_SIM_2 else "0 ns"
+    message = (
+        f"rank 0 has {plural(count, 'compute node')} with operations (num_ops) and no duration: each takes "
+        f"{takes}; --system FILE with roofline-enabled 1 prices them"
+    )
+    return [Diagnostic("note", "no-durations", message, traces.path)]
 
 
 def words_of(executed: Executed) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.executing.legs import path_parts
 from simcore.messages.network import link_words
 from simcore.units import byte_size, duration, plural
 
@@ -32,7 +33,7 @@ def _accounts(results: RanTraces) -> str:
 
 def _path(results: RanTraces) -> str:
     sums: dict[str, int] = {}
-    for part, ns in results.path_parts("op"):
+    for part, ns in path_parts(results, "op"):
         sums[part] = sums.get(part, 0) + ns
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
     words = " and ".join(f"{printable(name, 40)} with {results.share(ns)}" for name, ns in most)
@@ -41,15 +42,16 @@ def _path(results: RanTraces) -> str:
 
 def _groups(results: RanTraces) -> str:
     sums: dict[str, int] = {}
-    for part, ns in results.path_parts("group"):
+    for part, ns in path_parts(results, "group"):
         sums[part] = sums.get(part, 0) + ns
     groups = {name: ns for name, ns in sums.items() if name not in ("compute", "cpu") and ns}
     if not groups:
         return ""
     name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
+    words = "the group of all ranks" if name == "all ranks" else printable(name, 40)
+    hold = "hold" if name == "messages" else "holds"
     return (
-        f"Of communication, {printable(name, 40)} holds most of the critical path: {duration(ns)}, "
-        f"{results.share(ns)}."
+        f"Of communication, {words} {hold} most of the critical path: {duration(ns)}, {results.share(ns)}."
     )
 
 
@@ -69,8 +71,11 @@ def _links(results: RanTraces) -> str:
         return ""
     busiest = max(links, key=lambda one: (one.busy_ns, -one.source))
     queued = sum(one.queued_ns for one in links)
+    several = len(results.executed.cluster.dims) > 1
+    where = f" on dimension {busiest.dimension}" if several else ""
     words = (
-        f"The busiest of {plural(len(links), 'link')} is {link_words(busiest.source, busiest.target)}: "
+        f"The busiest of {plural(len(links), 'link')} is that from "
+        f"{link_words(busiest.source, busiest.target)}{where}: "
         f"{results.share(busiest.busy_ns)} of the step, {byte_size(busiest.bytes)}"
     )
     return words + (f"; messages queue {duration(queued)} in all." if queued else "; no message queues.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,7 +26,6 @@ from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.run.findings import Leg
 from simcore.run.graph import ARRIVED, RECEIVED, Step
 from simcore.run.track import Track
 from simcore.units import percent, plural
@@ -265,7 +264,8 @@ class RanTraces(Struct, frozen=True, dict=True):
             unit, where = built.place_of(walked.node, walked.track)
             unit, where = self._member(walked, unit, where)
             who = one.units.first[unit]
-            kind = ACCOUNTS[account_of(one, who, where)]
+            # On the path a collective is itself, beside compute too: what is exposed of it accounts say.
+            kind = ACCOUNTS[account_of(one, who, where)].removeprefix("exposed ")
             found.append(Segment(walked.start, until, who, where, kind, self._reason(walked)))
             until = walked.start
         found.reverse()
@@ -308,38 +308,6 @@ class RanTraces(Struct, frozen=True, dict=True):
         if rank == other and before in one.ctrl[place]:
             return "ctrl"
         return "slot" if self.is_astra else "stream"
-
-    @cached_property
-    def legs(self) -> list[Leg]:
-        """The critical path, a leg for each node."""
-        return [
-            Leg(
-                index,
-                index + 1,
-                one.start,
-                one.end,
-                one.rank,
-                one.rank,
-                None,
-                self.name_of(one.rank, one.place),
-                -1,
-                one.reason,
-            )
-            for index, one in enumerate(self.critical_path)
-        ]
-
-    def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
-        """(part, ns) of each segment of the critical path."""
-        for one in self.critical_path:
-            if by == "kind":
-                part = one.kind
-            elif by == "rank":
-                part = f"rank {one.rank}"
-            elif by == "group":
-                part = self.stream_of(one.rank, one.place)
-            else:
-                part = pattern_of(self.name_of(one.rank, one.place))
-            yield part, one.end - one.start
 
     @cached_property
     def name_table(self) -> list[NameUse]:

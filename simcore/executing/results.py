@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP
 from simcore.diagnostics import Cancelled
 from simcore.executing.accounts import ACCOUNTS, IN_ALIKE
+from simcore.executing.legs import legs, path_parts
 from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import ALL_CPU, TraceParts, retimed, scaled
 from simcore.executing.run import execute
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, replaced
-from simcore.run.findings import Place, Spot, WhatIf
+from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.units import duration, plural
 
@@ -160,6 +161,15 @@ class TraceResults(RanTraces, frozen=True, dict=True):
     def path_groupings(self) -> tuple[str, ...]:
         """What the critical path can be summed by."""
         return ("kind", "op", "group", "rank")
+
+    @cached_property
+    def legs(self) -> list[Leg]:
+        """The critical path, a leg for what a rank does in one go."""
+        return legs(self)
+
+    def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
+        """(part, ns) of each segment of the critical path."""
+        return path_parts(self, by)
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen."""

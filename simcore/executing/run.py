@@ -25,7 +25,15 @@ from simcore.cluster import GroupShape, choose_cluster, group_shape, transfer_sh
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import Memory, System
-from simcore.executing.executed import WLTUI, Executed, Units, alone, group_name, sends_of
+from simcore.executing.executed import (
+    WLTUI,
+    Executed,
+    Units,
+    alone,
+    group_name,
+    sends_of,
+    without_times,
+)
 from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, OnLinks, Timed, Work, run_fifo
 from simcore.executing.folded import units_of
 from simcore.executing.system_file import read_astra_system, read_groups, read_memory
@@ -127,6 +135,7 @@ class _Pricing:
         self.system = System()
         if parameters.system is not None:
             self.system = read_astra_system(parameters.system, len(self.cluster.dims)).system
+        self.found += without_times(traces, nodes, self.system, WLTUI)
         networked = ("cluster", "dim", "system", "algorithm", "splits", "active_chunks", "endpoint_delay",
                      "local_mem_bw", "collective_optimization")  # fmt: skip
         # What a file says of a collective's own time counts as long as nobody says another network.
@@ -145,6 +154,8 @@ class _Pricing:
         self._names_it: dict[tuple[str, int], int] = {}
         self.ranks: tuple[int, ...] = ()
         self._shapes: dict[tuple[int, ...], GroupShape] = {}
+        # Collectives whose times the files state and the network that was named prices.
+        self._priced_anew = 0
 
     def units(self) -> Units | None:
         """The classes of ranks that run alike, None where every rank is run."""
@@ -213,10 +224,19 @@ class _Pricing:
             groups,
             self._ended(timed, units),
             None if links is None else links.carrier.uses(),
-            tuple(self.found),
+            (*self.found, *self._anew()),
             self.system,
             None if links is None else links.carrier.heat(),
         )
+
+    def _anew(self) -> list[Diagnostic]:
+        """What is said where a network that was named prices collectives whose times the files state."""
+        if not self._priced_anew:
+            return []
+        message = (
+            "the files state the times of collectives (wltui_ns): as a network is named, it prices them anew"
+        )
+        return [Diagnostic("note", "priced-anew", message, self.traces.path)]
 
     def _ended(self, timed: Timed, units: Units) -> list[tuple[int, int, int]]:
         """(rank, end, exposed) of all ranks."""
@@ -363,7 +383,7 @@ class _Pricing:
         if ranks is None:
             ranks = tuple(there)
             if self.parameters.comm_groups:
-                message = f"communicator group {printable(name, 40)} is in no file of groups"
+                message = f"communicator group {printable(name, 40)} is not in the file of --comm-groups"
                 raise InputError(Diagnostic("error", "group-missing", message, self.parameters.comm_groups))
             self._say_derived()
             return ranks
@@ -406,7 +426,12 @@ class _Pricing:
         if first.ns >= 0 and self.keeps_times:
             return round(max(what.ns for what in whats) * scale)
         self._moved.append(None)
-        if len(ranks) < 2:
+        alone = len(ranks) < 2
+        if first.ns >= 0 and (alone or first.collective not in COLLECTIVES):
+            # Nothing of it goes over a network, whichever is named.
+            return round(max(what.ns for what in whats) * scale)
+        self._priced_anew += first.ns >= 0
+        if alone:
             return 0
         kind = _KIND_OF.get(first.collective, "ALLREDUCE")
         rank, place = there[0]

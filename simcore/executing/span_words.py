@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
+from simcore.executing.legs import legs
 from simcore.ranks import RankSet
+from simcore.run.findings import Leg
 from simcore.run.lanes import RunLanes, Said, Step
 from simcore.units import byte_size, duration, plural
 
@@ -134,14 +137,19 @@ class TraceSpanWords:
         there = None if stream is None else results.stream_of(rank, place)
         return Step(rank, there, executed.start[rank][place], rank, words)
 
+    @cached_property
+    def _legs(self) -> list[Leg]:
+        return legs(self._results)
+
     def critical(self, time_ns: int, direction: int) -> Step | None:
-        legs = self._results.legs
-        index = bisect_right([leg.start_ns for leg in legs], time_ns) - 1 + direction
-        if not 0 <= index < len(legs):
+        path = self._legs
+        index = bisect_right([leg.start_ns for leg in path], time_ns) - 1 + direction
+        if not 0 <= index < len(path):
             return None
-        leg = legs[index]
+        leg = path[index]
         what = in_short(leg.what, 40)
-        words = f"path leg {index + 1} of {len(legs)}: {what}, {duration(leg.ns)}; {leg.reason}"
+        what += f" of micro-batch {leg.microbatch}" if leg.microbatch >= 0 else ""
+        words = f"path leg {index + 1} of {len(path)}: {what}, {duration(leg.ns)}; {leg.reason}"
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
 

@@ -167,9 +167,8 @@ class Unshared(Matching):
 
 
 class LinkUse(NamedTuple):
-    """What a link carried. dimension, source, target: from which place to which (`switch` has one of its own,
-    the number of ranks on the dimension). busy_ns: how long it was. queued_ns: how long messages waited for
-    it.
+    """What a link carried. dimension, source, target: from which rank to which; a switch is -1 less the
+    lowest rank that is on it. busy_ns: how long it was. queued_ns: how long messages waited for it.
     """
 
     dimension: int
@@ -361,7 +360,8 @@ class Links(Matching):
 
 
 def link_words(source: int, target: int) -> str:
-    """`rank 3 to rank 4`, `rank 3 to its switch`; a switch is a negative number."""
-    if source < 0:
-        return f"its switch to rank {target}"
-    return f"rank {source} to its switch" if target < 0 else f"rank {source} to rank {target}"
+    """`rank 3 to rank 4`, `rank 3 to the switch`; a switch is a negative number. A rank has one switch a
+    dimension: with the dimension the words are of one link.
+    """
+    names = ["the switch" if place < 0 else f"rank {place}" for place in (source, target)]
+    return " to ".join(names)

@@ -36,7 +36,7 @@ def test_chunks_are_said() -> None:
     done = wltui("collective", "all-reduce", *words)
     assert done.stdout.splitlines()[1] == "  last rank done   64440 ns"  # as ASTRA-sim 2.0 measured it
     assert done.stdout.splitlines()[6:] == [
-        "all-reduce, ring, group of 8 on dimension 0 (ring 8, 53.6870912 GB/s, 500 ns a hop): "
+        "all-reduce, ring, group of 8 on dimension 0 (ring 8, 50 GiB/s (53.69 GB/s), 500 ns a hop): "
         "1 048 576 B in 4 chunks of 262 144 B",
         "14 messages of 32 768 B: 458 752 B / 53.6870912 GB/s = 8 540, + 14 hops x 500, + 15 x 10 endpoint, "
         "+ 420 reducing = 16 110 ns a chunk; 4 chunks, 1 at a time on a dimension = 64 440 ns",

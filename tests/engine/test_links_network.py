@@ -131,7 +131,7 @@ def test_the_page_and_the_json_have_every_link() -> None:
     run = Results(simulate(open_workload(path), Parameters(network="links")))
     text = run_page(run)
     assert "What 16 links carried" in text
-    assert "rank 7 to its switch" in text
+    assert "rank 7 to the switch" in text
     listed = json.loads(json.dumps(run_json(run)))["links"]
     assert len(listed) == 16
     assert set(listed[0]) == {"dimension", "source", "target", "messages", "bytes", "busy_ns", "queued_ns"}

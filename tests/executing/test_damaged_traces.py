@@ -18,8 +18,20 @@ from simcore.chakra.structure import structure_of
 from simcore.diagnostics import InputError, UsageError
 from simcore.executing import executed_results
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.report.pages import run_json, run_page
-from tests.executing.encoding import COLL, COMP, RECV, SEND, attribute, et_bytes, field, varint, write_set
+from tests.executing.encoding import (
+    COLL,
+    COMP,
+    RECV,
+    SEND,
+    attribute,
+    et_bytes,
+    field,
+    varint,
+    write_json,
+    write_set,
+)
 
 COUNT = int(os.environ.get("WLTUI_MUTANTS", "150"))
 SMALL: list[dict[str, Any]] = [
@@ -176,3 +188,16 @@ def test_check_names_what_does_not_hold_together(tmp_path: Path) -> None:
     found = find_set(write_set(tmp_path, [[SMALL[0] | {"data": [77]}]]))
     assert found is not None
     assert [one.code for one in structure_of(open_set(found)).errors] == ["node-missing"]
+
+
+def test_a_group_without_a_file_of_groups_is_refused_with_its_flag(tmp_path: Path) -> None:
+    node = {"id": 1, "type": COLL, "attributes": {"comm_type": 0, "comm_size": 64, "pg_name": "3"}}
+    write_set(tmp_path, [[node]] * 2)
+    found = find_set(str(tmp_path))
+    assert found is not None
+    asked = Parameters(dialect="astra-sim-2", dim=("switch:2:50:500",))
+    with pytest.raises(InputError, match=r"group 3 is in no file of groups .*there is no --comm-groups FILE"):
+        executed_results(open_set(found), asked)
+    groups = write_json(tmp_path / "groups.json", {"1": [0, 1]})
+    with pytest.raises(InputError, match=r"group 3 is in no file of groups .*not in that of --comm-groups"):
+        executed_results(open_set(found), replace(asked, comm_groups=groups))

@@ -97,9 +97,64 @@ def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp
     ranks = [[message(1, SEND, 0)], [message(1, SEND, 1)], received, [compute(1, 1)]]
     run = opened(tmp_path, ranks, replace(DIM, network="links"))
     said = run.words[-1]
-    assert said.startswith("The busiest of 3 links is its switch to rank 2: ")
+    assert said.startswith("The busiest of 3 links is that from the switch to rank 2: ")
     assert "60.0 kB" in said
     assert "messages queue 3.000 us in all" in said
     assert share(said) == pytest.approx(100 * 6000 / run.step_time_ns, abs=0.05)
     assert run.step_time_ns == 3000 + 3000 + 3000
     assert not any("link" in line for line in opened(tmp_path, ranks).words)
+
+
+def operations(number: int, **attributes: Any) -> dict[str, Any]:
+    return compute(number, 0) | {"attributes": {"num_ops": 10**9, "tensor_size": 10**6, **attributes}}
+
+
+def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline_prices_it(
+    tmp_path: Path,
+) -> None:
+    ranks = [[operations(1), operations(2), operations(3, is_cpu_op=True), compute(4, 0), compute(5, 7)]]
+
+    def said(**asked: Any) -> list[str]:
+        run = opened(tmp_path, ranks, replace(DIM, **asked))
+        return [one.message for one in run.diagnostics if one.code == "no-durations"]
+
+    (words,) = said()
+    assert words == (
+        "rank 0 has 2 compute nodes with operations (num_ops) and no duration: each takes 0 ns; --system "
+        "FILE with roofline-enabled 1 prices them"
+    )
+    assert opened(tmp_path, ranks).step_time_ns == 7000
+    system = {"roofline-enabled": 1, "peak-perf": 1, "local-mem-bw": 1000}
+    path = write_json(tmp_path / "system.json", system)
+    assert said(system=path) == []
+    assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 7000 + 2 * 1_000_000
+    # ASTRA-sim wants a rank for each of the four NPUs, and none of them on CPUs.
+    ranks[:] = [[operations(1)]] * 4
+    (said_there,) = said(dialect="astra-sim-2")
+    assert "each takes 1 ns" in said_there
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("mb0.transformer.1.mha.dwqkv@1_COMP", "backward"), ("in_emb.dw@0_COMP", "backward"),
+        ("mb1.transformer.0.input_norm.dx@3_COMP", "backward"), ("stack_1_mha_d_k@1_COMP", "backward"),
+        ("stack_1_ffn_dnorm@1_COMP", "backward"), ("mb0.transformer.1.mha.qkv@1_COMP", "forward"),
+        ("mb0.transformer.1.moe.0.ldis.x_expert@1_COMP", "forward"), ("ffn.xdown1@2_COMP", "forward"),
+        ("decoder.dw", "forward"), ("COMP_NODE_fc1_BWD_IG", "backward"), ("adam_step", "optimizer"),
+    ],
+)  # fmt: skip
+def test_gradients_are_backward_by_the_names_that_stage_gives_them(
+    tmp_path: Path, name: str, phase: str
+) -> None:
+    run = opened(tmp_path, [[compute(1, 5, name)]])
+    assert run.accounts[0].ns(f"compute {phase}") == run.step_time_ns == 5000
+
+
+def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path) -> None:
+    """The collective is the path, and nothing of it is exposed but what outlasts the compute beside it."""
+    ranks = [[compute(1, 5), reduce(2, 40_000)]] * 4
+    run = opened(tmp_path, ranks)
+    ns = run.executed.end[0][1]
+    assert [(one.kind, one.end - one.start) for one in run.critical_path] == [("comm", ns)]
+    assert run.accounts[0].ns("exposed comm") == ns - 5000

@@ -202,3 +202,29 @@ def test_ranks_and_orders_without_times_are_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.txt").write_text("stage:0:forward_step(batch_id=0)\nstage:1:recv_forward(batch_id=0)\n")
     with pytest.raises(UsageError, match="an order without times"):
         CHAKRA.requested(Request(opened(tmp_path / "plan.txt"), Parameters()))
+
+
+def test_with_a_network_named_a_rank_keeps_what_it_spends_in_communication_by_itself(tmp_path: Path) -> None:
+    """No member of those collectives is in the trace: the network has no say in them."""
+    run = opened(TRACE)
+    exported(run, tmp_path / "out")
+    base = measured_results(run, Parameters()).base
+    named = {name: str(tmp_path / "out" / file) for name, file in _FILES.items()}
+    read = read_again(tmp_path / "out", **named)
+    assert read.step_time_ns == base.step_time_ns
+    assert accounts_of(read) == expected(base)
+    assert "priced-anew" not in {one.code for one in read.diagnostics}
+
+
+def test_with_a_network_named_collectives_of_several_ranks_are_priced_anew_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    layout = Layout(2, 1, 1, 1)
+    steps = actions(layout, Random(3))
+    run = made_run(trace_text(layout, steps, simulated(steps, Factors())), layout)
+    exported(run, tmp_path / "out")
+    as_written = read_again(tmp_path / "out")
+    read = read_again(tmp_path / "out", cluster=str(tmp_path / "out" / "network.yml"))
+    assert read.step_time_ns != as_written.step_time_ns
+    assert [one.code for one in read.diagnostics].count("priced-anew") == 1
+    assert "priced-anew" not in {one.code for one in as_written.diagnostics}

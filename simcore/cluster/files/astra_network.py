@@ -9,6 +9,7 @@ Bandwidths are GiB/s (2^30) under the name GB/s, latencies ns a hop.
 from __future__ import annotations
 
 import re
+import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -118,6 +119,12 @@ def _root(source: ClusterText) -> yaml.Node | None:
         code = error.character if isinstance(error.character, int) else ord(error.character)
         message = f"this is not YAML: found character U+{code:04X}"
         raise source.refusal(_CODE, message, source.place(error.position)) from None
+    except (ValueError, OverflowError):
+        # Of an escape like "\\U7ccccccc" the reader makes a character without a look at its number.
+        escapes = re.finditer(r"\\U([0-9A-Fa-f]{8})", source.text)
+        at = next((one.start() for one in escapes if int(one[1], 16) > sys.maxunicode), 0)
+        message = r"this is not YAML: an escape \U stands for no character"
+        raise source.refusal(_CODE, message, source.place(at)) from None
     except RecursionError:
         raise source.refusal(_CODE, "found too many nested lists, expected one list a key") from None
 

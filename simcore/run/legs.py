@@ -1,0 +1,54 @@
+"""How a critical path becomes legs, whatever run it is of: neighbouring segments of one key are one leg.
+
+Compute of which nothing is known (1 ns, 1 us) is what files write where nothing is modelled: it is no leg,
+but a part of what its rank does next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+# (rank, what it does, micro-batch or -1)
+Key = tuple[int, str, int]
+
+
+class Stretch(NamedTuple):
+    """Segments first..last-1 of the path, of one key. is_placeholder: whether nothing of it is known."""
+
+    first: int
+    last: int
+    key: Key
+    is_placeholder: bool
+
+
+def stretches(segments: Iterable[tuple[Key, bool]]) -> list[Stretch]:
+    """The legs of a path, in its order. segments: (key, whether it is a placeholder) of each segment."""
+    found: list[Stretch] = []
+    for index, (key, placeholder) in enumerate(segments):
+        before = found[-1] if found else None
+        if before is not None and (before.key, before.is_placeholder) == (key, placeholder):
+            found[-1] = before._replace(last=index + 1)
+        else:
+            found.append(Stretch(index, index + 1, key, placeholder))
+    return _joined(found)
+
+
+def _joined(parts: list[Stretch]) -> list[Stretch]:
+    """Placeholders as a part of what their rank does next, the last ones of what it did before."""
+    found: list[Stretch] = []
+    for one in parts:
+        before = found[-1] if found else None
+        if before is not None and before.key[0] == one.key[0]:
+            if before.is_placeholder:
+                # Behind that there may now be more of what came before the placeholder.
+                found.pop()
+                one = Stretch(before.first, one.last, one.key, one.is_placeholder)
+                before = found[-1] if found else None
+            if before is not None and not one.is_placeholder and before.key == one.key:
+                one = found.pop()._replace(last=one.last)
+        found.append(one)
+    if len(found) > 1 and found[-1].is_placeholder and found[-2].key[0] == found[-1].key[0]:
+        last = found.pop()
+        found[-1] = found[-1]._replace(last=last.last)
+    return found

@@ -11,8 +11,6 @@ runs then on any stream of the rank is exposed: all share the queues of the dime
 from __future__ import annotations
 
 import itertools
-from array import array
-from bisect import bisect_right
 from collections.abc import Sequence
 
 from simcore.folding import RankClass
@@ -29,29 +27,21 @@ from simcore.program.ops import (
     Pause,
     Receive,
 )
-from simcore.records import Struct, field
-from simcore.run.track import places_in_alike
+from simcore.records import Struct
+from simcore.run.accounts import Accounts, account_names
 from simcore.timeline import Timeline
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "pp")
-ACCOUNTS = (
-    *(f"compute {phase}" for phase in PHASES),
-    *(f"exposed {kind}" for kind in EXPOSED_KINDS),
-    "wait",
-    "bubble",
-    "idle",
-)
-FIRST_EXPOSED = len(PHASES)
-WAIT, BUBBLE, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "idle"))
-# Their order in a bar: what forward work is done again stands beside the forward work.
-IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
-# Where each stands in ALIKE.
-IN_ALIKE = places_in_alike(ACCOUNTS, {
+NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
     "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
     "compute recompute": "backward", "compute opt": "optimizer",
     "exposed dp_ep": "exposed expert dp", "exposed all": "exposed other",
     "exposed cp": "exposed other",
 })  # fmt: skip
+ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
+BUBBLE, IDLE = WAIT + 1, WAIT + 2
+# Their order in a bar: what forward work is done again stands beside the forward work.
+IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
 # Account of an exposed op by its stream: both pipeline streams are pp.
 _EXPOSED = tuple(FIRST_EXPOSED + min(stream, TO_NEXT) - 1 for stream in range(len(STREAMS)))
 
@@ -83,54 +73,6 @@ def row_of(timeline: Timeline, number: int, op: int) -> int:
     return timeline.stage_program(of).ops.row[op]
 
 
-class Accounts(Struct):
-    """The segments of one rank class's compute stream: they cover 0..step time, none empty.
-
-    edge[i]..edge[i+1] ns is segment i (edge has one entry more than there are segments);
-    account[i]: index into ACCOUNTS. op[i]: the op that computes or is waited for; IDLE_OP
-    when idle; for a transfer from another rank `received_op(message)`. total_ns: ns by account.
-    """
-
-    edge: array[int] = field(default_factory=lambda: array("q"))
-    account: bytearray = field(default_factory=bytearray)
-    op: array[int] = field(default_factory=lambda: array("i"))
-    total_ns: list[int] = field(default_factory=lambda: [0] * len(ACCOUNTS))
-
-    def compute_ns(self) -> dict[str, int]:
-        """Compute by phase, ns."""
-        return dict(zip(PHASES, self.total_ns, strict=False))
-
-    def exposed_ns(self) -> dict[str, int]:
-        """Exposed communication by kind, ns."""
-        return dict(zip(EXPOSED_KINDS, self.total_ns[FIRST_EXPOSED:WAIT], strict=True))
-
-    @property
-    def busy_ns(self) -> int:
-        """All compute, ns."""
-        return sum(self.total_ns[:FIRST_EXPOSED])
-
-    @property
-    def all_exposed_ns(self) -> int:
-        """Exposed communication of all kinds, ns."""
-        return sum(self.total_ns[FIRST_EXPOSED:WAIT])
-
-    @property
-    def wait_ns(self) -> int:
-        return self.total_ns[WAIT]
-
-    @property
-    def bubble_ns(self) -> int:
-        return self.total_ns[BUBBLE]
-
-    @property
-    def idle_ns(self) -> int:
-        return self.total_ns[IDLE]
-
-    def at(self, time_ns: int) -> int:
-        """The segment that holds `time_ns`, the last one for the end of the step."""
-        return min(bisect_right(self.edge, time_ns) - 1, len(self.account) - 1)
-
-
 def class_accounts(timeline: Timeline, number: int) -> Accounts:
     """The accounts of rank class `number`."""
     return _AccountWalk(timeline, number).accounts
@@ -143,7 +85,7 @@ class _AccountWalk:
         self.timeline = timeline
         self.number = number
         self.ops, self.start, self.end = timeline.columns(number)
-        self.accounts = Accounts()
+        self.accounts = Accounts(NAMES)
         self.earlier: list[list[int]] = [[] for _ in STREAMS]
         self._walk()
 
@@ -160,7 +102,7 @@ class _AccountWalk:
                 if isinstance(wait, Receive):
                     now = self._receive(now, wait.message)
                 elif isinstance(wait, Pause):
-                    self._book(now, now + wait.ns, IDLE, IDLE_OP)
+                    self.accounts.book(now, now + wait.ns, IDLE, IDLE_OP)
                     now += wait.ns
                 elif end[wait.op] + wait.after > now:
                     now = self._wait_for(now, wait.op, wait.after)
@@ -190,22 +132,15 @@ class _AccountWalk:
                     self.earlier[lane].append(op)
         step_time = self.timeline.step_time_ns
         if now < step_time or not edge:
-            self._book(now, step_time, IDLE, IDLE_OP)
+            self.accounts.book(now, step_time, IDLE, IDLE_OP)
         edge.append(step_time)
-
-    def _book(self, begin: int, over: int, account: int, op: int) -> None:
-        accounts = self.accounts
-        accounts.edge.append(begin)
-        accounts.account.append(account)
-        accounts.op.append(op)
-        accounts.total_ns[account] += over - begin
 
     def _receive(self, now: int, message: int) -> int:
         """Book the wait for a pipeline transfer: bubble until it starts, then exposed pp."""
         begin, over = self.timeline.received_times(self.number, message)
         for account, until in ((BUBBLE, begin), (_EXPOSED[TO_NEXT], over)):
             if until > now:
-                self._book(now, until, account, received_op(message))
+                self.accounts.book(now, until, account, received_op(message))
                 now = until
         return now
 
@@ -220,7 +155,7 @@ class _AccountWalk:
             else:
                 now = self._until_start(now, begin, lane, op)
         if over > now:
-            self._book(now, over, _EXPOSED[lane], op)
+            self.accounts.book(now, over, _EXPOSED[lane], op)
         return over
 
     def _until_start(self, now: int, begin: int, lane: int, op: int) -> int:
@@ -236,13 +171,13 @@ class _AccountWalk:
         for other in reversed(running):
             first, last = self.start[other], min(self.end[other], begin)
             if first > now:
-                self._book(now, min(first, begin), WAIT, op)
+                self.accounts.book(now, min(first, begin), WAIT, op)
                 now = min(first, begin)
             if last > now:
-                self._book(now, last, _EXPOSED[lane], other)
+                self.accounts.book(now, last, _EXPOSED[lane], other)
                 now = last
         if begin > now:
-            self._book(now, begin, WAIT, op)
+            self.accounts.book(now, begin, WAIT, op)
         return begin
 
     def _until_served(self, now: int, begin: int, op: int) -> int:
@@ -258,9 +193,9 @@ class _AccountWalk:
         for first, last in itertools.pairwise(inside):
             here = [other for other in running if self.start[other] <= first and self.end[other] >= last]
             if here:
-                self._book(first, last, _EXPOSED[self.ops.stream[min(here)]], min(here))
+                self.accounts.book(first, last, _EXPOSED[self.ops.stream[min(here)]], min(here))
             else:
-                self._book(first, last, WAIT, op)
+                self.accounts.book(first, last, WAIT, op)
         return begin
 
 

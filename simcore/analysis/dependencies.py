@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from simcore.analysis.accounts import IDLE_OP, Accounts, received_op
+from simcore.analysis.accounts import IDLE_OP, received_op
 from simcore.collectives import NAMES
 from simcore.program.ops import (
     COMPUTE,
@@ -31,6 +31,7 @@ from simcore.program.ops import (
     TransferCost,
 )
 from simcore.records import Struct
+from simcore.run.accounts import Accounts
 from simcore.run.graph import ARRIVED, BEFORE, BUSY, JOINED, QUEUED, RECEIVED, START, never
 from simcore.run.graph import Cause as GraphCause
 from simcore.run.simulated import SimulatedGraph

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from simcore.analysis.accounts import (
     ACCOUNTS,
     IDLE_OP,
-    Accounts,
     StageAccounts,
     class_accounts,
     stage_accounts,
@@ -26,6 +25,7 @@ from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.records import Struct
+from simcore.run.accounts import Accounts
 from simcore.run.figures import StreamUse
 from simcore.run.ranges import Ranges
 from simcore.run.track import Track, in_order

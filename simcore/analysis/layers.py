@@ -12,13 +12,14 @@ from functools import cached_property
 from itertools import accumulate, repeat
 from operator import add
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, row_of
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, row_of
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.overrides import layer_scales, time_scales
 from simcore.program.ops import COMPUTE
 from simcore.records import Struct
+from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation, collective_alone_ns
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 

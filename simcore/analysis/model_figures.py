@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from simcore.analysis.accounts import Accounts
 from simcore.diagnostics import printable
 from simcore.model.costs import step_flops
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
 from simcore.records import Struct
+from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 
 # What a schedule can hide, by kind of group.

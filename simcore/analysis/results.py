@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from simcore.analysis import run_words
 from simcore.analysis.accounts import (
     ACCOUNTS,
-    IN_ALIKE,
     IN_BARS,
+    NAMES,
 )
 from simcore.analysis.finished import Finished
 from simcore.analysis.worst import worst_places
@@ -126,7 +126,7 @@ class Results(Finished, frozen=True, dict=True):
 
     def common_ns(self, track: Track) -> list[int]:
         """ns of one rank of a track by ALIKE: they sum to the step."""
-        return in_same_words(self.accounts[track.number].total_ns, IN_ALIKE)
+        return in_same_words(self.accounts[track.number].total_ns, NAMES.alike)
 
     def timed_passes(self, track: Track) -> list[TimedPass]:
         """The passes of a rank of a track, in the order in which its compute stream does them."""

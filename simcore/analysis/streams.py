@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, compress
 from operator import mul, sub
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, op_of
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, op_of
 from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
+from simcore.run.accounts import Accounts
 from simcore.run.figures import StreamUse
 from simcore.timeline import Timeline
 

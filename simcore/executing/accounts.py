@@ -14,32 +14,21 @@ Compute is forward unless the node's name says backward or optimizer (`grad`, `b
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Sequence
 
 from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
 from simcore.executing.executed import Executed
 from simcore.names import GROUP_KINDS
-from simcore.records import Struct, field
-from simcore.run.track import places_in_alike
+from simcore.run.accounts import Accounts, account_names
 
 COMPUTE = ("forward", "backward", "optimizer")
-ACCOUNTS = (
-    *(f"compute {name}" for name in COMPUTE),
-    *(f"exposed {name}" for name in GROUP_KINDS),
-    "wait",
-    "bubble",
-    "host",
-    "idle",
-)
-FIRST_EXPOSED = len(COMPUTE)
-WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
-# Where each stands in ALIKE.
-IN_ALIKE = places_in_alike(
-    ACCOUNTS,
+NAMES = account_names(
+    COMPUTE, GROUP_KINDS, ("wait", "bubble", "host", "idle"),
     {f"compute {name}": name for name in COMPUTE}
     | {"exposed expert": "exposed ep", "exposed comm": "exposed other"},
-)
+)  # fmt: skip
+ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
+BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3
 PP, COMM = ACCOUNTS.index("exposed pp"), ACCOUNTS.index("exposed comm")
 # What exported traces say of a group's kind, as accounts have it.
 _OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": "pp"}
@@ -52,31 +41,6 @@ NONE = -1
 # A gradient by STAGE's names, d before what it is the gradient of: `in_emb.dw@0_COMP`, of its older ones
 # `stack_1_mha_d_k@1_COMP`.
 _OF_STAGE = re.compile(r"(?:^|[._])d(?:_\w+|[wxyqkv]\w*|attn|norm|res)\d*@\d+_")
-
-
-class RankAccounts(Struct):
-    """Segments that cover 0..step time, none empty. edge[i]..edge[i + 1] ns is segment i; account[i]: index
-    into ACCOUNTS; place[i]: the node, NONE of idle time. total_ns: by account.
-    """
-
-    edge: array[int] = field(default_factory=lambda: array("q"))
-    account: bytearray = field(default_factory=bytearray)
-    place: array[int] = field(default_factory=lambda: array("q"))
-    total_ns: list[int] = field(default_factory=lambda: [0] * len(ACCOUNTS))
-
-    def ns(self, account: str) -> int:
-        """The time in an account."""
-        return self.total_ns[ACCOUNTS.index(account)]
-
-    @property
-    def busy_ns(self) -> int:
-        """All compute, ns."""
-        return sum(self.total_ns[:FIRST_EXPOSED])
-
-    @property
-    def exposed_ns(self) -> int:
-        """All exposed communication, ns."""
-        return sum(self.total_ns[FIRST_EXPOSED:WAIT])
 
 
 def account_of(executed: Executed, rank: int, place: int) -> int:
@@ -136,11 +100,11 @@ def phase_of(text: str) -> int:
     return 2 if low == "opt" or "optim" in low or "adam" in low else 0
 
 
-def rank_accounts(executed: Executed, rank: int) -> RankAccounts:
-    """The accounts of one rank."""
+def rank_accounts(executed: Executed, rank: int) -> Accounts:
+    """The accounts of one rank, of the places of its nodes, NONE where it is idle."""
     step = executed.step_time_ns
     intervals = _intervals(executed, rank)
-    found = RankAccounts()
+    found = Accounts(NAMES)
     one = executed.nodes[rank]
     types, sets, rows = one.columns.type, one.columns.attributes, one.row
     sends = executed.before is not None
@@ -186,13 +150,11 @@ def _counted(level: dict[int, int]) -> int:
     return next(iter(level)) if len(level) == 1 else min(level, key=lambda code: (-level[code], code))
 
 
-def _add(found: RankAccounts, start: int, end: int, account: int, place: int) -> None:
-    found.total_ns[account] += end - start
-    if len(found.account) and found.account[-1] == account and found.place[-1] == place:
-        return
-    found.edge.append(start)
-    found.account.append(account)
-    found.place.append(place)
+def _add(found: Accounts, start: int, end: int, account: int, place: int) -> None:
+    if len(found.account) and found.account[-1] == account and found.op[-1] == place:
+        found.total_ns[account] += end - start
+    else:
+        found.book(start, end, account, place)
 
 
 def _intervals(executed: Executed, rank: int) -> Sequence[tuple[int, int, int, int]]:

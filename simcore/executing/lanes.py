@@ -107,7 +107,7 @@ class TraceLanes:
         one = self.results.accounts[number]
         if order == "busy":
             return one.busy_ns
-        return one.exposed_ns if order == "exposed" else one.ns(order)
+        return one.all_exposed_ns if order == "exposed" else one.ns(order)
 
     def busy_ns(self, number: int) -> int:
         return self.results.accounts[number].busy_ns
@@ -187,7 +187,7 @@ class TraceLanes:
     def _of_rank(self, number: int) -> Spans:
         one = self.results.accounts[number]
         kinds = bytearray(one.account.translate(_OF_ACCOUNT))
-        return Spans(one.edge[:-1], one.edge[1:], array("q", one.place), kinds)
+        return Spans(one.edge[:-1], one.edge[1:], one.op, kinds)
 
     def _of_stream(self, number: int, stream: str) -> Spans:
         results = self.results

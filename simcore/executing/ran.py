@@ -19,13 +19,14 @@ from simcore.chakra.nodes import (
     integer,
 )  # fmt: skip
 from simcore.diagnostics import Diagnostic
-from simcore.executing.accounts import ACCOUNTS, RankAccounts, account_of, rank_accounts
+from simcore.executing.accounts import ACCOUNTS, account_of, rank_accounts
 from simcore.executing.executed import Executed, group_name
 from simcore.executing.graph import NONE, TraceGraph, build_graph
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import Struct
+from simcore.run.accounts import Accounts
 from simcore.run.graph import ARRIVED, RECEIVED, Step
 from simcore.run.track import Track
 from simcore.units import percent, plural
@@ -166,12 +167,12 @@ class RanTraces(Struct, frozen=True, dict=True):
         return tuple(Track(rank, None, RankSet.of([rank])) for rank in self.ranks)
 
     @cached_property
-    def accounts(self) -> list[RankAccounts]:
+    def accounts(self) -> list[Accounts]:
         """Of each rank; each sums to the step time."""
         units = self.executed.units
         return units.spread([rank_accounts(self.executed, rank) for rank in units.first])
 
-    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[RankAccounts]:
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """The accounts, computed now unless they are known."""
         return self.accounts
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP
 from simcore.diagnostics import Cancelled
-from simcore.executing.accounts import ACCOUNTS, IN_ALIKE
+from simcore.executing.accounts import ACCOUNTS, NAMES
 from simcore.executing.legs import legs, path_parts
 from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import ALL_CPU, TraceParts, retimed, scaled
@@ -147,7 +147,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
     def common_ns(self, track: Track) -> list[int]:
         """ns of the rank of a track by ALIKE: they sum to the step."""
-        return in_same_words(self.accounts[track.number].total_ns, IN_ALIKE)
+        return in_same_words(self.accounts[track.number].total_ns, NAMES.alike)
 
     def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
         """ns by account of the ranks of some tracks together."""

@@ -7,7 +7,6 @@ host gaps, and what lies before a rank's first and behind its last operation.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,30 +15,22 @@ from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
-from simcore.records import Struct, field
+from simcore.records import Struct
+from simcore.run.accounts import Accounts, account_names
 from simcore.run.measured import MeasuredGraph, covered, flights
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
-from simcore.run.track import places_in_alike
 
 EXPOSED = (*GROUP_KINDS, COPY)
-ACCOUNTS = (
-    *(f"compute {name}" for name in COMPUTE),
-    *(f"exposed {name}" for name in EXPOSED),
-    "wait",
-    "bubble",
-    "host",
-    "idle",
-)
-FIRST_EXPOSED = len(COMPUTE)
-# What profiler traces alone have.
+# What profiler traces alone have: it is said only where there is some.
 PROFILED = (KERNEL, COPY)
-WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
-# Where each stands in ALIKE.
-IN_ALIKE = places_in_alike(
-    ACCOUNTS,
+NAMES = account_names(
+    COMPUTE, EXPOSED, ("wait", "bubble", "host", "idle"),
     {f"compute {name}": name for name in COMPUTE}
     | {"exposed expert": "exposed ep", "exposed comm": "exposed other"},
-)
+    rare=PROFILED,
+)  # fmt: skip
+ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
+BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3
 # What a summary has shares of, and the accounts first..last - 1 that each adds up.
 SHARED = (
     ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),
@@ -52,39 +43,6 @@ _OF_CATEGORY["host"] = HOST
 _BESIDE = (IDLE, HOST, ACCOUNTS.index(f"exposed {COPY}"))
 # No piece of a rank: the time behind its last operation.
 OVER = -1
-
-
-class RankAccounts(Struct):
-    """Segments that cover 0..step time, none empty. edge[i]..edge[i + 1] ns is segment i; account[i]: index
-    into ACCOUNTS; piece[i]: the piece that runs or waits, OVER behind the last. total_ns: by account.
-    """
-
-    edge: array[int] = field(default_factory=lambda: array("q"))
-    account: bytearray = field(default_factory=bytearray)
-    piece: array[int] = field(default_factory=lambda: array("q"))
-    total_ns: list[int] = field(default_factory=lambda: [0] * len(ACCOUNTS))
-
-    def ns(self, account: str) -> int:
-        """The time in an account."""
-        return self.total_ns[ACCOUNTS.index(account)]
-
-    @property
-    def busy_ns(self) -> int:
-        """All compute, ns."""
-        return sum(self.total_ns[:FIRST_EXPOSED])
-
-    def compute_ns(self) -> dict[str, int]:
-        """Compute by what it is for, ns."""
-        return self._told("compute", COMPUTE)
-
-    def exposed_ns(self) -> dict[str, int]:
-        """Exposed communication by category, ns."""
-        return self._told("exposed", EXPOSED)
-
-    def _told(self, what: str, names: Sequence[str]) -> dict[str, int]:
-        """ns by name; of those that a profiler alone tells what there is."""
-        found = {name: self.ns(f"{what} {name}") for name in names}
-        return {name: ns for name, ns in found.items() if ns or name not in PROFILED}
 
 
 def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
@@ -107,18 +65,15 @@ def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
     return _OF_CATEGORY[trace.ops.category(op)]
 
 
-def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns: int) -> RankAccounts:
-    """The accounts of the `rank`-th rank. ends: of a pass of the graph."""
-    found = RankAccounts()
+def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns: int) -> Accounts:
+    """The accounts of the `rank`-th rank by pieces, OVER behind the last. ends: of a pass of the graph."""
+    found = Accounts(NAMES)
     now = 0
 
     def book(until: int, account: int, piece: int) -> None:
         nonlocal now
         if until > now:
-            found.edge.append(now)
-            found.account.append(account)
-            found.piece.append(piece)
-            found.total_ns[account] += until - now
+            found.book(now, until, account, piece)
             now = until
 
     kinds = graph.ties.pieces[rank].kind
@@ -157,11 +112,11 @@ class Late(NamedTuple):
     came: int
 
 
-def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: RankAccounts) -> Iterator[Late]:
+def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts) -> Iterator[Late]:
     """Each time that a rank (its index) waits for another, in order."""
     for segment, account in enumerate(accounts.account):
         if account in (WAIT, BUBBLE):
-            piece = accounts.piece[segment]
+            piece = accounts.op[segment]
             ns = accounts.edge[segment + 1] - accounts.edge[segment]
             yield Late(piece, ns, *graph.late(rank, piece, ends))
 
@@ -178,7 +133,7 @@ class Waiting(Struct, frozen=True):
     ns: int
 
 
-def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[RankAccounts]) -> list[Waiting]:
+def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[Waiting]:
     """Who waits for whom, the longest first; ranks by their numbers."""
     waited: dict[tuple[int, int, str, bool], int] = {}
     ranks = graph.ties.run.ranks

@@ -16,11 +16,12 @@ from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, LAUNCH, category_of_group
 from simcore.parameters import as_dict
 from simcore.ranks import RankSet
-from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
+from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.replay.critical_path import REASONS
 from simcore.replay.operations import op_uses
 from simcore.replay.run_words import facts, title
 from simcore.replay.worst import piece_name
+from simcore.run.accounts import Accounts
 from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
 from simcore.run.pieces import GAP
 
@@ -36,17 +37,17 @@ PHASES = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "kernel": "ke
 KINDS = {"expert": "ep", "expert dp": "dp_ep", "comm": "other"}
 
 
-def compute_ns(accounts: RankAccounts) -> dict[str, int]:
+def compute_ns(accounts: Accounts) -> dict[str, int]:
     """Compute by phase, ns."""
     return {PHASES[name]: ns for name, ns in accounts.compute_ns().items()}
 
 
-def exposed_ns(accounts: RankAccounts) -> dict[str, int]:
+def exposed_ns(accounts: Accounts) -> dict[str, int]:
     """Exposed communication by kind of group, ns."""
     return {KINDS.get(name, name): ns for name, ns in accounts.exposed_ns().items()}
 
 
-def stream_times(rank: RankTrace, accounts: RankAccounts) -> list[StreamUse]:
+def stream_times(rank: RankTrace, accounts: Accounts) -> list[StreamUse]:
     """The streams that a rank has, compute first. rank: with the times that the accounts are of.
 
     Where compute waits for it, communication is busy from when the last member has come.
@@ -64,7 +65,7 @@ def stream_times(rank: RankTrace, accounts: RankAccounts) -> list[StreamUse]:
     return found
 
 
-def overlapped_ns(rank: RankTrace, accounts: RankAccounts) -> int | None:
+def overlapped_ns(rank: RankTrace, accounts: Accounts) -> int | None:
     """Communication beside compute, ns; None of a rank that launches some and never says when it runs."""
     if LAUNCH in rank.ops.name:
         return None
@@ -94,7 +95,7 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _computed(accounts: RankAccounts) -> Callable[[int], int]:
+def _computed(accounts: Accounts) -> Callable[[int], int]:
     """How much the rank has computed until a moment, ns."""
     edge = accounts.edge
     lengths = [
@@ -213,7 +214,7 @@ def device_use(results: Timed, rank: int) -> DeviceUse | None:
     accounts, pieces = results.accounts[rank], results.ties.pieces[rank]
     for segment, account in enumerate(accounts.account):
         if FIRST_EXPOSED <= account < WAIT:
-            op = pieces.op[accounts.piece[segment]]
+            op = pieces.op[accounts.op[segment]]
             name = COPY if trace.ops.stated[op] == _COPY else trace.ops.group[op] or "comm"
             exposed[name] = exposed.get(name, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
     streams = [

@@ -197,7 +197,7 @@ class MeasuredLanes:
         accounts = self.results.accounts[number]
         if order == "busy":
             return accounts.busy_ns
-        return sum(accounts.exposed_ns().values()) if order == "exposed" else accounts.ns(order)
+        return accounts.all_exposed_ns if order == "exposed" else accounts.ns(order)
 
     def busy_ns(self, number: int) -> int:
         return self.results.accounts[number].busy_ns
@@ -303,7 +303,7 @@ class MeasuredLanes:
         results = self.results
         one, pieces, ops = results.accounts[number], results.ties.pieces[number], self.run.ranks[number].ops
         items = array("q")
-        for piece in one.piece:
+        for piece in one.op:
             op = len(ops) if piece == OVER else pieces.op[piece]
             items.append(-1 - op if piece == OVER or pieces.kind[piece] == GAP else op)
         kinds = one.account.translate(_OF_ACCOUNT)

@@ -87,7 +87,7 @@ def spent(results: Timed) -> dict[OpKey, dict[int, Spent]]:
         keys = _keys(results, rank)
         edge = accounts.edge
         for segment, account in enumerate(accounts.account):
-            piece = accounts.piece[segment]
+            piece = accounts.op[segment]
             key = keys[piece] if piece >= 0 else None
             if key is None or account == IDLE:
                 continue

@@ -13,14 +13,14 @@ from simcore.measured.run import MeasuredRun
 from simcore.parameters import Parameters, stated
 from simcore.replay.accounts import (
     ACCOUNTS,
-    IN_ALIKE,
+    NAMES,
     PROFILED,
-    RankAccounts,
 )
 from simcore.replay.legs import PARTS, legs, path_parts
 from simcore.replay.parameters import scales_of
 from simcore.replay.timed import Timed
 from simcore.replay.worst import worst_places
+from simcore.run.accounts import Accounts
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 
@@ -95,7 +95,7 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
     def common_ns(self, track: Track) -> list[int]:
         """ns of the rank of a track by ALIKE: they sum to the step."""
-        return in_same_words(self.accounts[track.number].total_ns, IN_ALIKE)
+        return in_same_words(self.accounts[track.number].total_ns, NAMES.alike)
 
     def timed_passes(self, track: Track) -> list[TimedPass]:
         """The forward and backward steps of a track's rank that say their micro-batch, by their start."""
@@ -125,7 +125,7 @@ class MeasuredResults(Timed, frozen=True, dict=True):
             raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
         return found
 
-    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[RankAccounts]:
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """The accounts and the run with these times, computed now unless they are known."""
         if not self.timed:
             return []

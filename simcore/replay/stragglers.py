@@ -128,7 +128,7 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
     }
     ns: dict[int, list[tuple[int, int]]] = {}
     for segment, account in enumerate(accounts.account):
-        ns.setdefault(accounts.piece[segment], []).append(
+        ns.setdefault(accounts.op[segment], []).append(
             (account, accounts.edge[segment + 1] - accounts.edge[segment])
         )
     compute = host = 0

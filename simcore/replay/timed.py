@@ -20,7 +20,6 @@ from simcore.replay.accounts import (
     FIRST_EXPOSED,
     PROFILED,
     SHARED,
-    RankAccounts,
     Waiting,
     rank_accounts,
     who_waits,
@@ -29,6 +28,7 @@ from simcore.replay.critical_path import Segment, critical_path
 from simcore.replay.durations import Durations
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
+from simcore.run.accounts import Accounts
 from simcore.run.measured import MeasuredGraph, Times, flights
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
@@ -209,7 +209,7 @@ class Timed(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def accounts(self) -> list[RankAccounts]:
+    def accounts(self) -> list[Accounts]:
         """Of each rank, in the run's order; each sums to the step time."""
         step = self.step_time_ns
         return [rank_accounts(self.graph, self.ends, rank, step) for rank in self.all_ranks]

@@ -40,7 +40,7 @@ def longest_wait(results: Timed, early: int, name: str) -> tuple[int, int] | Non
     waits = [
         (one.edge[index] - one.edge[index + 1], one.edge[index], one.edge[index + 1])
         for index, account in enumerate(one.account)
-        if account in (WAIT, BUBBLE) and piece_name(results, early, one.piece[index]) == name
+        if account in (WAIT, BUBBLE) and piece_name(results, early, one.op[index]) == name
     ]
     return min(waits)[1:] if waits else None
 
@@ -87,7 +87,7 @@ def _op(results: Timed) -> Place | None:
     for number, found in enumerate(results.accounts):
         pieces = results.ties.pieces[number]
         for index, account in enumerate(found.account):
-            piece = found.piece[index]
+            piece = found.op[index]
             if account < FIRST_EXPOSED and 0 <= piece < len(pieces):
                 key = number, pieces.op[piece]
                 computing[key] = computing.get(key, 0) + found.edge[index + 1] - found.edge[index]
@@ -128,7 +128,7 @@ def _longest(results: Timed, is_one: Callable[[int], bool]) -> tuple[int, int, i
         edge = found.edge
         for index, account in enumerate(found.account):
             if is_one(account) and (best is None or edge[index + 1] - edge[index] > best[2] - best[1]):
-                best = (number, edge[index], edge[index + 1], found.piece[index])
+                best = (number, edge[index], edge[index + 1], found.op[index])
     return best
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.cluster import parameter_values
-from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
+from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.executing.ran import Segment
 from simcore.executing.results import TraceResults
 from simcore.parameters import as_dict
+from simcore.run.accounts import Accounts
 
 
 def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, A
     }  # fmt: skip
 
 
-def _class(rank: int, one: RankAccounts) -> dict[str, Any]:
+def _class(rank: int, one: Accounts) -> dict[str, Any]:
     compute = one.total_ns[:FIRST_EXPOSED]
     return {
         "ranks": str(rank),

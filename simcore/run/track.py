@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from simcore.ranks import RankSet
@@ -73,13 +73,8 @@ OF_PROFILES = ("kernel", "exposed copy")
 COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer", "kernel"))
 
 
-def places_in_alike(accounts: Sequence[str], names: Mapping[str, str]) -> tuple[int, ...]:
-    """The place in ALIKE of each account of one kind of run. names: of those that have another name there."""
-    return tuple(ALIKE.index(names.get(account, account)) for account in accounts)
-
-
 def in_same_words(total_ns: Sequence[int], table: Sequence[int]) -> list[int]:
-    """ns by ALIKE of what an account of a run has. table: of `places_in_alike`. The sum is the same."""
+    """ns by ALIKE of what an account of a run has. table: `alike` of `AccountNames`. The sum is the same."""
     found = [0] * len(ALIKE)
     for number, ns in zip(table, total_ns, strict=True):
         found[number] += ns

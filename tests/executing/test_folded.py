@@ -128,7 +128,7 @@ def check(seed: int, dialect: str | None = None) -> int:
     for table in ("slack_ns", "group_table", "stream_ns", "mean_ns"):
         assert getattr(folded, table) == getattr(whole, table), table
     for mine, theirs in zip(folded.accounts, whole.accounts, strict=True):
-        assert (mine.edge, mine.account, mine.place) == (theirs.edge, theirs.account, theirs.place)
+        assert (mine.edge, mine.account, mine.op) == (theirs.edge, theirs.account, theirs.op)
     sums = [[(one.name, one.what, one.nodes, one.own_ns, one.waits_ns, one.slack_ns)
              for one in run.name_table] for run in (folded, whole)]  # fmt: skip
     assert sums[0] == sums[1]

@@ -23,7 +23,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.replay.accounts import IN_ALIKE
+from simcore.replay.accounts import NAMES
 from simcore.replay.timed import Timed
 from simcore.run.track import ALIKE, in_same_words
 from tests.kineto.test_second_replay import made_set
@@ -63,7 +63,7 @@ def expected(base: Timed) -> list[dict[str, int]]:
     found = []
     for one in base.accounts:
         sums: dict[str, int] = {}
-        for name, ns in zip(ALIKE, in_same_words(one.total_ns, IN_ALIKE), strict=True):
+        for name, ns in zip(ALIKE, in_same_words(one.total_ns, NAMES.alike), strict=True):
             word = _THERE.get(name, name)
             sums[word] = sums.get(word, 0) + ns
         found.append(sums)

@@ -58,6 +58,6 @@ def test_a_send_and_a_receive_in_one_wait_in_the_receive(names: tuple[str, str])
 def piece_at(results: MeasuredResults, time_ns: int) -> tuple[int, int]:
     """What rank 0 is at."""
     one = results.accounts[0]
-    return 0, max((edge, piece) for edge, piece in zip(one.edge, one.piece, strict=False) if edge <= time_ns)[
+    return 0, max((edge, piece) for edge, piece in zip(one.edge, one.op, strict=False) if edge <= time_ns)[
         1
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from simcore.analysis.accounts import Accounts, class_accounts
+from simcore.analysis.accounts import class_accounts
 from simcore.analysis.alike import LongestWait, longest_wait
 from simcore.analysis.sentences.model import Facts, Sentence, place_words, set_words
 from simcore.diagnostics import printable
+from simcore.run.accounts import Accounts
 from simcore.units import duration, number, percent, plural
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT
 from simcore.analysis.alike import ranks_of, whole_stages
 from simcore.folding import RankClass
 from simcore.program.ops import COMPUTE, WG, CollectiveCost
 from simcore.ranks import RankSet
 from simcore.records import Struct
+from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 from simcore.units import change_percent, duration, percent
 

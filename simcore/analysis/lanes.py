@@ -94,6 +94,7 @@ class SimulatedLanes:
     numbered = ("x", "")
     communication_words = "exposed"
     idle_words = "idle"
+    alike_words = ""
     orders = (
         LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
         LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
@@ -201,6 +202,9 @@ class SimulatedLanes:
 
     def number_like(self, number: int) -> int:
         return self._first[number]
+
+    def alike(self, number: int) -> Sequence[int]:
+        return (number,)
 
     def own_number(self, rank: int) -> int:
         # Where each rank is a class, a class's number is its rank.

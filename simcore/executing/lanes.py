@@ -71,6 +71,7 @@ class TraceLanes:
     numbered = ("", "")
     communication_words = "communication"
     idle_words = "idle"
+    alike_words = ""
     orders = (
         LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
         LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
@@ -132,6 +133,9 @@ class TraceLanes:
 
     def number_like(self, number: int) -> int:
         return number
+
+    def alike(self, number: int) -> Sequence[int]:
+        return (number,)
 
     def own_number(self, rank: int) -> int:
         return rank

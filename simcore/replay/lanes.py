@@ -114,6 +114,10 @@ _SPELLED = {
 }  # fmt: skip
 
 
+# Ranks are alike where no account of any two differs by more of the step, %.
+_ALIKE_PERCENT = 2
+
+
 class MeasuredLanes:
     """`RunLanes` of a measured or replayed run: a lane for each rank, by its place among `run.ranks`.
 
@@ -228,6 +232,34 @@ class MeasuredLanes:
 
     def number_like(self, number: int) -> int:
         return number
+
+    @property
+    def alike_words(self) -> str:
+        return f"alike within {_ALIKE_PERCENT} %" if self.run.timed and len(self.numbers) > 1 else ""
+
+    def alike(self, number: int) -> Sequence[int]:
+        return self._alike[number]
+
+    @cached_property
+    def _alike(self) -> dict[int, Sequence[int]]:
+        """Each track with those that are alike: with the first that it fits to, under the same headings."""
+        if not self.alike_words:
+            return {number: (number,) for number in self.numbers}
+        most = self.length * _ALIKE_PERCENT // 100
+        found: list[tuple[tuple[str, ...], list[int], list[int], list[int]]] = []
+        for number in self.numbers:
+            headings, totals = self.headings(number), self.results.accounts[number].total_ns
+            for one, least, greatest, members in found:
+                if one == headings and all(
+                    max(high, ns) - min(low, ns) <= most
+                    for low, high, ns in zip(least, greatest, totals, strict=True)
+                ):
+                    least[:], greatest[:] = map(min, least, totals), map(max, greatest, totals)
+                    members.append(number)
+                    break
+            else:
+                found.append((headings, list(totals), list(totals), [number]))
+        return {number: members for *_, members in found for number in members}
 
     def own_number(self, rank: int) -> int:
         return self._place[rank]

@@ -66,6 +66,10 @@ class MeasuredSpanWords:
     def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
         rank, axis = self._run.ranks[number], self._lanes.axis
         whose = self._whose(rank)
+        if len(ranks) > 1:
+            # What is said is of one of them.
+            alike = f", of {self._run.unit}s {ranks.text()} {self._lanes.alike_words}"
+            whose = (f"{whose[-1]}{alike}", whose[-1])
         if index is None:
             return Said("", whose)
         spans = self._lanes.spans(number, stream)

@@ -184,6 +184,15 @@ class RunLanes(Protocol):
     def number_like(self, number: int) -> int:
         """The track whose lane stands for a track."""
 
+    def alike(self, number: int) -> Sequence[int]:
+        """The tracks that may be one lane with a track, itself among them, ascending: their ranks do alike
+        (`alike_words`), if not the same. Itself alone where equals are one lane anyway.
+        """
+
+    @property
+    def alike_words(self) -> str:
+        """What they are: `alike within 2 %`; "" where there are none."""
+
     def own_number(self, rank: int) -> int:
         """The track that has the words for a rank's figures: its own, where it is simulated."""
 

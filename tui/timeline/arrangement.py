@@ -43,8 +43,9 @@ class Listing:
     """Which lanes are shown, and how. order: what they are sorted by.
 
     _open, _unfolded: groups whose lanes, lanes whose streams are shown. _apart: by group of ranks, the
-    ranks that have lanes of their own. _pinned, _hidden: in the order in which they became so. _kept:
-    the groups of ranks that the filter leaves, None without one.
+    ranks that have lanes of their own. _together: the first of those whose alike ranks are one lane.
+    _pinned, _hidden: in the order in which they became so. _kept: the groups of ranks that the filter
+    leaves, None without one.
     """
 
     source: LaneSource
@@ -54,6 +55,7 @@ class Listing:
     _open: set[LaneKey]
     _unfolded: set[LaneKey]
     _apart: dict[int, dict[int, None]]
+    _together: set[int]
     _pinned: dict[LaneKey, None]
     _hidden: dict[LaneKey, None]
     _kept: set[int] | None
@@ -66,6 +68,16 @@ class Listing:
     def _has_others(self, number: int) -> bool:
         """Whether some ranks of a group have lanes of their own, and some have not."""
         return 0 < len(self._apart.get(number, ())) < self.source.count(number)
+
+    def _alike(self, number: int) -> Sequence[int]:
+        """The groups of ranks whose lane stands for a group, the one that is drawn first; itself alone where
+        it has its own.
+        """
+        if self._together:
+            alike = self.source.of.alike(number)
+            if alike[0] in self._together:
+                return alike
+        return (number,)
 
     def _pinned_rows(self, key: LaneKey) -> Iterator[Row]:
         if key.path:
@@ -85,7 +97,9 @@ class Listing:
             children = sorted(children, key=lambda one: self._measure(order, one))
         for one in children:
             key = LaneKey(one.path) if isinstance(one, Group) else LaneKey((), one)
-            numbers = one.numbers if isinstance(one, Group) else (one,)
+            numbers = one.numbers if isinstance(one, Group) else self._alike(one)
+            if not isinstance(one, Group) and numbers[0] != one:
+                continue
             if key in self._pinned or key in self._hidden:
                 continue
             if self._kept is not None and self._kept.isdisjoint(numbers):
@@ -114,7 +128,8 @@ class Listing:
 
     def _ranks_rows(self, number: int, depth: int) -> Iterator[Row]:
         """The lane of equal ranks, its streams, and those of its ranks that are shown apart."""
-        lane, apart = self.source.lane(number), self._apart.get(number, {})
+        alike, apart = self._alike(number), self._apart.get(number, {})
+        lane = self.source.lane(number) if len(alike) == 1 else self.source.together(alike)
         unfolded = lane.key in self._unfolded
         yield Row(lane, lane.key, depth, "-" if unfolded or apart else "+")
         if unfolded:
@@ -146,7 +161,7 @@ _OPEN_AT_FIRST = 32
 # Single ranks are listed so many at a time: a stage may have a million.
 _RANKS_AT_ONCE = 256
 # What an arrangement is made from.
-_STATE = ("_open", "_unfolded", "_apart", "_pinned", "_hidden", "only", "_kept")
+_STATE = ("_open", "_unfolded", "_apart", "_together", "_pinned", "_hidden", "only", "_kept")
 
 
 class Arrangement(Listing):
@@ -175,6 +190,7 @@ class Arrangement(Listing):
         self._open: set[LaneKey] = set(self._groups) if few else set()
         self._unfolded: set[LaneKey] = set()
         self._apart: dict[int, dict[int, None]] = {}
+        self._together: set[int] = set()
         self._pinned: dict[LaneKey, None] = {}
         self._hidden: dict[LaneKey, None] = {}
         self.only = ""
@@ -206,6 +222,16 @@ class Arrangement(Listing):
     def unfolded(self) -> set[int]:
         """The groups of ranks whose streams are shown."""
         return {key.number for key in self._unfolded}
+
+    @property
+    def folds(self) -> bool:
+        """Whether some lanes stand for ranks that are alike."""
+        return bool(self._together)
+
+    @property
+    def held(self) -> set[int]:
+        """The groups of ranks that the lane of another one stands for."""
+        return {one for first in self._together for one in self._alike(first)[1:]}
 
     @property
     def pinned_rows(self) -> int:
@@ -289,11 +315,18 @@ class Arrangement(Listing):
         self._rebuild(key)
 
     def toggle_ranks(self) -> None:
-        """Show the equal ranks of the lane under the cursor one by one, or as one lane again."""
+        """Show the equal ranks of the lane under the cursor one by one, or as one lane again; the same for
+        ranks that are alike.
+        """
         key = self.rows[self.focus].key
         if key.path:
             return
         number = self._number_of(key)
+        alike = self.source.of.alike(number)
+        if len(alike) > 1:
+            self._together ^= {alike[0]}
+            self._rebuild(LaneKey((), number))
+            return
         apart = self._apart.setdefault(number, {})
         if key.rank != OTHERS and any(not self._is_pinned(number, rank) for rank in apart):
             self._fold_ranks(number)
@@ -356,6 +389,7 @@ class Arrangement(Listing):
                 self.only, self._kept = "", None
             if key.rank >= 0 and self.source.count(number) > 1:
                 self._apart.setdefault(number, {})[key.rank] = None
+            self._together.difference_update(self._alike(number)[:1] if number in self.held else ())
             whole = key._replace(stream=None)
             if key.stream is not None:
                 self._unfolded.add(whole)
@@ -473,7 +507,14 @@ class Arrangement(Listing):
         return True
 
     def _forget_others(self) -> None:
-        """The others of a group are no lane where none of its ranks, or all, have lanes of their own."""
+        """The others of a group are no lane where none of its ranks, or all, have lanes of their own; ranks
+        are none where they are not alike.
+        """
+        alike = self.source.of.alike
+        self._together = {
+            one for one in self._together
+            if one in self.source.numbers and alike(one)[0] == one and len(alike(one)) > 1
+        }  # fmt: skip
         for keys in (self._pinned, self._hidden, self._unfolded):
             for key in [key for key in keys if key.rank == OTHERS and not self._has_others(key.number)]:
                 if isinstance(keys, dict):
@@ -489,7 +530,7 @@ class Arrangement(Listing):
             candidates += [LaneKey(key.path[:length]) for length in range(len(key.path) - 1, 0, -1)]
         else:
             number = self._number_of(key)
-            candidates.append(LaneKey((), number))
+            candidates += [LaneKey((), number), LaneKey((), self._alike(number)[0])]
             holding = [one for one, group in self._groups.items() if number in group.numbers]
             candidates += sorted(holding, key=lambda one: -len(one.path))
         return next((places[one] for one in candidates if one in places), self.focus)

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from tui.frame import Glyphs, Line
-from tui.timeline.groups import GroupLane
 from tui.timeline.lanes import SpanLane
 from tui.timeline.names import Named
 
@@ -47,8 +46,7 @@ class PathLanes:
 
         The lane of one rank has what the path says of this rank; a heading has all that is below it.
         """
-        numbers = lane.numbers if isinstance(lane, GroupLane) else (lane.number,)
-        place = numbers, lane.key.rank, lane.stream
+        place = lane.numbers, lane.key.rank, lane.stream
         if place not in self._lanes:
             self._lanes[place] = self._joined(*place)
         return self._lanes[place]

@@ -57,7 +57,9 @@ class TimelineFrame:
         wide, count = width >= _WIDE, len(model.arrangement.rows)
         # Where the lanes leave room for it, a screen has all the lines of a tall one.
         tall = height >= _TALL or count + _TALL_ABOVE + _TALL_BELOW <= height
-        left = 23 if wide else 13
+        # The name of a lane that stands for ranks says how alike they are.
+        more = (17 if wide else 7) if model.arrangement.folds else 0
+        left = (23 if wide else 13) + more
         memory = self._memory.lane(model.results, _number_at_cursor(model)) if tall else None
         heat = model.results.link_heat if tall else None
         above = (_TALL_ABOVE + (memory is not None) + (heat is not None)) if tall else _LOW_ABOVE
@@ -131,7 +133,7 @@ class TimelineFrame:
         view: Line = [("  in view".ljust(left), "dim"), (glyphs.vertical, "dim")]
         view += view_bar(model.window, columns, glyphs)
         labels, marks = self._ruler(model, columns)
-        heading = _heading(model, wide)
+        heading = _heading(model, left)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         under = glyphs.horizontal * left
         above = model.arrangement.top
@@ -333,15 +335,17 @@ def _sign_column(row: Row, wide: bool) -> int:
     return 1 + (2 if wide else 1) * row.depth if row.sign.strip() else -1
 
 
-def _heading(model: TimelineModel, wide: bool) -> str:
+def _heading(model: TimelineModel, left: int) -> str:
     """Above the lanes: what they are sorted by, and what the share beside each is of."""
     order = model.arrangement.order
     of_wide, of_narrow = model.source.count_heading
-    if wide:
-        room = 15 - len(order.words)
+    if left > 20:
+        room = left - 8 - len(order.words)
         of = of_wide if len(of_wide) < room else ""
         return f"  {order.words}{of:>{room}}  {order.column}"
-    return f" sorted  {order.column}" if order.id else f" lane {of_narrow:>2} {order.column}"
+    if order.id:
+        return f" sorted{order.column:>{left - 7}}"
+    return f" lane {of_narrow:>{left - 11}} {order.column}"
 
 
 def _name(row: Row, mark: str, wide: bool) -> str:

@@ -173,7 +173,7 @@ def _go_along(model: TimelineModel, step: Step) -> None:
 
 def new_search(model: TimelineModel, query: Query) -> Search:
     """A search through the lanes as they are shown, for what the filter leaves."""
-    return Search(model.source, query, model.unfolded, model.filter)
+    return Search(model.source, query, model.unfolded, model.filter, model.arrangement.held)
 
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:

@@ -23,6 +23,8 @@ from tui.session import Run
 from tui.timeline.query import Query, matches
 
 _HAS_NAME = bytes(category not in NAMELESS for category in range(256))
+# Characters of ranks that are listed in a lane's name; of more their number.
+_MOST_LISTED, _MOST_LISTED_NARROW = 12, 7
 # Up to so many spans a column they are added up one by one.
 _FEW = 20
 # Instead of a rank in a key: all that the lane stands for, or those that have no lane of their own.
@@ -70,6 +72,11 @@ class SpanLane:
     def key(self) -> LaneKey:
         """Which lane it is."""
         return LaneKey((), self.number, ALL, self.stream)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The tracks that it is of."""
+        return (self.number,)
 
     @property
     def title(self) -> str:
@@ -274,7 +281,8 @@ class Lane(SpanLane):
 
     number: the track that its words are of. rank: ALL, the only rank it is of, or OTHERS. rank_set: the equal
     ranks that it stands for; of OTHERS these and the ones apart. name: what its ranks are called. like: the
-    lane of an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are.
+    lane of an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are. alike: the tracks
+    that it stands for, the spans those of the first; short: what they are called where there is little room.
     """
 
     of: RunLanes
@@ -285,6 +293,16 @@ class Lane(SpanLane):
     name: str = field(compare=False)
     like: Lane | None = field(default=None, compare=False)
     left: int = 0
+    alike: tuple[int, ...] = field(default=(), compare=False)
+    short: str = field(default="", compare=False)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return self.alike or (self.number,)
+
+    @property
+    def short_title(self) -> str:
+        return self.short or super().short_title
 
     @property
     def key(self) -> LaneKey:
@@ -401,6 +419,7 @@ class LaneSource:
         self.of = of = run.lanes
         self.axis, self.numbers, self.orders = of.axis, of.numbers, of.orders
         self._lanes: dict[tuple[int, int, str | None], Lane] = {}
+        self._together: dict[tuple[int, ...], Lane] = {}
 
     @property
     def length(self) -> int:
@@ -461,6 +480,23 @@ class LaneSource:
                 found = Lane(of, own, stream, rank, ranks, name, like)
             self._lanes[number, rank, stream] = found
         return found
+
+    def together(self, numbers: Sequence[int]) -> Lane:
+        """The lane that stands for tracks that are alike: the spans and figures of the first of them."""
+        of, first = self.of, self._lane(numbers[0], ALL, None)
+        key = tuple(numbers)
+        if key not in self._together:
+            ranks = RankSet.of(rank for number in numbers for rank in of.ranks(number))
+            listed = ranks.text()
+            unit = of.title(first.number).split()[0]
+            wide = f"{unit}s {listed}" if len(listed) <= _MOST_LISTED else f"{len(ranks)} {unit}s"
+            narrow = listed if len(listed) <= _MOST_LISTED_NARROW else f"x{len(ranks)}"
+            within = "".join(of.alike_words.split()[-2:])
+            self._together[key] = Lane(
+                of, first.number, None, ALL, ranks, f"{wide} ({of.alike_words})", first, alike=key,
+                short=f"{narrow} ~{within}",
+            )  # fmt: skip
+        return self._together[key]
 
     def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
         """The lanes below it."""

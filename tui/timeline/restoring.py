@@ -19,8 +19,9 @@ def saved(model: TimelineModel) -> SavedTimeline:
     memory = model.arrangement.memory()
     state, window, selection = memory.state, model.window, model.selection
     apart = state["_apart"]
-    kept = state["_kept"]
+    kept, together = state["_kept"], state["_together"]
     assert isinstance(apart, dict)
+    assert isinstance(together, set)
     assert kept is None or isinstance(kept, set)
     return SavedTimeline(
         step_ns=window.step_ns, first_ns=window.first_ns, span_ns=window.span_ns, cursor_ns=model.cursor_ns,
@@ -33,6 +34,7 @@ def saved(model: TimelineModel) -> SavedTimeline:
         only=str(state["only"]), kept=None if kept is None else tuple(sorted(kept)),
         filter=model.filter.query.text, anchor_ns=selection.anchor_ns, fixed=selection.fixed,
         marks=tuple(SavedMark(one.letter, one.time_ns, one.lane, one.title) for one in model.marks.all),
+        together=tuple(sorted(together)),
     )  # fmt: skip
 
 
@@ -88,6 +90,7 @@ def _arrange(model: TimelineModel, state: SavedTimeline, has: _Lanes) -> None:
                 "_open": set(has.of(state.opened)),
                 "_unfolded": set(has.of(state.unfolded)),
                 "_apart": {number: ranks for number, ranks in apart.items() if ranks},
+                "_together": numbers.intersection(state.together),
                 "_pinned": dict.fromkeys(has.of(state.pinned)),
                 "_hidden": dict.fromkeys(has.of(state.hidden)),
                 "only": state.only if kept else "",

@@ -27,6 +27,7 @@ class SavedTimeline(NamedTuple):
 
     lane: with the cursor; top: how far the list was scrolled. order: id of what lanes were sorted by.
     opened, unfolded, pinned, hidden: lanes. apart: (group of ranks, its ranks with lanes of their own).
+    together: the first of those whose alike ranks are one lane.
     only, kept: the filter of lanes in words, and the groups that it left, None without one. filter: of
     spans, as typed. anchor_ns, fixed: the range.
     """
@@ -51,6 +52,7 @@ class SavedTimeline(NamedTuple):
     anchor_ns: int | None = None
     fixed: tuple[int, ...] | None = None
     marks: tuple[SavedMark, ...] = ()
+    together: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As JSON takes it."""
@@ -87,6 +89,8 @@ class SavedTimeline(NamedTuple):
             anchor_ns=optional(*get("anchor_ns"), lambda one, place: whole(one, place, 0, step)),
             fixed=optional(*get("fixed"), lambda one, place: _stretch(one, place, step)),
             marks=items(*get("marks"), lambda one, place: _mark(one, place, step), 26),
+            # What was saved before there were any has none.
+            together=items(found.get("together", []), f"{where}.together", _number),
         )
 
 

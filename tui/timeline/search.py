@@ -58,9 +58,10 @@ class Search:
         query: Query,
         unfolded: Collection[int],
         among: Filter | None = None,
+        held: Collection[int] = (),
     ) -> None:
         """unfolded: groups of ranks whose streams are shown; these are looked through, too.
-        among: the filter whose spans alone are matches.
+        among: the filter whose spans alone are matches. held: groups of ranks that another lane stands for.
         """
         self.problem = query.problem or missing(source, query)
         self.query = query if self.problem else understood(query, source)
@@ -72,6 +73,7 @@ class Search:
         self.count = 0
         self._source = source
         self._unfolded = frozenset(unfolded)
+        self._held = frozenset(held)
         self._left: Iterator[SpanLane] | None = None
         if not self.problem and not query.is_empty:
             self._left = self._lanes(of_streams=False)
@@ -123,6 +125,8 @@ class Search:
             # A rank that has equals has a lane of its own for the asking.
             rank = query.rank if numbers and source.count(numbers[0]) > 1 else ALL
         for number in numbers:
+            if number in self._held and query.rank is None:
+                continue
             if query.stage is not None and self._source.of.stage_of(number) != query.stage:
                 continue
             if not of_streams:

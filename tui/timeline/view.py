@@ -64,7 +64,7 @@ class TimelineView(ScreenView):
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
         binding("space", "fold", "show or hide the lanes below this one", "timeline.fold"),
-        binding("I", "ranks", "equal ranks one by one, or as one lane", "timeline.ranks"),
+        binding("I", "ranks", "equal or alike ranks one by one, or as one lane", "timeline.ranks"),
         binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
         binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
         binding("p", "pin", "pin this lane on top, or give it back its place", "timeline.pin"),
@@ -189,7 +189,12 @@ class TimelineView(ScreenView):
         self._do(self.model.toggle_fold)
 
     def action_ranks(self) -> None:
-        self._do(lambda: self._rearrange(self.model.arrangement.toggle_ranks, _NO_EQUAL_RANKS))
+        self._do(lambda: self._rearrange(self.model.arrangement.toggle_ranks, self._no_equals))
+
+    @property
+    def _no_equals(self) -> str:
+        alike = self.model.source.of.alike_words
+        return f"no other rank is {alike} of the step, account by account" if alike else _NO_EQUAL_RANKS
 
     def action_open_level(self) -> None:
         self._do(self.model.arrangement.open_level)

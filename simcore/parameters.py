@@ -381,6 +381,12 @@ def as_dict(parameters: Parameters, of: Input = "workload") -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
+def command_words(path: str, label: str | None, parameters: Parameters) -> list[str]:
+    """The words behind `wltui` that open a run. label: which one of its directory, None where it has one."""
+    run = [] if label is None else ["--run", label]
+    return [path, *run, *as_flags(parameters)]
+
+
 def as_flags(parameters: Parameters) -> list[str]:
     """The command-line words that give these parameters; defaults are left out."""
     words: list[str] = []

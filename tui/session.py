@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
-from simcore.parameters import Parameters, as_flags
+from simcore.parameters import Parameters, command_words
 from simcore.run.throughput import microbatch_ns
 from simcore.units import duration
 
@@ -135,10 +135,8 @@ class Session:
 
     def command(self) -> str:
         """The command line that opens the run on the screen."""
-        words = ["wltui", self.current.path]
-        if self.current.label is not None:
-            words += ["--run", self.current.label]
-        return " ".join(map(shlex.quote, [*words, *as_flags(self.current.parameters)]))
+        current = self.current
+        return shlex.join(["wltui", *command_words(current.path, current.label, current.parameters)])
 
     # -- the runs --------------------------------------------------------------------
 

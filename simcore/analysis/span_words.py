@@ -57,11 +57,16 @@ if TYPE_CHECKING:
 _Factor = tuple[float, str]
 
 
-def origin(simulation: Simulation, of: int, op: int) -> str:
+# Of collectives that cost the same in the same group: its class and the number of the cost -> the price.
+_Priced = dict[tuple[int, int], tuple[str, int, list[_Factor]]]
+
+
+def origin(simulation: Simulation, of: int, op: int, priced: _Priced | None = None) -> str:
     """Where the duration of op `op` of class `of` comes from, in one or two lines of text.
 
     The price as the file or the network has it, the run's factors, and the difference to what the op
-    takes, with its reason: jitter, other traffic at its ports, queues.
+    takes, with its reason: jitter, other traffic at its ports, queues. priced: of collectives that were
+    told before, for those who tell many: pricing one anew is 150 us.
     """
     timeline = simulation.timeline
     ops, start, end = timeline.columns(of)
@@ -69,7 +74,11 @@ def origin(simulation: Simulation, of: int, op: int) -> str:
     if isinstance(cost, ComputeCost):
         words, expected_ns, factors = _compute(simulation, of, op, cost)
     elif isinstance(cost, CollectiveCost):
-        words, expected_ns, factors = _collective(simulation, of, cost)
+        key = (timeline.groups_of(of)[cost.group], ops.cost[op])
+        known = None if priced is None else priced.get(key)
+        words, expected_ns, factors = known or _collective(simulation, of, cost)
+        if priced is not None:
+            priced[key] = words, expected_ns, factors
     else:
         words, expected_ns, factors = _transfer(simulation, of, op, cost)
     return words + _outcome(simulation, ops.stream[op] == COMPUTE, end[op] - start[op], expected_ns, factors)
@@ -177,7 +186,7 @@ class OpFacts(Struct, frozen=True):
 
     name: the row's name, raw text of the file; "" for a transfer. phase: of PHASES. kind:
     `compute`, a collective's name, `send` or `receive`. row: of the file, -1 for a transfer.
-    other_stage: where a transfer goes or comes from. origin: where the duration comes from.
+    other_stage: where a transfer goes or comes from. of, op: whose op it is, for `origin`.
     collective, group: of a collective, as the file's words; bytes: of its whole buffer, or of the
     transfer; 0 for compute.
     """
@@ -191,7 +200,8 @@ class OpFacts(Struct, frozen=True):
     row: int
     microbatch: int
     other_stage: int | None
-    origin: str
+    of: int
+    op: int
     collective: str | None = None
     group: GroupKind | None = None
     bytes: int = 0
@@ -242,7 +252,7 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     size = 0 if isinstance(cost, ComputeCost) else cost.bytes
     return OpFacts(
         name, phase, kind, stream, start[op], end[op], row, ops.microbatch[op], other_stage,
-        origin(simulation, number, op), collective, kind_of_group, size,
+        number, op, collective, kind_of_group, size,
     )  # fmt: skip
 
 
@@ -266,6 +276,7 @@ class SimulatedSpanWords:
         self._simulation, self._timeline = results.simulation, results.simulation.timeline
         # Of each class, when its passes begin.
         self._pass_starts: dict[int, array[int]] = {}
+        self._priced: _Priced = {}
 
     # -- in few words ------------------------------------------------------------------
 
@@ -287,7 +298,10 @@ class SimulatedSpanWords:
             takes = duration(facts.end_ns - facts.start_ns)
             itself = f"{kind} takes {takes}", f", from {clock(facts.start_ns)}"
         what = self._what(number, stream, index, facts)
-        return Said(what, whose, times, duration(end - start), itself, facts.origin)
+        return Said(what, whose, times, duration(end - start), itself, self._origin(facts))
+
+    def _origin(self, facts: OpFacts) -> str:
+        return origin(self._simulation, facts.of, facts.op, self._priced)
 
     def _whose(self, ranks: RankSet) -> tuple[str, ...]:
         """The ranks of a lane in words, the most of them first."""
@@ -369,7 +383,7 @@ class SimulatedSpanWords:
         if itself != end - start:
             times = f"{clock(facts.start_ns)} .. {clock(facts.end_ns)}, {duration(itself)}"
             found.append((f"{facts.kind} itself", times))
-        found.append(("takes", facts.origin))
+        found.append(("takes", self._origin(facts)))
         if facts.group is not None:
             members = RankSet.of(simulation.layout.group_of(facts.group, rank))
             words = f"{facts.group} group of {plural(len(members), 'rank')}: {members.text()}"

@@ -12,6 +12,7 @@ FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA"),
     ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it", of_traces=False),
     ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", is_folder=True),
+    ExportFormat("html", "a page with report and timeline, for any browser", of_runs=True),
     ExportFormat("csv", "one line a span, for spreadsheets and data frames"),
 )
 

@@ -13,6 +13,7 @@ from simcore.records import Struct
 from simcore.units import plural
 
 if TYPE_CHECKING:
+    from simcore.analysis.run import Run
     from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.simulation import Simulation
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """What is to be exported.
 
-    ranks: whose timelines, None for what the format takes by itself. every_rank: those of all
+    run: of it with these parameters, for formats that are made of any run. against: another run, A, that it
+    stands beside. ranks: whose timelines, None for what the format takes by itself. every_rank: those of all
     ranks, also of equal ones. per_rank: a file for each rank.
     """
 
@@ -31,6 +33,8 @@ class Request(NamedTuple):
     ranks: RankSet | None = None
     every_rank: bool = False
     per_rank: bool = False
+    run: Run | None = None
+    against: Run | None = None
 
 
 class Progress(Struct):
@@ -67,13 +71,15 @@ class Export(NamedTuple):
 class ExportFormat(NamedTuple):
     """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it of
     a workload. help: a line on it. of_traces: whether `export_measured` of NAME_measured makes it of a trace.
-    is_folder: whether it is a folder of files, always.
+    is_folder: whether it is a folder of files, always. of_runs: whether `export_run` of its file makes it of
+    any run, or of two beside each other.
     """
 
     name: str
     help: str
     of_traces: bool = True
     is_folder: bool = False
+    of_runs: bool = False
 
     def requested(self, request: Request) -> Export:
         """The export that is asked for.
@@ -83,6 +89,11 @@ class ExportFormat(NamedTuple):
         from simcore.workload import Workload
 
         opened = request.opened
+        if self.of_runs:
+            page: Export = import_module(f"simcore.export.{self.name}").export_run(request)
+            return page
+        if request.against is not None:
+            raise UsageError(f"--format {self.name} has no place for a second run: html has")
         # Loaded here: `--help` names all formats, an export has one, and one kind of input.
         if isinstance(opened, Workload):
             refuse_others(request.parameters, "workload" if opened.maker is None else "model")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
+from simcore.report.section import Bar, Field, Legend, PageAsked, field_lines, field_values, keys, more_line
 from simcore.report.usage import OF_A_RANK
 from simcore.report.waits import short
 from simcore.run.figures import TrackUse
@@ -103,13 +103,16 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     compute = sum(name.startswith("compute ") for _, (name, *_) in columns)
     cells = _BAR_CELLS if compute == 1 else _SHORT_BAR_CELLS
     tracks = sorted(run.tracks)
-    shown = [_Line(run, track) for track in tracks[:_TRACKS]]
+    shown = [_Line(run, track) for track in (tracks if asked.everything else tracks[:_TRACKS])]
 
     def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
         return lambda one: in_unit(sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns)
 
     def bar(one: _Line) -> str:
-        return bar_text(((_GLYPHS[part][asked.ascii_only], ns) for part, ns in one.parts), step, cells)
+        text = ((_GLYPHS[part][asked.ascii_only], ns) for part, ns in one.parts)
+        found = Bar(bar_text(text, step, cells))
+        found.parts, found.whole = one.parts, step
+        return found
 
     fields: list[Field[_Line]] = [
         Field("stage", lambda one: "-" if one.track.stage is None else str(one.track.stage)),
@@ -127,8 +130,10 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     known = shown[0].ns
     legend = [part for part in _GLYPHS if _ACCOUNT_OF.get(part, "") in ("", *known)]
     words = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
-    more = more_line(len(tracks) - _TRACKS, where="--json has all")
-    return [title, *field_lines(fields, shown), *more, f"  {'  '.join(words)}",
+    more = more_line(len(tracks) - len(shown), where="--json has all")
+    legend_line = Legend(f"  {'  '.join(words)}")
+    legend_line.parts = legend
+    return [title, *field_lines(fields, shown), *more, legend_line,
             *([_HOST_WORDS] if "host" in known else [])]  # fmt: skip
 
 

@@ -147,7 +147,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         )
         rows = [line for row in run.figures.layers(grouped=False) for line in _lines_of(row)]
         return [title, *field_lines(_all_rows(), rows)]
-    shown = groups[:_EXPENSIVE_LAYERS]
+    shown = groups if asked.everything else groups[:_EXPENSIVE_LAYERS]
     title = f"The {len(shown)} most expensive layers, in one step of one rank, equal rows together"
     return [title, *field_lines(_groups(run), shown), *more_line(len(groups) - len(shown))]
 

@@ -129,38 +129,77 @@ class Column(NamedTuple):
     left: bool = False
 
 
+class TableLine(str):
+    """A line of a table that knows its cells, for pages that are not of text. columns: the same object for
+    all lines of a table.
+    """
+
+    columns: Sequence[Column]
+    cells: Sequence[str]
+    is_heading: bool
+
+
+class WrappedLine(str):
+    """A line of a text that was broken into lines. whole: all of it with the first one, "" with others."""
+
+    whole: str
+
+
+class Bar(str):
+    """A cell that is a bar. parts: (what a legend has, ns) beside each other, whole: the ns of its width."""
+
+    parts: Sequence[tuple[str, int]]
+    whole: int
+
+
+class Legend(str):
+    """The line that says what the parts of a table's bars are. parts: as `Bar` has them."""
+
+    parts: Sequence[str]
+
+
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table: heading, then rows, two blanks before each column."""
     widths = [
         max([len(column.heading), *(len(row[number]) for row in rows)])
         for number, column in enumerate(columns)
     ]
-    return [
-        "".join(
-            "  " + (cell.ljust(width) if column.left else cell.rjust(width))
-            for cell, width, column in zip(line, widths, columns, strict=True)
-        ).rstrip()
-        for line in ([column.heading for column in columns], *rows)
-    ]
+    lines: list[str] = []
+    for cells in ([column.heading for column in columns], *rows):
+        line = TableLine(
+            "".join(
+                "  " + (cell.ljust(width) if column.left else cell.rjust(width))
+                for cell, width, column in zip(cells, widths, columns, strict=True)
+            ).rstrip()
+        )
+        line.columns, line.cells, line.is_heading = columns, cells, not lines
+        lines.append(line)
+    return lines
 
 
 def wrapped(text: str, first: str = "", then: str = "") -> list[str]:
     """A text in lines of a page, broken between its words alone. first, then: what the lines begin with."""
-    return textwrap.wrap(
+    lines: list[str] = []
+    whole = f"{first.strip()} {text}".replace(_UNBROKEN, " ").strip()
+    for text_line in textwrap.wrap(
         text,
         WIDTH,
         initial_indent=first,
         subsequent_indent=then,
         break_long_words=False,
         break_on_hyphens=False,
-    )
+    ):
+        line = WrappedLine(text_line.replace(_UNBROKEN, " "))
+        line.whole = "" if lines else whole
+        lines.append(line)
+    return lines
 
 
 def listed(name: str, parts: Sequence[str]) -> list[str]:
     """A heading and what stands behind it, lines broken between the parts alone."""
     whole = "; ".join(part.replace(" ", _UNBROKEN) for part in parts)
     first = f"  {name:<9} "
-    return [line.replace(_UNBROKEN, " ") for line in wrapped(whole, first, " " * len(first))]
+    return wrapped(whole, first, " " * len(first))
 
 
 def more_line(left: int, of: str = "more", where: str = "") -> list[str]:

@@ -70,7 +70,7 @@ def build_parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Print the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
-    arguments = build_parser().parse_args(_joined(words))
+    arguments = build_parser().parse_args(joined(words))
     if arguments.other is None and arguments.with_words is None and arguments.run2 is None:
         raise UsageError('compare FILE needs --with "PARAMETERS" or a second FILE to compare with')
     if arguments.file == arguments.other == "-":
@@ -78,14 +78,14 @@ def main(words: list[str]) -> int:
     limit = _percentage(arguments.fail_if_slower)
     parameters = parameters_from(arguments)
     # Looked at before a file is opened: what is wrong with it needs none.
-    _with(parameters, arguments.with_words)
+    with_parameters(parameters, arguments.with_words)
 
     first = open_input(arguments.file, asked_of(arguments))
     same = arguments.other is None and arguments.run2 is None
     asked = replace(asked_of(arguments), run=arguments.run2)
     second = first if same else open_input(arguments.other or arguments.file, asked)
     mine = own_parameters(first, second, parameters)
-    theirs = _with(own_parameters(second, first, parameters), arguments.with_words)
+    theirs = with_parameters(own_parameters(second, first, parameters), arguments.with_words)
     try:
         changed = results_of(second, theirs)
     except UsageError as error:
@@ -121,7 +121,7 @@ def _print(found: Comparison | Beside, arguments: argparse.Namespace) -> None:
         print(comparison_page(found, arguments.all), end="")
 
 
-def _joined(words: list[str]) -> list[str]:
+def joined(words: list[str]) -> list[str]:
     """`--with` and what is behind it as one word: argparse would take `--overlap-grad-reduce` for a flag."""
     joined: list[str] = []
     for word in words:
@@ -141,7 +141,7 @@ def _fails(first: Workload | MeasuredRun | TraceSet, parameters: Parameters) -> 
     return False
 
 
-def _with(parameters: Parameters, text: str | None) -> Parameters:
+def with_parameters(parameters: Parameters, text: str | None) -> Parameters:
     """`parameters` and, over them, those of `text`. Raises `UsageError` that names --with."""
     if text is None:
         return parameters

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.export import (
@@ -31,7 +31,16 @@ from tui.commands.arguments import (
     parameters_from,
     parse_ranks,
 )
-from tui.commands.opened import open_given
+from tui.commands.compare import joined
+from tui.commands.opened import open_given, open_input, own_parameters, results_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from simcore.chakra import TraceSet
+    from simcore.measured import MeasuredRun
+    from simcore.parameters import Parameters
+    from simcore.workload import Workload
 
 # What takes less is over before it could be read.
 _FIRST_AFTER_S = 0.3
@@ -114,13 +123,21 @@ def build_parser() -> Parser:
         help="OUT is a folder that is made, with a file for each rank; of chrome in the form of PyTorch "
         "profiler traces, which HolisticTraceAnalysis reads",
     )  # fmt: skip
+    parser.add_argument(
+        "--against", metavar="FILE2",
+        help="of html: two runs on one axis, A of FILE2 and B of FILE, as compare FILE2 FILE has them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--with", dest="with_words", metavar='"PARAMETERS"',
+        help='of html: two runs on one axis, B with these parameters beside those of A: "--schedule zb-h1"',
+    )  # fmt: skip
     add_parameters(parser)
     return parser
 
 
 def main(words: list[str]) -> int:
     """Write a workload or a timeline. Exit status 0; errors raise."""
-    arguments = build_parser().parse_args(words)
+    arguments = build_parser().parse_args(joined(words) if "--with" in words else words)
     chosen = next((known for known in FORMATS if known.name == arguments.format), None)
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)
@@ -130,13 +147,50 @@ def main(words: list[str]) -> int:
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
-    opened = open_given(arguments)
-    export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
+    if chosen.of_runs:
+        opened, request = _of_runs(arguments, parameters)
+        request = request._replace(ranks=ranks, every_rank=every_rank)
+    else:
+        _refuse_second(arguments)
+        opened = open_given(arguments)
+        request = Request(opened, parameters, ranks, every_rank, arguments.per_rank)
+    export = chosen.requested(request)
     _write(export, arguments.output, arguments.force)
     # Behind the file: an error in writing it is the first that is said, and the last.
     for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)
     return 0
+
+
+def _of_runs(
+    arguments: argparse.Namespace, parameters: Parameters
+) -> tuple[Workload | MeasuredRun | TraceSet, Request]:
+    """(what was opened, the request for a page of its run, beside that of --against or --with)."""
+    # Loaded here: the other formats have no runs.
+    from simcore.analysis.two_runs import compared
+    from tui.commands.compare import with_parameters
+
+    if arguments.per_rank:
+        raise UsageError("--per-rank: a page has all its ranks; --ranks says whose lanes it has")
+    opened = open_given(arguments)
+    if arguments.against is None:
+        run = results_of(opened, with_parameters(parameters, arguments.with_words))
+        against = None if arguments.with_words is None else results_of(opened, parameters)
+    else:
+        other = open_input(arguments.against)
+        mine = own_parameters(opened, other, parameters)
+        run = results_of(opened, with_parameters(mine, arguments.with_words))
+        against = results_of(other, own_parameters(other, opened, parameters))
+    if against is not None:
+        # Whether they can be compared at all is found out before anything is written.
+        compared(against, run)
+    return opened, Request(opened, parameters, run=run, against=against)
+
+
+def _refuse_second(arguments: argparse.Namespace) -> None:
+    for flag, given in (("--against", arguments.against), ("--with", arguments.with_words)):
+        if given is not None:
+            raise UsageError(f"{flag}: --format {arguments.format} has no place for a second run: html has")
 
 
 def _check_output(output: str, is_folder: bool, force: bool) -> None:

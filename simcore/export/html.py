@@ -1,0 +1,82 @@
+"""A run, or two on one axis, as one HTML page that asks nothing of any network."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from simcore.export.format import Export, Progress, Request
+from simcore.parameters import as_flags, command_words
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+
+_EXAMPLE = "step.html"
+
+
+def export_run(request: Request) -> Export:
+    """The page of `request.run`, beside `request.against` where that is given."""
+    run, against = request.run, request.against
+    assert run is not None
+    runs = [run] if against is None else [against, run]
+    # Half of the room each, so that neither side of a comparison crowds the other out.
+    progress = Progress(sum(_spans(one) for one in runs))
+    what = "page of a run" if against is None else "page of two runs"
+    return Export(_pieces(request, runs, progress), what, (), progress)
+
+
+def _spans(run: Run) -> int:
+    lanes = run.lanes
+    return sum(
+        len(lanes.spans(number, stream).start)
+        for number in lanes.numbers
+        for stream in (None, *lanes.streams(number))
+    )
+
+
+def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[bytes]:
+    # Loaded here: only this format makes pages.
+    from simcore.page.document import comparison_document, run_document
+    from simcore.page.packing import MOST_SPANS, PackedRun, Strings
+
+    strings = Strings()
+    timelines = []
+    for one in runs:
+        room = progress.total if request.every_rank else MOST_SPANS // len(runs)
+        packing = PackedRun(one, strings, room, request.ranks)
+        for done in packing.fill():
+            progress.done += done
+            # Nothing is written yet; whoever waits sees how far it is, and may stop it.
+            yield b""
+        timelines.append(packing)
+    if len(runs) == 1:
+        page = run_document(runs[0], timelines[0], strings, _commands(runs[0]))
+    else:
+        from simcore.analysis.two_runs import compared
+
+        page = comparison_document(compared(*runs), timelines, strings, _commands_of_two(*runs))
+    yield page.encode("utf-8", "backslashreplace")
+
+
+def _commands(run: Run) -> list[str]:
+    words = command_words(run.path, run.label, run.parameters)
+    shown = ["wltui", *words]
+    page = ["wltui", "export", *words, "--format", "html", "-o", _EXAMPLE]
+    return [f"{shlex.join(shown)}    # on the screen", f"{shlex.join(page)}    # this page"]
+
+
+def _commands_of_two(a: Run, b: Run) -> list[str]:
+    """Both on the screen, and both as text where one command line can ask for them."""
+    found = []
+    for name, run in (("A", a), ("B", b)):
+        shown = ["wltui", *command_words(run.path, run.label, run.parameters)]
+        found.append(f"{shlex.join(shown)}    # {name}")
+    of_b = as_flags(b.parameters)
+    if a.path == b.path and a.label == b.label:
+        words = [*command_words(a.path, a.label, a.parameters), "--with", shlex.join(of_b)]
+    elif a.parameters == b.parameters:
+        words = [a.path, b.path, *of_b]
+    else:
+        return found
+    return [*found, f"{shlex.join(['wltui', 'compare', *words])}    # both as text"]

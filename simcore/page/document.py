@@ -1,0 +1,226 @@
+"""The page as a whole: a run, or two on one axis, in one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from simcore import __version__
+from simcore.page.blocks import blocks, element, escaped, section
+from simcore.page.packing import PackedRun, Strings, packed, timelines
+from simcore.parameters import FLAGS
+from simcore.report import diagnostics, head, layers, sides
+from simcore.report.comparisons import SECTIONS as OF_TWO
+from simcore.report.pages import SECTIONS
+from simcore.report.section import PageAsked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from simcore.analysis.run import Run
+    from simcore.analysis.two_runs import Compared
+    from simcore.diagnostics import Diagnostic
+    from simcore.report.section import Section
+
+_ASKED = PageAsked(what_if=True, everything=True)
+
+
+def run_document(run: Run, timeline: PackedRun | None, strings: Strings, commands: Sequence[str]) -> str:
+    """The page of a run. timeline: with `strings`; None without lanes. commands: that make it anew."""
+    title = run.figures.title.split("\n")
+    parts = [
+        _verdict(run, title),
+        _noticed("noticed", "Assumed and noticed", run),
+        _facts("What it is", run.figures.facts),
+        _timeline([] if timeline is None else [timeline], strings),
+        *_sections((one for one in SECTIONS if one not in (head, diagnostics)), run, _ASKED),
+        _all_rows(run),
+        _parameters([run]),
+        _commands(commands),
+    ]
+    return _document(f"{' '.join(title[0].split())} · {run.path}", parts)
+
+
+def comparison_document(
+    found: Compared, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
+) -> str:
+    """The page of two runs, A above B on one axis."""
+    first = sides.lines(found, PageAsked(everything=True))
+    parts = [
+        f'<section id="verdict" class="verdict"><h1>{escaped(_difference(first))}</h1>\n'
+        + "\n".join(blocks(first)) + "\n</section>",
+        _timeline(timelines_of, strings),
+        *_sections((one for one in OF_TWO if one is not sides), found, PageAsked(everything=True)),
+        *(
+            _noticed(f"noticed-{name}", f"Assumed and noticed of {name}", run)
+            for name, run in (("A", found.a), ("B", found.b))
+        ),
+        _parameters([found.a, found.b]),
+        _commands(commands),
+    ]  # fmt: skip
+    return _document(f"{_difference(first)} · {found.a.path} and {found.b.path}", parts)
+
+
+def _difference(lines: Sequence[str]) -> str:
+    """The line of a comparison that says by how much B differs."""
+    return next((line.strip().rstrip(";") for line in lines if line.startswith("B - A")), "Two runs")
+
+
+def _sections(of: Iterable[Section[Any]], subject: object, asked: PageAsked) -> list[str]:
+    found = []
+    for one in of:
+        identity = getattr(one, "__name__", "section").rsplit(".", 1)[-1].replace("_", "-")
+        groups: list[list[str]] = [[]]
+        for line in one.lines(subject, asked):
+            # A blank line within a section begins another subject of it.
+            if line:
+                groups[-1].append(line)
+            else:
+                groups.append([])
+        for number, lines in enumerate(group for group in groups if group):
+            found.append(section(identity + (f"-{number + 1}" if number else ""), lines))
+    return found
+
+
+def _verdict(run: Run, title: Sequence[str]) -> str:
+    file = element("p", run.path, "sub")
+    head = element("h1", " ".join(title[0].split()))
+    subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
+    words = "\n".join(element("p", one.text) for one in run.figures.said) if run.timed else ""
+    return f'<section id="verdict" class="verdict">{file}{head}\n{subs}\n{words}\n</section>'
+
+
+def _noticed(identity: str, title: str, run: Run) -> str:
+    """The diagnostics: each with how grave it is, and where."""
+    found = run.diagnostics
+    if not found:
+        return section(identity, [title, "Nothing."])
+    rows = "\n".join(
+        f'<li class="{one.severity}"><strong>{one.severity}</strong> {escaped(one.message)} '
+        f'<span class="sub">{escaped(_place(one, run.path))}[{escaped(one.code)}]</span></li>'
+        for one in found
+    )
+    return f'<section id="{identity}" class="noticed">{element("h2", title)}<ul>\n{rows}\n</ul></section>'
+
+
+def _place(found: Diagnostic, path: str) -> str:
+    """Where it was found; "" where it is of the run as a whole."""
+    file = "" if found.file in ("", path) else os.path.basename(found.file)
+    line = "" if found.line is None else f"line {found.line}"
+    return "".join(f"{part} " for part in (file, line) if part)
+
+
+def _facts(title: str, facts: Sequence[tuple[str, str]]) -> str:
+    rows = "\n".join(f"{element('dt', name)}{element('dd', words)}" for name, words in facts)
+    return f'<section id="facts" class="facts">{element("h2", title)}<dl>\n{rows}\n</dl></section>'
+
+
+def _all_rows(run: Run) -> str:
+    """Every row of a workload, folded up; "" of a run without rows that have cells."""
+    if not any(one.cells is not None for one in run.figures.layers(grouped=False)):
+        return ""
+    title, *lines = layers.lines(run, PageAsked(every_layer=True))
+    body = "\n".join(blocks(lines))
+    return (
+        f'<section id="rows" class="rows"><details><summary>{escaped(title)}</summary>\n{body}\n'
+        "</details></section>"
+    )
+
+
+def _parameters(runs: Sequence[Run]) -> str:
+    """What each run was given, and what it took where nothing was given."""
+    rows = []
+    for flag in FLAGS:
+        values = [run.figures.origin.parameters.get(flag.field) for run in runs]
+        if all(value in (None, False, (), []) for value in values):
+            continue
+        cells = "".join(f"<td class=l>{escaped(_value(value))}</td>" for value in values)
+        changed = " class=changed" if len(set(map(str, values))) > 1 else ""
+        rows.append(f"<tr{changed}><td class=l>{escaped(flag.option)}</td>{cells}</tr>")
+    if not rows:
+        return ""
+    names = ["value"] if len(runs) == 1 else ["A", "B"]
+    head = "".join(f'<th class=l scope=col>{name}</th>' for name in ("parameter", *names))
+    return (
+        '<section id="parameters" class="parameters"><h2>Parameters, as they were in force</h2>'
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n' + "\n".join(rows)
+        + "\n</tbody></table></div></section>"
+    )  # fmt: skip
+
+
+def _value(value: object) -> str:
+    if value is None or value is False:
+        return "-"
+    if value is True:
+        return "on"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _commands(commands: Sequence[str]) -> str:
+    lines = "\n".join(f"<pre class=command>{escaped(one)}</pre>" for one in commands)
+    return (
+        '<section id="command" class="command"><h2>How to make this yourself</h2>'
+        f"<p>With wltui {escaped(__version__)}, where the file is:</p>\n{lines}\n</section>"
+    )
+
+
+def _timeline(runs: Sequence[PackedRun], strings: Strings) -> str:
+    """The place of the timeline, and what it is drawn from; "" where there are no lanes."""
+    if not any(one.values["tracks"] for one in runs):
+        return ""
+    left = sum(one.left_out for one in runs)
+    said = (
+        f"{left} more lanes found no room on this page: export with --ranks to choose whose there are."
+        if left
+        else ""
+    )
+    return (
+        '<section id="timeline" class="timeline"><h2>Timeline</h2>'
+        + (element("p", said, "sub") if said else "")
+        + '<p class="noscript">The timeline is drawn by the script of this page, which does not run here; '
+        "all tables are below.</p>"
+        '<div id="chart" hidden></div>'
+        f'<script type="application/octet-stream" id="data">{packed(timelines(runs, strings))}</script>'
+        "</section>"
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("simcore.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
+
+
+def _document(title: str, parts: Sequence[str]) -> str:
+    style, script = _asset("page.css"), _asset("page.js")
+    # No script but this one runs, by its hash, whatever a name holds; nothing is asked of any network.
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    body = "\n".join(part for part in parts if part)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="wltui {escaped(__version__)}">
+<link rel="icon" href="data:,">
+<title>{escaped(title, 300)}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""

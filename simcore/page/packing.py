@@ -1,0 +1,177 @@
+"""The lanes of a run as columns that a page carries: packed here, unpacked by the browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.run.lanes import KINDS, NAMELESS
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.ranks import RankSet
+    from simcore.run.lanes import RunLanes, Spans
+
+# Spans of a page. Seed 002 has 82 thousand, which pack to 0.7 MB; a browser draws a million in 50 ms.
+MOST_SPANS = 400_000
+_NAME, _WORDS = 80, 400
+
+
+class Strings:
+    """Texts, each once, by number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text."""
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+
+class PackedRun:
+    """What a page has of a run's timeline, once `fill` is done.
+
+    room: the most spans, though one track is there whatever it has. ranks: whose tracks, None for all.
+    left_out: tracks that found no room. values: what the script of the page gets.
+    """
+
+    def __init__(self, run: Run, strings: Strings, room: int, ranks: RankSet | None) -> None:
+        self.left_out = 0
+        self.values: dict[str, Any] = {}
+        self._run = run
+        self._strings = strings
+        self._room = room
+        self._ranks = ranks
+
+    def fill(self) -> Iterator[int]:
+        """Packs track by track, and gives how many spans each has."""
+        lanes, ranks = self._run.lanes, self._ranks
+        tracks: list[dict[str, Any]] = []
+        spans = 0
+        for number in lanes.numbers:
+            if ranks is not None and not any(rank in ranks for rank in lanes.ranks(number)):
+                continue
+            size = _size(lanes, number)
+            if tracks and spans + size > self._room:
+                self.left_out += 1
+                continue
+            tracks.append(self._track(lanes, number))
+            spans += size
+            yield size
+        self.values = {
+            "name": printable(self._run.path, _WORDS),
+            "length": lanes.length,
+            "timed": lanes.timed,
+            "tracks": tracks,
+            "path": _path(lanes, {track["number"] for track in tracks}),
+        }
+
+    def _track(self, lanes: RunLanes, number: int) -> dict[str, Any]:
+        """A track and, folded in it, its streams; the first one is what its ranks do all the time."""
+        streams = lanes.streams(number)
+        alone = len(streams) == 1
+        return {
+            "number": number,
+            "title": printable(lanes.title(number), _NAME).strip(),
+            "ranks": lanes.ranks(number).text(),
+            "seams": list(lanes.seams(number)),
+            "lane": self._lane(lanes, number, None),
+            "streams": [] if alone else [self._lane(lanes, number, stream) for stream in streams],
+        }
+
+    def _lane(self, lanes: RunLanes, number: int, stream: str | None) -> dict[str, Any]:
+        spans, words = lanes.spans(number, stream), lanes.words
+        ranks, put = lanes.ranks(number), self._strings.number
+        what, more, cause, to = [], [], [], []
+        titles: dict[int, int] = {}
+        for index in range(len(spans.start)):
+            said = words.said(number, stream, index, ranks)
+            op = spans.op[index]
+            if op not in titles:
+                # Where nothing runs there is no operation that has a name.
+                name = () if spans.category[index] in NAMELESS else lanes.name(number, op)
+                titles[op] = put(printable(" ".join(filter(None, name)), _NAME))
+            what.append(put(printable(said.what, _WORDS)))
+            asides = (
+                said.more, *said.itself, words.volume(number, stream, index),
+                words.aside(number, stream, index, True, None),
+            )  # fmt: skip
+            more.append(put("\n".join(_clean(one) for one in asides if one)))
+            steps = words.walk(number, stream, index, None, -1)
+            if steps:
+                first = steps[0]
+                cause.append(put(_clean(first.words)))
+                to += [first.number, -1 if first.stream is None else put(first.stream), first.start_ns]
+            else:
+                cause.append(-1)
+                to += [-1, -1, -1]
+        return {
+            "title": "" if stream is None else printable(lanes.stream_title(number, stream), _NAME).strip(),
+            "stream": -1 if stream is None else put(stream),
+            "start": _differences(spans.start),
+            "length": _lengths(spans),
+            "kind": list(spans.category),
+            "name": [titles[op] for op in spans.op],
+            "what": what,
+            "more": more,
+            "cause": cause,
+            "to_track": to[0::3],
+            "to_stream": to[1::3],
+            "to_start": _differences(to[2::3]),
+        }
+
+
+def _clean(text: str) -> str:
+    """Lines of words without what a terminal or a page would obey."""
+    return "\n".join(printable(line, _WORDS) for line in text.split("\n"))
+
+
+def _size(lanes: RunLanes, number: int) -> int:
+    """Spans of a track: its own lane and its streams."""
+    return sum(len(lanes.spans(number, stream).start) for stream in (None, *lanes.streams(number)))
+
+
+def _differences(column: Sequence[int]) -> list[int]:
+    """Each number less the one before it: small ones pack well."""
+    found, before = [], 0
+    for number in column:
+        found.append(number - before)
+        before = number
+    return found
+
+
+def _lengths(spans: Spans) -> list[int]:
+    return [end - start for start, end in zip(spans.start, spans.end, strict=True)]
+
+
+def _path(lanes: RunLanes, tracks: set[int]) -> dict[str, Any] | None:
+    """The critical path where it runs through the tracks of the page; None without a common time."""
+    segments = lanes.path()
+    if segments is None:
+        return None
+    kept = [one for one in segments if one[2] in tracks]
+    return {
+        "start": _differences([one[0] for one in kept]),
+        "length": [one[1] - one[0] for one in kept],
+        "track": [one[2] for one in kept],
+    }
+
+
+def packed(values: dict[str, Any]) -> str:
+    """Values as JSON, deflated, in base64."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+
+
+def timelines(runs: Sequence[PackedRun], strings: Strings) -> dict[str, Any]:
+    """What the page's script begins with."""
+    return {"kinds": list(KINDS), "strings": strings.texts, "runs": [one.values for one in runs]}

@@ -93,7 +93,7 @@ class WltuiApp(RunsHost):
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("e", "edit", "the parameters, at the change that is marked", show=False, id="app.edit"),
         Binding(
-            "E", "export", "export for Perfetto, as CSV, or this screen as SVG", show=False, id="app.export"
+            "E", "export", "export as page, for Perfetto, as CSV, or this screen", show=False, id="app.export"
         ),
         Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),

@@ -65,9 +65,9 @@ class FileQuestion:
 
 
 # What a name ends in -> the format; a picture of the screen has none.
-_FORMATS = {".json": "chrome", ".json.gz": "chrome", ".csv": "csv", ".csv.gz": "csv"}
+_FORMATS = {".html": "html", ".json": "chrome", ".json.gz": "chrome", ".csv": "csv", ".csv.gz": "csv"}
 _PICTURE = ".svg"
-_NAMES = ".json.gz for Perfetto, .csv, or .svg of this screen"
+_NAMES = ".html to hand on, .json.gz for Perfetto, .csv, .svg of this screen"
 
 
 class Exporting:
@@ -93,8 +93,10 @@ class Exporting:
             self._app.call_after_refresh(self._save_picture, path, force)
             return
         self._app.say(f"exporting to {cells(path, 100)}")
+        name = _FORMATS[ending]
+        request = self._request(name)
         self._app.run_worker(
-            lambda: self._work(path, _FORMATS[ending], force), thread=True, exclusive=True, group="export"
+            lambda: self._work(path, name, request, force), thread=True, exclusive=True, group="export"
         )
 
     def _save_picture(self, path: str, force: bool) -> None:
@@ -107,7 +109,7 @@ class Exporting:
         else:
             self._app.say(f"saved: {cells(path, 200)}")
 
-    def _work(self, path: str, name: str, force: bool) -> None:
+    def _work(self, path: str, name: str, request: Request, force: bool) -> None:
         from simcore.export import FORMATS, compressed, save
         from simcore.units import byte_size
 
@@ -121,7 +123,7 @@ class Exporting:
 
         try:
             chosen = next(one for one in FORMATS if one.name == name)
-            export = chosen.requested(self._request())
+            export = chosen.requested(request)
             pieces = watched(export.pieces)
             size = save(path, compressed(pieces) if path.lower().endswith(".gz") else pieces, force)
         except Cancelled:
@@ -133,11 +135,15 @@ class Exporting:
                 self._app.say, f"{printable(path, 100)}: {export.what}, {byte_size(size)}"
             )
 
-    def _request(self) -> Request:
+    def _request(self, name: str) -> Request:
         from simcore.export import Request
 
         current = self._app.session.current
-        return Request(current.source, current.parameters)
+        if name != "html":
+            return Request(current.source, current.parameters)
+        # A page made of the screen that compares has both of its runs.
+        a, b = self._app.current_view.compared_runs or (None, current)
+        return Request(b.source, b.parameters, run=b, against=a)
 
 
 # The picture is to be seen without a network: the fonts at hand do.

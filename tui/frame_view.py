@@ -189,6 +189,11 @@ class ScreenView(FrameView, can_focus=True):
     def restore(self, state: ScreenState, places: bool) -> None:
         """Show what was kept. places: whether places in time mean the same as then."""
 
+    @property
+    def compared_runs(self) -> tuple[Run, Run] | None:
+        """The runs that this screen has beside each other, A and B; None of a screen of one run."""
+        return None
+
     def show(self, results: Run) -> None:
         """Another run is there to be shown."""
         self.redraw()

@@ -114,7 +114,15 @@ class PackedRun:
             else:
                 cause.append(-1)
                 to += [-1, -1, -1]
+        drawn = lanes.drawn(number, stream)
+        parts = None
+        if drawn is not spans:
+            # Inside of its spans other things run: they have the colours.
+            parts = {
+                "start": _differences(drawn.start), "length": _lengths(drawn), "kind": list(drawn.category)
+            }  # fmt: skip
         return {
+            "parts": parts,
             "title": "" if stream is None else printable(lanes.stream_title(number, stream), _NAME).strip(),
             "stream": -1 if stream is None else put(stream),
             "start": _differences(spans.start),

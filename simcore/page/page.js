@@ -93,10 +93,16 @@
     let sum = 0;
     return Float64Array.from(column, step => (sum += step));
   };
+  const timed = columns => {
+    columns.start = summed(columns.start);
+    columns.end = columns.start.map((start, index) => start + columns.length[index]);
+    return columns;
+  };
   const opened = lane => {
-    lane.start = summed(lane.start);
-    lane.end = lane.start.map((start, index) => start + lane.length[index]);
+    timed(lane);
     lane.to_start = summed(lane.to_start);
+    // What the colours are of: the spans, or what runs inside of them.
+    lane.fills = lane.parts ? timed(lane.parts) : lane;
     return lane;
   };
 
@@ -131,7 +137,9 @@
         opened(track.lane);
         track.streams.forEach(opened);
         run.byNumber.set(track.number, track);
-        for (const lane of [track.lane, ...track.streams]) for (const kind of lane.kind) used.add(kind);
+        for (const lane of [track.lane, ...track.streams]) {
+          for (const kind of lane.fills.kind) used.add(kind);
+        }
       }
       if (run.path) {
         run.path.start = summed(run.path.start);
@@ -284,21 +292,25 @@
           }
           shares = new Map();
         };
-        for (let one = first(lane, from); one < lane.start.length && lane.start[one] < to; one += 1) {
-          if (lane.end[one] <= from) continue;
-          const a = Math.max(left, x(lane.start[one])), b = Math.min(width, x(lane.end[one]));
-          const wide = b - a;
-          const kind = kinds[lane.kind[one]];
-          const chosen = index === row && one === span;
-          if (wide < 1 && !chosen) {
+        const fills = lane.fills;
+        for (let one = first(fills, from); one < fills.start.length && fills.start[one] < to; one += 1) {
+          if (fills.end[one] <= from) continue;
+          const a = Math.max(left, x(fills.start[one])), b = Math.min(width, x(fills.end[one]));
+          const wide = b - a, kind = kinds[fills.kind[one]];
+          if (wide < 1) {
             const place = Math.floor((a + b) / 2);
             if (place !== pixel) flush();
             pixel = place;
-            shares.set(kind, (shares.get(kind) || 0) + lane.end[one] - lane.start[one]);
+            shares.set(kind, (shares.get(kind) || 0) + fills.end[one] - fills.start[one]);
             continue;
           }
           pen.fillStyle = palette[`kind ${kind}`];
           pen.fillRect(a, at, Math.max(wide - (wide > 4 ? 1 : 0), 1), tall);
+        }
+        flush();
+        for (let one = first(lane, from); one < lane.start.length && lane.start[one] < to; one += 1) {
+          const a = Math.max(left, x(lane.start[one])), b = Math.min(width, x(lane.end[one]));
+          const wide = b - a, kind = kinds[lane.kind[one]];
           if (wide > 34) {
             const words = NAMELESS.has(kind) ? kind : strings[lane.name[one]] || KIND_WORDS[kind] || kind;
             pen.save();
@@ -309,13 +321,12 @@
             pen.fillText(words, a + 4, at + tall / 2 + 1);
             pen.restore();
           }
-          if (chosen) {
+          if (index === row && one === span) {
             pen.strokeStyle = palette.mark;
             pen.lineWidth = 2;
             pen.strokeRect(a + 1, at + 1, Math.max(wide - 2, 2), tall - 2);
           }
         }
-        flush();
         if (paths && !stream && run.path && run.path.of.has(track.number)) {
           pen.fillStyle = palette.path;
           let before = -9;

@@ -75,7 +75,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     found = _found(run)
     if not found:
         return []
-    shown = found if asked.every_layer else found[:_ROWS]
+    shown = found if asked.every_layer or asked.everything else found[:_ROWS]
     more = more_line(len(found) - len(shown), where="--all-layers has all")
     waits = "  *: members are missing, so the time holds the waiting for them"
     return [

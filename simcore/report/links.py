@@ -36,7 +36,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     if links is None:
         return []
     order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
-    shown = order if asked.every_layer else order[:_SHOWN]
+    shown = order if asked.every_layer or asked.everything else order[:_SHOWN]
     left = len(order) - len(shown)
     return [
         f"What {plural(len(links), 'link')} carried, message by message, first come first served; queued: "

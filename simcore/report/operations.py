@@ -88,7 +88,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
     def rows(figures: list[OpFigures]) -> list[str]:
         ordered = sorted(figures, key=lambda one: -one.total_ns)
-        kept = ordered if asked.every_layer else ordered[:_MOST_ROWS]
+        kept = ordered if asked.every_layer or asked.everything else ordered[:_MOST_ROWS]
         more = more_line(len(ordered) - len(kept), where="--all-layers has all")
         every_ns = sum(one.total_ns for one in ordered)
         return [*field_lines(_fields(shown, waited, every_ns), kept), *more]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis.span_words import OpFacts
+from simcore.analysis.span_words import OpFacts, origin
 from simcore.program.ops import TransferCost
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
@@ -39,11 +39,11 @@ def test_each_factor_of_a_run_is_named_where_a_duration_comes_from() -> None:
     first, second = facts(simulation, slow, 0), facts(simulation, slow, 1)
     assert first.end_ns - first.start_ns == 9000
     factors = "times 2 (compute scale), times 3 (layer scale), times 1.5 (slow rank)"
-    assert first.origin == f"1.000 us, the fwd cell of line 3, {factors} = 9.000 us"
+    assert origin(simulation, first.of, first.op) == f"1.000 us, the fwd cell of line 3, {factors} = 9.000 us"
     bandwidth = simulation.cluster.dims[0].bandwidth
     takes = f"{second.end_ns - second.start_ns:,}".replace(",", " ")
     slowed = f"dimension 0 at 0.5 of {bandwidth:g} GB/s (slow link)"
-    assert second.origin.endswith(f" = {takes} ns, {slowed}")
+    assert origin(simulation, second.of, second.op).endswith(f" = {takes} ns, {slowed}")
 
 
 def ops_of(simulation: Simulation) -> list[OpFacts]:
@@ -71,10 +71,11 @@ def test_what_is_said_of_a_duration_accounts_for_it(
     simulation = simulate(case.workload, changed)
     for one in ops_of(simulation):
         ns = one.end_ns - one.start_ns
-        clause = _CLAUSE.search(one.origin)
-        words = one.origin[: clause.start()] if clause else one.origin
+        told = origin(simulation, one.of, one.op)
+        clause = _CLAUSE.search(told)
+        words = told[: clause.start()] if clause else told
         if clause is not None:
-            assert jitter or (changed.network == "shared" and one.kind != "compute"), one.origin
+            assert jitter or (changed.network == "shared" and one.kind != "compute"), told
         scaled = _SCALED.search(words)
         if scaled is not None:
             accounted = scaled[1] == duration(ns)
@@ -84,4 +85,4 @@ def test_what_is_said_of_a_duration_accounts_for_it(
             figures = _NS.findall(words)
             said = 0 if "free" in words else int(figures[-1].replace(" ", ""))
             accounted = said == ns
-        assert accounted == (clause is None), one.origin
+        assert accounted == (clause is None), told

@@ -57,7 +57,7 @@ def test_what_is_not_in_the_file_goes_to_stderr(tmp_path: Path) -> None:
 ONE_FILE = "--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it"
 WRONG = [
     ([SEED_002, "--format", "svg", "-o", "OUT"],
-     "--format svg: one of simai, chrome, schedule, chakra, csv is expected; did you mean csv?"),
+     "--format svg: one of simai, chrome, schedule, chakra, html, csv is expected; did you mean csv?"),
     ([SEED_002, "--format", "simai"],
      "the following arguments are required: -o/--output (see wltui export --help)"),
     ([SEED_002, "-o", "OUT"], "the following arguments are required: --format (see wltui export --help)"),

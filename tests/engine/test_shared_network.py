@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from simcore.analysis import Results
-from simcore.analysis.span_words import op_facts
+from simcore.analysis.span_words import op_facts, origin
 from simcore.networks import Sharing
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
@@ -110,7 +110,7 @@ def test_a_collective_that_has_the_ports_to_itself_takes_what_it_takes_alone(
     taken = facts.end_ns - facts.start_ns
     assert taken == collective_alone_ns(simulation, collective, "tp", size)
     assert taken == Results(simulation).layers[0].cells["fwd"].comm_ns
-    assert "other traffic" not in facts.origin
+    assert "other traffic" not in origin(simulation, facts.of, facts.op)
 
 
 def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
@@ -140,7 +140,8 @@ def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
     said = [op_facts(shared, last, op) for op in range(len(shared.timeline.columns(last)[0]))]
     for one in said:
         if one is not None and one.stream != "compute":
-            assert one.origin.endswith(", 6.000 us more as other traffic shares its ports")
+            words = origin(shared, one.of, one.op)
+            assert words.endswith(", 6.000 us more as other traffic shares its ports")
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.span_words import op_facts
+from simcore.analysis.span_words import op_facts, origin
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
 from simcore.networks import open_network
@@ -365,7 +365,7 @@ def test_a_spans_origin_is_that_of_its_network() -> None:
     simulation = simulate(one_row(fwd=Cell(0, "ALLREDUCE", "tp", 2**25)), Parameters(network=FIXED))
     facts = op_facts(simulation, 0, 0)
     assert facts is not None
-    assert facts.origin == (
+    assert origin(simulation, facts.of, facts.op) == (
         "all-reduce, tp group of 2: 33 554 432 B at 300 GiB/s (TP.allreduce of the file)\n"
         "33 554 432 B / 2^30 / 300 GiB/s x 1e9 x 2 x 1/2 = 104 166 ns"
     )

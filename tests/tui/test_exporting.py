@@ -75,7 +75,7 @@ async def test_a_file_is_written_over_after_a_yes_alone(make_app: MakeApp, tmp_p
 
 async def test_what_cannot_be_written_is_said(make_app: MakeApp, tmp_path: Path) -> None:
     assert await exported(make_app(), "a.txt") == (
-        "a name that ends in .json, .json.gz, .csv, .csv.gz or .svg is expected: a.txt"
+        "a name that ends in .html, .json, .json.gz, .csv, .csv.gz or .svg is expected: a.txt"
     )
     (tmp_path / "d.csv").mkdir()
     assert await exported(make_app(), "d.csv") == "d.csv is a directory: name a file to write"

@@ -17,7 +17,7 @@ _PROMPTS: dict[str, tuple[tuple[str, ...], str, list[str]]] = {
     ),
     "export": (
         ("E",), "run.csv",
-        [".json.gz for Perfetto, .csv, or .svg of this screen", "export to run.csv"],
+        [".html to hand on, .json.gz for Perfetto, .csv, .svg of this screen", "export to run.csv"],
     ),
     "written over": (
         ("E", *"there.csv", "enter"), "yes",

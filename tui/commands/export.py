@@ -31,7 +31,6 @@ from tui.commands.arguments import (
     parameters_from,
     parse_ranks,
 )
-from tui.commands.compare import joined
 from tui.commands.opened import open_given, open_input, own_parameters, results_of
 
 if TYPE_CHECKING:
@@ -137,7 +136,12 @@ def build_parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Write a workload or a timeline. Exit status 0; errors raise."""
-    arguments = build_parser().parse_args(joined(words) if "--with" in words else words)
+    if "--with" in words:
+        # Loaded here: most exports are of one run.
+        from tui.commands.compare import joined
+
+        words = joined(words)
+    arguments = build_parser().parse_args(words)
     chosen = next((known for known in FORMATS if known.name == arguments.format), None)
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)

@@ -94,6 +94,10 @@ class CompareView(ScreenView):
         except UsageError as error:
             self.model, self.refused = None, str(error)
 
+    @property
+    def compared_runs(self) -> tuple[Run, Run] | None:
+        return self._runs if self.model is not None else None
+
     def frame(self, width: int, height: int) -> list[Line]:
         if self.calibrating.is_open:
             self.calibrating.look()

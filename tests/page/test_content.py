@@ -1,0 +1,225 @@
+"""What is on a page, before any script runs: figures, words, and names that must stay text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.analysis.run import Run
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
+from simcore.replay import measured_results
+from simcore.report.pages import run_json, run_page
+from simcore.run.lanes import KINDS
+from simcore.simulation import simulate
+from tests.page.opened import ROOT, data_of, page_of, seed, tables_of, text_of
+from tests.strategies import Case, Cell, Row, cases, make_workload
+
+_SHARED = ROOT.parent / "shared" / "corpus" / "kineto" / "dlrm_8"
+# The account that a kind of span counts for, where it is compute or no communication.
+_UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+SEEDS = ("000", "001", "002", "003")
+
+
+def trace_004() -> Run:
+    """The measured run of the one trace among the fixtures."""
+    opened = open_input(str(ROOT / "fixtures" / "004_megatron_rank7_trace.txt"))
+    assert isinstance(opened, MeasuredRun)
+    return measured_results(opened, Parameters())
+
+
+def any_run(number: str) -> Run:
+    return trace_004() if number == "004" else seed(number)
+
+
+@pytest.mark.parametrize("number", [*SEEDS, "004"])
+def test_the_figures_of_a_page_are_those_of_the_json(number: str) -> None:
+    run = any_run(number)
+    values, page = run_json(run, with_what_if=True), page_of(run)
+    tables, data = tables_of(page), data_of(page)
+    _same_step(values, text_of(page), data["runs"][0])
+    _same_classes(values, tables["accounts"][0])
+    _same_layers(values, tables)
+    _same_spans(values, data)
+
+
+@pytest.mark.skipif(not _SHARED.exists(), reason="../shared/corpus/kineto/dlrm_8 is not there")
+def test_the_figures_of_a_profiler_set_are_those_of_the_json() -> None:
+    opened = open_input(str(_SHARED))
+    assert isinstance(opened, MeasuredRun)
+    run = measured_results(opened, Parameters())
+    values, page = run_json(run, with_what_if=True), page_of(run)
+    _same_step(values, text_of(page), data_of(page)["runs"][0])
+    _same_classes(values, tables_of(page)["accounts"][0])
+
+
+def _same_step(values: dict[str, Any], text: dict[str, str], run: dict[str, Any]) -> None:
+    assert run["length"] == values["step_time_ns"]
+    for one in values["sentences"]:
+        assert one["text"] in text["verdict"]
+    for one in values["diagnostics"]:
+        assert one["message"] in text["noticed"]
+
+
+def _ns(cell: str, unit: str) -> float:
+    return float(cell) * _UNITS[unit]
+
+
+def _same_classes(values: dict[str, Any], table: list[list[str]]) -> None:
+    """Compute, exposed communication and idle of each class, as rounded as they are shown."""
+    head, *rows = table
+    assert len(rows) == len(values["classes"])
+    step = values["step_time_ns"]
+    for row, one in zip(rows, values["classes"], strict=True):
+        cells = dict(zip(head, row, strict=True))
+        shown = {name: float(cells[name]) for name in ("idle", "bubble", "wait") if name in cells}
+        unit = min(_UNITS.values(), key=lambda unit: abs(sum(_all(one)) / unit - _sum(cells)))
+        for name, figure in shown.items():
+            assert figure == pytest.approx(one[f"{name}_ns"] / unit, abs=0.0051)
+        assert _sum(cells) == pytest.approx(step / unit, abs=0.01 * len(cells))
+        share = 100 * sum(one["compute_ns"].values()) / step if step else 0
+        assert float(cells["computing"].rstrip(" %")) == pytest.approx(share, abs=0.051)
+
+
+def _all(one: dict[str, Any]) -> list[int]:
+    alone = [one.get(f"{name}_ns") or 0 for name in ("wait", "bubble", "host", "idle")]
+    return [*one["compute_ns"].values(), *one["exposed_ns"].values(), *alone]
+
+
+def _sum(cells: dict[str, str]) -> float:
+    return sum(float(cell) for name, cell in cells.items() if name not in ("stage", "ranks", "", "computing"))
+
+
+def _same_layers(values: dict[str, Any], tables: dict[str, Any]) -> None:
+    """Every row of the file, in its order, with what of it is exposed and critical; a trace has none."""
+    if "rows" not in tables:
+        assert not any("fwd" in one and one["fwd"] for one in values["layers"])
+        return
+    head, *lines = tables["rows"][0]
+    rows = [dict(zip(head, line, strict=True)) for line in lines if line[head.index("layer")]]
+    assert len(rows) == len(values["layers"])
+    for row, one in zip(rows, values["layers"], strict=True):
+        assert row["layer"] == one["name"]
+        for name in ("exposed", "critical"):
+            assert float(row[f"{name} ms"]) == pytest.approx(one[f"{name}_ns"] / 1e6, abs=0.00051)
+
+
+def _same_spans(values: dict[str, Any], data: dict[str, Any]) -> None:
+    """The lane of each class adds up to the step, and its compute to the compute of the JSON."""
+    by_rank = {one["ranks"]: one for one in values["classes"]}
+    for track in data["runs"][0]["tracks"]:
+        lane, one = track["lane"], by_rank[track["ranks"]]
+        ns: dict[str, int] = defaultdict(int)
+        fills = lane["parts"] or lane
+        for kind, length in zip(fills["kind"], fills["length"], strict=True):
+            ns[KINDS[kind]] += length
+        assert sum(ns.values()) == values["step_time_ns"]
+        compute = sum(ns[name] for name in ("fwd", "bwd", "wg", "opt", "recompute", "kernel"))
+        assert compute == sum(one["compute_ns"].values())
+
+
+def test_the_words_of_a_page_are_those_of_the_report() -> None:
+    run = seed("000")
+    words = re.sub(r"\s+", " ", " ".join(text_of(page_of(run)).values()))
+    page = run_page(run, with_what_if=True)
+    for section in page.split("\n\n"):
+        title = section.split("\n")[0].strip()
+        if not title.startswith(("file", "In words", "Diagnostics", "The 10 most")):
+            assert re.sub(r"\s+", " ", title) in words
+
+
+def test_a_page_of_two_runs_has_both_on_one_axis() -> None:
+    a, b = seed("002"), seed("002", schedule="zb-h1")
+    page = page_of(b, a)
+    data, text = data_of(page), text_of(page)
+    assert [one["length"] for one in data["runs"]] == [a.step_time_ns, b.step_time_ns]
+    assert "B - A -4.079 s (-27.6 %)" in re.sub(r"\s+", " ", text["verdict"])
+    head, *rows = tables_of(page)["parameters"][0]
+    assert head == ["parameter", "A", "B"]
+    assert ["--schedule", "1f1b", "zb-h1"] in rows
+    assert "wltui compare" in text["command"]
+    assert "--with '--schedule zb-h1'" in text["command"]
+
+
+def test_seed_002_is_below_2_mb_and_asks_for_nothing() -> None:
+    page = page_of(seed("002"))
+    assert len(page) < 2_000_000
+    assert not re.search(r"(src|href|url|import|fetch|XMLHttp)\s*[=(:]\s*['\"]?\s*(https?:)?//", page)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    assert "unsafe" not in policy[1]
+
+
+@settings(max_examples=25)
+@given(cases())
+def test_every_lane_of_a_page_is_the_lane_of_the_run(case: Case) -> None:
+    """Nothing is lost on the way: the spans that a browser unpacks are those that the run has."""
+    run = Results(simulate(*case))
+    lanes = run.lanes
+    data = data_of(page_of(run))
+    assert [one["number"] for one in data["runs"][0]["tracks"]] == list(lanes.numbers)
+    for track in data["runs"][0]["tracks"]:
+        wanted = lanes.spans(track["number"], None)
+        lane = track["lane"]
+        assert lane["start"] == list(wanted.start)
+        ends = [start + length for start, length in zip(lane["start"], lane["length"], strict=True)]
+        assert ends == list(wanted.end)
+        for place, number in enumerate(lane["cause"]):
+            steps = lanes.words.walk(track["number"], None, place, None, -1)
+            assert (number >= 0) == bool(steps)
+            if steps:
+                assert lane["to_start"][place] == steps[0].start_ns
+                assert lane["to_track"][place] == steps[0].number
+
+
+HOSTILE = (
+    "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "\"'><svg/onload=alert(1)>",
+    "&lt;b&gt;", "x" * 1_000_000, "\u202eevil\u2066", "]]>--><!--", "{{7*7}}",
+    "a\x1b[31mb", "javascript:alert(1)",
+)  # fmt: skip
+
+
+def hostile_page() -> str:
+    """The page of a run whose rows have names that want to be more than text."""
+    rows = [Row(name, Cell(1000 + place, "ALLREDUCE", "tp", 4096)) for place, name in enumerate(HOSTILE)]
+    workload = make_workload(rows, tp=2, pp=1, all_gpus=2)
+    return page_of(Results(simulate(workload, Parameters())))
+
+
+def test_names_from_a_file_stay_text() -> None:
+    page = hostile_page()
+    assert len(page) < 1_000_000
+    # One script that runs, one that is data; no element that a name brought along.
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<img" not in page
+    assert "onload=alert(1)>" not in page.replace("&gt;", "")
+    for char in ("\u202e", "\u2066", "\x1b"):
+        assert char not in page
+        assert char not in json.dumps(data_of(page), ensure_ascii=False)
+
+
+def test_what_a_file_is_called_stays_text(tmp_path: Path) -> None:
+    path = tmp_path / "<b>&amp;$(rm -rf).txt"
+    path.write_bytes((ROOT / "fixtures" / "000_gpt13b_tp4_old_header.txt").read_bytes())
+    opened = open_input(str(path))
+    run = Results(simulate(opened, Parameters()))  # type: ignore[arg-type]
+    page = page_of(run)
+    assert "<b>" not in page
+    assert f"wltui '{path}'" in text_of(page)["command"]
+
+
+def test_lanes_that_find_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simcore.page.packing.MOST_SPANS", 12_000)
+    page = page_of(seed("002"))
+    shown = len(data_of(page)["runs"][0]["tracks"])
+    assert 0 < shown < 16
+    assert f"{16 - shown} more lanes found no room on this page" in text_of(page)["timeline"]

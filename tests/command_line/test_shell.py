@@ -109,7 +109,7 @@ def test_bash_completes_each_parameter_that_is_a_word(tmp_path: Path, flag: Flag
 
 
 def test_bash_completes_what_single_commands_take() -> None:
-    formats = ["simai", "chrome", "schedule", "chakra", "csv"]
+    formats = ["simai", "chrome", "schedule", "chakra", "html", "csv"]
     assert in_bash("wltui", "export", "x.txt", "--format", "") == formats
     assert in_bash("wltui", "collective", "all-r") == ["all-reduce"]
     assert in_bash("wltui", "--screen", "time") == ["timeline"]

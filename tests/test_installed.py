@@ -21,7 +21,13 @@ from simcore import __version__
 from tests.command_line.running import ROOT, SEED_002, Done, environment, process, wltui
 
 EXAMPLE = "tui/example/002_gpt_1024npu.txt"
-DATA = {EXAMPLE, "simcore/model/gpus.toml", "simcore/networks/simai_ratio.csv", "simcore/page/page.css", "simcore/page/page.js"}
+DATA = {
+    EXAMPLE,
+    "simcore/model/gpus.toml",
+    "simcore/networks/simai_ratio.csv",
+    "simcore/page/page.css",
+    "simcore/page/page.js",
+}
 # Where the shells and `man` look below the prefix: put there by the wheel.
 SHELL = {
     f"wltui-{__version__}.data/data/share/{name}"

@@ -5,7 +5,7 @@ A duration is rounded once, half to even, after all its factors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
@@ -16,6 +16,7 @@ from simcore.program.ops import (
     CollectiveCost,
     ComputeCost,
     Cost,
+    JoinedCost,
     TransferCost,
 )
 from simcore.records import Struct, field
@@ -59,10 +60,21 @@ class Prices(Struct):
             durations.append(tables[key])
         return durations
 
-    def _price(self, cost: Cost, folding: Folding, rank_class: RankClass) -> tuple[int, float]:
+    def of_class(
+        self, costs: Sequence[Cost | JoinedCost], folding: Folding, rank_class: RankClass
+    ) -> list[int]:
+        """ns of each of these costs for a rank class, without jitter."""
+        return [scaled(*self._price(cost, folding, rank_class)) for cost in costs]
+
+    def _price(
+        self, cost: Cost | JoinedCost, folding: Folding, rank_class: RankClass
+    ) -> tuple[int, float]:
         """(ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not have."""
         if isinstance(cost, ComputeCost):
             return cost.ns, self.compute_scale * cost.scale * rank_class.slowdown
+        if isinstance(cost, JoinedCost):
+            each = ((scaled(*self._price(one, folding, rank_class)), count) for one, count in cost.costs)
+            return sum(ns * count for ns, count in each), 1.0
         if isinstance(cost, CollectiveCost):
             if cost.group not in rank_class.groups:
                 return 0, 1.0

@@ -1,17 +1,56 @@
 """The step time alone, where nothing else of a run is asked for: what a sweep asks of thousands of points.
 
+What of a micro-batch can only run one after another is one op then: compute, and collectives that compute
+waits for, in groups whose members are all of one rank class, so that nobody else can delay them. And points
+share the order of a schedule: of two runs whose stages do the same ops, each at its own price, the second has
+only its prices made.
+
 Import from here: `StepTimes`, `StepTime`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from simcore.cluster import Cluster
+from simcore.diagnostics import UsageError
+from simcore.engine.finish import Script, finish_ns, script_of
+from simcore.folding import Folding, fold
 from simcore.layout import Layout
+from simcore.networks import Network, Sharing, check_flags, network_model, open_network
+from simcore.networks.simai import least_forward_bytes
+from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
-from simcore.records import Struct
-from simcore.simulation import simulate
+from simcore.policies import chosen_dialect
+from simcore.pricing import Prices
+from simcore.program.building import Planned, planned, program_of
+from simcore.program.ops import (
+    STREAM_OF_GROUP,
+    TO_NEXT,
+    CollectiveCost,
+    Cost,
+    JoinedCost,
+    Ops,
+    StageProgram,
+    TransferCost,
+)
+from simcore.program.plan import Plan, Segment
+from simcore.program.stage_builder import StageBuilder
+from simcore.records import Struct, replace
+from simcore.simulation import made, place, simulate
 from simcore.workload import Workload
+
+# Steps of scripts that are kept, 130 B each: a sweep comes back to the orders that it had last.
+_KEPT_STEPS = 500_000
+# Orders of the same shape that are kept.
+_ALIKE = 4
+# Foldings that are kept, and the stages that they are made of here: only how many there are is asked.
+_KEPT_FOLDINGS = 64
+_NO_OPS = StageProgram(Ops(), (), 0)
+# A part of a micro-batch: which (`StageBuilder.part_ops`), and over which rows.
+_Part = tuple[str, tuple[int, ...]]
+_Costs = tuple[Cost | JoinedCost, ...]
 
 
 class StepTime(Struct, frozen=True):
@@ -28,17 +67,268 @@ class StepTime(Struct, frozen=True):
     held: Sequence[Sequence[tuple[int, int, int]]]
 
 
+class _Slot(NamedTuple):
+    """Where the price of an op comes from: op `place` of a part, of what a stage does at the beginning and
+    the end of a step (`edge`), or a transfer so many stages on.
+    """
+
+    part: _Part | None
+    edge: int
+    place: int
+
+
+class _Order(Struct, frozen=True):
+    """What stages do, without prices. slots: all that scripts name; of_stage: those that each stage names.
+
+    parts: the shape of each part; edges: that of the beginning and the end of each stage's step.
+    """
+
+    scripts: tuple[Script, ...]
+    slots: tuple[_Slot, ...]
+    of_stage: tuple[tuple[int, ...], ...]
+    parts: dict[_Part, object]
+    edges: dict[int, object]
+    held: Sequence[Sequence[tuple[int, int, int]]]
+
+    @property
+    def steps(self) -> int:
+        """Of all scripts."""
+        return sum(map(len, self.scripts))
+
+
 class StepTimes:
     """Step times of one workload under many parameters."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
+        self._orders: dict[object, _Order] = {}
+        self._foldings: dict[object, Folding] = {}
 
     def of(self, parameters: Parameters) -> StepTime:
         """The step time under these parameters, equal to that of `simulate`. Raises as it does."""
+        if parameters.jitter or parameters.time_scale or parameters.overlap_fwd_bwd or parameters.no_fold:
+            # Each op has a factor, or a place between others, of its own.
+            return self._simulated(parameters)
+        workload = made(self.workload, parameters)
+        model = network_model(parameters)
+        if model.unfolded or chosen_dialect(workload, parameters) == "astra-sim-1" or workload.is_table:
+            return self._simulated(parameters)
+        return self._joined(workload.as_written, parameters) or self._simulated(parameters)
+
+    def _simulated(self, parameters: Parameters) -> StepTime:
+        """By the whole run."""
         simulation = simulate(self.workload, parameters)
         program = simulation.program
         return StepTime(
             simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
             program.microbatches * program.steps, [stage.held for stage in program.stages],
         )  # fmt: skip
+
+    def _joined(self, workload: Workload, parameters: Parameters) -> StepTime | None:
+        """By joined ops; None where no pipeline schedule runs, or members of groups differ."""
+        check_flags(parameters)
+        layout, cluster, _ = place(workload, parameters)
+        least_bytes = least_forward_bytes(workload) if network_model(parameters).lifts_forward else 0
+        network = open_network(parameters, layout, cluster)
+        if isinstance(network, Sharing):
+            return None
+        plans = planned(workload, layout, parameters, least_bytes)
+        plan = plans.plan
+        if plans.order is None:
+            return None
+        network.diagnostics(workload, plan.structure)
+        plan.joined = _joined_streams(workload, parameters)
+        order, costs = self._ordered(plans, parameters)
+        folding = self._folded(plans, costs, parameters, cluster)
+        if any(len(group.members) > 1 for group in folding.group_classes):
+            return None
+        try:
+            step_ns = _finish(order, costs, folding, network, parameters)
+        except OverflowError:
+            raise UsageError(
+                "the step would take 2^63 ns (292 years) or more: too long for its times"
+            ) from None
+        return StepTime(
+            step_ns, layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps, order.held
+        )
+
+    def _folded(
+        self, plans: Planned, costs: _Costs, parameters: Parameters, cluster: Cluster
+    ) -> Folding:
+        """The rank classes. What several runs share goes by the layout and by what communicates at all."""
+        plan = plans.plan
+        # Those of joined ops are among the plan's.
+        every = (*(cost for _, cost in plan.costs), *costs)
+        kinds = dict.fromkeys(cost.group for cost in every if isinstance(cost, CollectiveCost))
+        steps = dict.fromkeys(cost.step for cost in every if isinstance(cost, TransferCost))
+        key = (plan.layout, cluster, *kinds, *steps, parameters.slow_rank, parameters.slow_link)
+        folding = self._foldings.get(key)
+        if folding is None:
+            overrides = parse_overrides(parameters, plan.layout.world, len(cluster.dims))
+            program = program_of(plans, (_NO_OPS,) * plan.layout.pp, every)
+            folding = self._foldings[key] = fold(plan.layout, cluster, program, overrides)
+            if len(self._foldings) > _KEPT_FOLDINGS:
+                del self._foldings[next(iter(self._foldings))]
+        return folding
+
+    def _ordered(self, plans: Planned, parameters: Parameters) -> tuple[_Order, _Costs]:
+        """The order of a run, and the cost of each of its slots."""
+        plan = plans.plan
+        if plan.overlap_grad_reduce or plan.overlap_param_gather:
+            # What is sent beside the first and the last micro-batch depends on their times.
+            return _new_order(plans)
+        key = (
+            plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
+            plan.workload.stages, plan.joined,
+        )  # fmt: skip
+        # By what rows run again, stages of one key may still have different ops.
+        for place in range(_ALIKE):
+            order = self._orders.pop((key, place), None)
+            if order is None:
+                break
+            self._orders[key, place] = order
+            costs = _costs_of(order, plan)
+            if costs is not None:
+                return order, costs
+        order, costs = _new_order(plans)
+        self._orders[key, place] = order
+        while sum(one.steps for one in self._orders.values()) > _KEPT_STEPS and len(self._orders) > 1:
+            del self._orders[next(iter(self._orders))]
+        return order, costs
+
+
+def _new_order(plans: Planned) -> tuple[_Order, _Costs]:
+    """The order of a run whose stages are built for it."""
+    plan, actions = plans.plan, plans.order
+    assert actions is not None
+    numbers: dict[_Slot, int] = {}
+    costs: list[Cost | JoinedCost] = []
+    scripts, of_stage, held = [], [], []
+    edges: dict[int, object] = {}
+    for stage in range(plan.layout.pp):
+        builder = StageBuilder(plan, stage)
+        builder.run_steps(tuple(actions(stage)))
+        built = builder.finish()
+        table = [cost for _, cost in plan.costs]
+        slots, edge = _slots_of(built, builder.parts, plan, stage, table)
+        edges[stage] = edge
+        for slot, cost in zip(slots, built.ops.cost, strict=True):
+            if slot not in numbers:
+                numbers[slot] = len(numbers)
+                costs.append(table[cost])
+        numbered = [numbers[slot] for slot in slots]
+        steps = {
+            op: table[built.ops.cost[op]].step
+            for op, stream in enumerate(built.ops.stream)
+            if stream >= TO_NEXT
+        }
+        scripts.append(script_of(built, numbered, steps))
+        of_stage.append(tuple(dict.fromkeys(numbered)))
+        held.append(built.held)
+    parts = {key: _shape(segment) for key, segment in plan.segments.items()}
+    order = _Order(tuple(scripts), tuple(numbers), tuple(of_stage), parts, edges, tuple(held))
+    return order, tuple(costs)
+
+
+def _slots_of(
+    built: StageProgram, parts: list[tuple[int, _Part]], plan: Plan, stage: int, table: list[Cost | JoinedCost]
+) -> tuple[list[_Slot], object]:
+    """The slot of each op of a stage, and the shape of what it does outside of micro-batches."""
+    ops = built.ops
+    slots: list[_Slot | None] = [None] * len(ops)
+    for first, part in parts:
+        for place in range(len(plan.segments[part].ops)):
+            slots[first + place] = _Slot(part, -1, place)
+    shape: list[tuple[int, int, int, int]] = []
+    found = []
+    for op, slot in enumerate(slots):
+        if slot is None:
+            cost = table[ops.cost[op]]
+            if isinstance(cost, TransferCost):
+                slot = _Slot(None, -1, cost.step)
+            else:
+                slot = _Slot(None, stage, len(shape))
+                shape.append((ops.stream[op], ops.phase[op], ops.blocking[op], ops.row[op]))
+        found.append(slot)
+    return found, tuple(shape)
+
+
+def _shape(segment: Segment) -> object:
+    ops = segment.ops
+    return bytes(ops.stream), bytes(ops.blocking), tuple(segment.joins)
+
+
+def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
+    """The costs of another run in the same order; None where it has other ops."""
+    builder = StageBuilder(plan, 0)
+    for part, shape in order.parts.items():
+        if _shape(builder.part_ops(*part)) != shape:
+            return None
+    edges: dict[int, Ops] = {}
+    known: dict[object, Ops] = {}
+    for stage, shape in order.edges.items():
+        rows = plan.workload.stages[stage].prologue if plan.workload.stages else None
+        if rows not in known:
+            builder = StageBuilder(plan, stage)
+            for _ in range(plan.steps):
+                builder.start_of_step()
+                builder.end_of_step()
+            known[rows] = builder.ops
+        ops = edges[stage] = known[rows]
+        columns = zip(ops.stream, ops.phase, ops.blocking, ops.row, strict=True)
+        if tuple(columns) != shape:
+            return None
+    table = [cost for _, cost in plan.costs]
+    costs: list[Cost | JoinedCost] = []
+    for of_part, edge, place in order.slots:
+        if of_part is not None:
+            costs.append(table[plan.segments[of_part].ops.cost[place]])
+        elif edge >= 0:
+            costs.append(table[edges[edge].cost[place]])
+        else:
+            costs.append(TransferCost(place, plan.transfer_bytes))
+    return tuple(costs)
+
+
+def _finish(
+    order: _Order, costs: _Costs, folding: Folding, network: Network, parameters: Parameters
+) -> int:
+    """When the last class is done, ns."""
+    prices = Prices(network, parameters.compute_scale, parameters.comm_scale)
+    known: dict[object, list[int]] = {}
+    tables, scripts, peers = [], [], []
+    for rank_class in folding.classes:
+        slots = order.of_stage[rank_class.stage]
+        groups = tuple(
+            (kind, folding.group_classes[group].shape, folding.group_classes[group].ports)
+            for kind, group in rank_class.groups.items()
+        )
+        links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
+        key = (slots, rank_class.slowdown, groups, links)
+        if key not in known:
+            table = [0] * len(costs)
+            priced = prices.of_class([costs[slot] for slot in slots], folding, rank_class)
+            for slot, ns in zip(slots, priced, strict=True):
+                table[slot] = ns
+            known[key] = table
+        tables.append(known[key])
+        scripts.append(order.scripts[rank_class.stage])
+        peers.append({step: link.neighbour for step, link in rank_class.links.items()})
+    return finish_ns(scripts, tables, peers)
+
+
+def _joined_streams(workload: Workload, parameters: Parameters) -> frozenset[int]:
+    """The streams on which compute waits for every collective of a micro-batch, so that none is ever queued
+    behind another.
+
+    What is issued at the end of a step is over before the next one begins, unless it overlaps.
+    """
+    rows: Iterable[int] = range(len(workload))
+    if workload.stages and not (parameters.overlap_grad_reduce or parameters.overlap_param_gather):
+        # Rows of the start and end of a step have what is issued together and joined there.
+        rows = {row for stage in workload.stages for chunk in (*stage.chunks, stage.loss) for row in chunk}
+    group = workload.wg.group
+    queued: set[str | None] = {group[row] for row in rows}
+    for cells in (workload.fwd, workload.ig):
+        queued |= {cells.group[row] for row in cells.asynchronous}
+    return frozenset(stream for kind, stream in STREAM_OF_GROUP.items() if kind not in queued)

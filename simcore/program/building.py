@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
 from simcore.layout import Layout
@@ -26,7 +26,17 @@ from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, whole_file
 from simcore.program.op_table import build_table_program, find_layer
-from simcore.program.ops import PHASES, STREAM_OF_GROUP, CollectiveCost, Join, Program, Receive, Wait
+from simcore.program.ops import (
+    PHASES,
+    STREAM_OF_GROUP,
+    CollectiveCost,
+    Cost,
+    Join,
+    Program,
+    Receive,
+    StageProgram,
+    Wait,
+)
 from simcore.program.order import Action, Placement, Shape
 from simcore.program.plan import ONE_LOOP, Plan, ScheduleDefaults, schedule_defaults
 from simcore.program.policy_builder import PolicyBuilder
@@ -188,11 +198,63 @@ def build_program(
     Raises `UsageError` for a schedule that is not there, micro-batches that cannot be, and
     collectives over all ranks that would hang.
     """
-    _check_rows(workload)
     if workload.is_table:
+        _check_rows(workload)
         scales = layer_scales_of(workload, parameters)
         program, found = build_table_program(workload, layout, parameters, scales, MOST_OPS)
         return program, found + _ignored(workload, parameters, program.schedule)
+    plans = planned(workload, layout, parameters, least_forward_bytes)
+    schedule, plan, order = plans.schedule, plans.plan, plans.order
+    stages = []
+    for stage in range(layout.pp if schedule.pipelined else 1):
+        builder = StageBuilder(plan, stage)
+        if order is None:
+            builder.loop_over_rows()
+        else:
+            builder.run_steps(tuple(order(stage)))
+        stages.append(builder.finish())
+        if stage == 0 and schedule.pipelined:
+            _check_stages(len(stages[0].ops) * layout.pp, layout, plan.microbatches)
+    if not schedule.pipelined:
+        stages *= layout.pp
+    program = program_of(plans, tuple(stages), tuple(cost for _, cost in plan.costs))
+    check_meetings(program, workload, parameters.stage_layout)
+    return program, plans.found
+
+
+class Planned(NamedTuple):
+    """What the stages of a program are built from. order: gives a stage's actions, None without a pipeline."""
+
+    name: str
+    schedule: Schedule
+    plan: Plan
+    order: Callable[[int], Iterable[Action]] | None
+    found: list[Diagnostic]
+
+
+def program_of(plans: Planned, stages: tuple[StageProgram, ...], costs: tuple[Cost, ...]) -> Program:
+    """The program of such stages, whose ops have these costs."""
+    plan = plans.plan
+    return Program(
+        plans.name,
+        plans.schedule.pipelined,
+        plan.structure,
+        stages,
+        costs,
+        plan.microbatches,
+        len(plan.messages),
+        plan.placement.parts,
+        steps=plan.steps,
+        rules=plans.schedule,
+        placement=plan.placement,
+    )
+
+
+def planned(
+    workload: Workload, layout: Layout, parameters: Parameters, least_forward_bytes: int = 0
+) -> Planned:
+    """The plan of a program in dialect simai, and what was assumed for it. Raises as `build_program` does."""
+    _check_rows(workload)
     structure, found = find_structure(workload)
     defaults = schedule_defaults(workload, layout, structure)
     if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
@@ -209,33 +271,7 @@ def build_program(
     plan.least_forward_bytes = least_forward_bytes
     plan.layer_scales = layer_scales_of(workload, parameters)
     found += _ignored(workload, parameters, name)
-    stages = []
-    for stage in range(layout.pp if schedule.pipelined else 1):
-        builder = StageBuilder(plan, stage)
-        if order is None:
-            builder.loop_over_rows()
-        else:
-            builder.run_steps(tuple(order(stage)))
-        stages.append(builder.finish())
-        if stage == 0 and schedule.pipelined:
-            _check_stages(len(stages[0].ops) * layout.pp, layout, plan.microbatches)
-    if not schedule.pipelined:
-        stages *= layout.pp
-    program = Program(
-        name,
-        schedule.pipelined,
-        structure,
-        tuple(stages),
-        tuple(cost for _, cost in plan.costs),
-        plan.microbatches,
-        len(plan.messages),
-        plan.placement.parts,
-        steps=plan.steps,
-        rules=schedule,
-        placement=plan.placement,
-    )
-    check_meetings(program, workload, parameters.stage_layout)
-    return program, found
+    return Planned(name, schedule, plan, order, found)
 
 
 def build_policy_program(

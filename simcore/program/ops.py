@@ -49,6 +49,15 @@ class TransferCost(NamedTuple):
     bytes: int
 
 
+class JoinedCost(NamedTuple):
+    """Computes and collectives one after another, each rounded by itself, as one op (`Plan.joined`).
+
+    costs: each distinct one with how often it is there.
+    """
+
+    costs: tuple[tuple[ComputeCost | CollectiveCost, int], ...]
+
+
 Cost = ComputeCost | CollectiveCost | TransferCost
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from simcore.layout import Layout
 from simcore.overrides import ANY_ROW
@@ -20,6 +21,7 @@ from simcore.program.ops import (
     CollectiveCost,
     ComputeCost,
     Cost,
+    JoinedCost,
     Ops,
 )
 from simcore.program.order import ONE_PLACE, Placement
@@ -43,7 +45,8 @@ class Plan(Struct):
     transfer_bytes: one activation between neighbouring stages. megatron: embedding rows on the
     first stage only, final and loss rows on the last only. least_forward_bytes: what a smaller
     forward collective counts as. segments: the ops of a block's part, and at which of them which other
-    is waited for, made once for all stages and micro-batches that repeat it.
+    is waited for, made once for all stages and micro-batches that repeat it. joined: where only the step time
+    is asked for, the streams whose collectives nobody else can move: rows without another one are one op.
     """
 
     workload: Workload
@@ -60,12 +63,13 @@ class Plan(Struct):
     overlap_param_gather: bool = False
     least_forward_bytes: int = 0
     layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    costs: dict[tuple[type, Cost], int] = field(default_factory=dict)
+    costs: dict[tuple[type, Any], int] = field(default_factory=dict)
     messages: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     segments: dict[tuple[str, tuple[int, ...]], Segment] = field(default_factory=dict)
+    joined: frozenset[int] | None = None
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
 
-    def cost(self, cost: Cost) -> int:
+    def cost(self, cost: Cost | JoinedCost) -> int:
         """The number of a cost in the program's table."""
         # With its type: named tuples of different kinds are equal when their values are.
         return self.costs.setdefault((type(cost), cost), len(self.costs))
@@ -256,6 +260,43 @@ class RowOps:
         """Forward of `rows` again, with blocking collectives."""
         for row in rows:
             self.forward(row, RECOMPUTE)
+
+
+def joined(segment: Segment, plan: Plan) -> Segment:
+    """The same part with what can only run one after another as one op, of the first one's row and phase.
+
+    That is compute, and collectives that compute waits for on the streams of `plan.joined`.
+    """
+    assert plan.joined is not None
+    costs = [cost for _, cost in plan.costs]
+    ops, found, joins = segment.ops, Ops(), []
+    places = {place for place, _ in segment.joins}
+    awaited = {op for _, op in segment.joins}
+    number_of: dict[int, int] = {}
+    count, op = len(ops), 0
+    waits = iter([*segment.joins, (count + 1, -1)])
+    place, waited = next(waits)
+    while op < count:
+        while place == op:
+            joins.append((len(found), number_of[waited]))
+            place, waited = next(waits)
+        until = op
+        while until < count and (until == op or until not in places) and until not in awaited:
+            stream = ops.stream[until]
+            if stream != COMPUTE and not (ops.blocking[until] and stream in plan.joined):
+                break
+            until += 1
+        number_of[op] = len(found)
+        if until - op > 1:
+            counts = Counter(ops.cost[op:until])
+            together = JoinedCost(tuple((costs[cost], count) for cost, count in counts.items()))
+            found.append(COMPUTE, ops.phase[op], 1, plan.cost(together), ops.row[op])
+            op = until
+        else:
+            part = ops.part(op, op + 1)
+            found.extend(part, part.microbatch[0])
+            op += 1
+    return Segment(found, joins)
 
 
 class ScheduleDefaults(NamedTuple):

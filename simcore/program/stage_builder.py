@@ -22,7 +22,7 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action
-from simcore.program.plan import Plan, RowOps, Segment, shares
+from simcore.program.plan import Plan, RowOps, Segment, joined, shares
 from simcore.workload import Cells
 
 
@@ -59,6 +59,8 @@ class StageBuilder:
         self._exchanges = 0
         self._step = 0
         self._stretches = Stretches()
+        # Where parts of micro-batches begin among the ops, where only the step time is asked for.
+        self.parts: list[tuple[int, tuple[str, tuple[int, ...]]]] = []
         self._by_side = not plan.placement.is_loop
         # By chunk.
         self._ways: dict[int, _Way] = {}
@@ -210,7 +212,7 @@ class StageBuilder:
 
     def _row_turns(self, part: str, microbatch: int, rows: tuple[int, ...]) -> Iterator[bool]:
         """The ops of rows, a turn up to each collective that the next waits for, or to the end of a row."""
-        segment = self._part_ops(part, rows)
+        segment = self.part_ops(part, rows)
         begun = 0
         # Of those that are waited for, where they are: rows of the other action lie between.
         issued: dict[int, int] = {}
@@ -229,7 +231,7 @@ class StageBuilder:
 
     # -- ops of rows and between stages ----------------------------------------------
 
-    def _part_ops(self, part: str, rows: tuple[int, ...]) -> Segment:
+    def part_ops(self, part: str, rows: tuple[int, ...]) -> Segment:
         """The ops of a part of a micro-batch over rows: made once, of no micro-batch."""
         key = (part, rows)
         segment = self.plan.segments.get(key)
@@ -244,10 +246,14 @@ class StageBuilder:
                 recomputed = self.plan.recomputed(rows)
                 for row in reversed(rows):
                     self._row_gradients(row_ops, part, row, recomputed)
+            if self.plan.joined is not None:
+                segment = self.plan.segments[key] = joined(segment, self.plan)
         return segment
 
     def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
-        segment, first = self._part_ops(part, rows), len(self.ops)
+        segment, first = self.part_ops(part, rows), len(self.ops)
+        if self.plan.joined is not None:
+            self.parts.append((first, (part, rows)))
         if segment.joins:
             self._extend(segment, 0, len(segment.ops), microbatch, {})
         else:

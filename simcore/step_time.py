@@ -37,7 +37,7 @@ from simcore.program.ops import (
 )
 from simcore.program.plan import Plan, Segment
 from simcore.program.stage_builder import StageBuilder
-from simcore.records import Struct, replace
+from simcore.records import Struct
 from simcore.simulation import made, place, simulate
 from simcore.workload import Workload
 
@@ -68,13 +68,13 @@ class StepTime(Struct, frozen=True):
 
 
 class _Slot(NamedTuple):
-    """Where the price of an op comes from: op `place` of a part, of what a stage does at the beginning and
+    """Where the price of an op comes from: op `number` of a part, of what a stage does at the beginning and
     the end of a step (`edge`), or a transfer so many stages on.
     """
 
     part: _Part | None
     edge: int
-    place: int
+    number: int
 
 
 class _Order(Struct, frozen=True):
@@ -182,16 +182,16 @@ class StepTimes:
             plan.workload.stages, plan.joined,
         )  # fmt: skip
         # By what rows run again, stages of one key may still have different ops.
-        for place in range(_ALIKE):
-            order = self._orders.pop((key, place), None)
+        for like in range(_ALIKE):
+            order = self._orders.pop((key, like), None)
             if order is None:
                 break
-            self._orders[key, place] = order
+            self._orders[key, like] = order
             costs = _costs_of(order, plan)
             if costs is not None:
                 return order, costs
         order, costs = _new_order(plans)
-        self._orders[key, place] = order
+        self._orders[key, like] = order
         while sum(one.steps for one in self._orders.values()) > _KEPT_STEPS and len(self._orders) > 1:
             del self._orders[next(iter(self._orders))]
         return order, costs
@@ -231,14 +231,18 @@ def _new_order(plans: Planned) -> tuple[_Order, _Costs]:
 
 
 def _slots_of(
-    built: StageProgram, parts: list[tuple[int, _Part]], plan: Plan, stage: int, table: list[Cost | JoinedCost]
+    built: StageProgram,
+    parts: list[tuple[int, _Part]],
+    plan: Plan,
+    stage: int,
+    table: list[Cost | JoinedCost],
 ) -> tuple[list[_Slot], object]:
     """The slot of each op of a stage, and the shape of what it does outside of micro-batches."""
     ops = built.ops
     slots: list[_Slot | None] = [None] * len(ops)
     for first, part in parts:
-        for place in range(len(plan.segments[part].ops)):
-            slots[first + place] = _Slot(part, -1, place)
+        for number in range(len(plan.segments[part].ops)):
+            slots[first + number] = _Slot(part, -1, number)
     shape: list[tuple[int, int, int, int]] = []
     found = []
     for op, slot in enumerate(slots):
@@ -280,13 +284,13 @@ def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
             return None
     table = [cost for _, cost in plan.costs]
     costs: list[Cost | JoinedCost] = []
-    for of_part, edge, place in order.slots:
+    for of_part, edge, number in order.slots:
         if of_part is not None:
-            costs.append(table[plan.segments[of_part].ops.cost[place]])
+            costs.append(table[plan.segments[of_part].ops.cost[number]])
         elif edge >= 0:
-            costs.append(table[edges[edge].cost[place]])
+            costs.append(table[edges[edge].cost[number]])
         else:
-            costs.append(TransferCost(place, plan.transfer_bytes))
+            costs.append(TransferCost(number, plan.transfer_bytes))
     return tuple(costs)
 
 

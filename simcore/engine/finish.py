@@ -65,7 +65,7 @@ def script_of(stage: StageProgram, slots: Sequence[int], steps: Mapping[int, int
 def finish_ns(
     scripts: Sequence[Script], prices: Sequence[Sequence[int]], peers: Sequence[Mapping[int, int]]
 ) -> int:
-    """When the last class is done, ns. By class: scripts, prices (ns by slot), peers (class so many stages on).
+    """When the last class is done, ns. By class: scripts, prices (ns by slot), peers (so many stages on).
 
     Raises `OverflowError` from 2^63 ns on, RuntimeError where a class waits for what nobody does.
     """

@@ -223,7 +223,7 @@ def build_program(
 
 
 class Planned(NamedTuple):
-    """What the stages of a program are built from. order: gives a stage's actions, None without a pipeline."""
+    """What the stages of a program are built from. order: a stage's actions, None without a pipeline."""
 
     name: str
     schedule: Schedule

@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import published_steps
+from benchmarks import published_fsdp, published_steps
 from benchmarks.measuring import ROOT, put
 from simcore.asked import Asked
 from simcore.cluster import choose_cluster, group_shape
@@ -160,9 +160,11 @@ TABLES = {
     "steps": lambda: published_steps.steps_table(published()),
     "layouts": lambda: published_steps.layouts_table(published()),
     "memory": lambda: published_steps.memory_table(published()),
+    "fsdp": published_fsdp.table,
 }
 # Made of what is in ../shared, and what each needs of it.
-OF_SHARED = {"replays": TRACES, **dict.fromkeys(("steps", "layouts", "memory"), published_steps.STEPS)}
+OF_SHARED = {"replays": TRACES, **dict.fromkeys(("steps", "layouts", "memory"), published_steps.STEPS),
+             "fsdp": published_fsdp.ROWS}  # fmt: skip
 
 
 @cache

@@ -16,7 +16,9 @@ from simcore.workload.model import GroupKind
 
 # Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
 DATA_FASTEST = "dp-tp"
-GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp")
+GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate")
+# Those whose members are as far apart as a group of another kind is large.
+_BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
 MOST_RANKS = 2**24
 # Ranks of an op table or a file of ASTRA-sim 1.0 when nothing tells them: its examples are for 8 or more.
@@ -28,6 +30,8 @@ class Layout(Struct, frozen=True):
 
     dp: ranks that hold the same weights and add up their gradients: data-parallel replicas times cp, the
     ranks that share the tokens of one sequence; neighbours on dp are one cp group.
+    shard: ranks of a dp_shard group, neighbours on dp that share out weights; 0 where all of dp do. A
+    dp_replicate group has those of equal shares.
     Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp.
     Rank order `tp-pp-dp`: rank = tp + TP*(pp + PP*dp). DATA_FASTEST, with one stage:
     rank = dp + DP*tp.
@@ -39,6 +43,7 @@ class Layout(Struct, frozen=True):
     pp: int
     rank_order: str = "tp-ep-dp-pp"
     cp: int = 1
+    shard: int = 0
 
     @property
     def replicas(self) -> int:
@@ -80,6 +85,10 @@ class Layout(Struct, frozen=True):
             return self.pp
         if kind == "cp":
             return self.cp
+        if kind == "dp_shard":
+            return self.shard or self.dp
+        if kind == "dp_replicate":
+            return self.dp // (self.shard or self.dp)
         if kind == "dp_ep":
             return self.tp * self.dp // self.ep if self.dp % self.ep else self.dp // self.ep
         return self.world
@@ -107,7 +116,7 @@ class Layout(Struct, frozen=True):
     def _places(self, kind: GroupKind, place: int) -> range:
         """The group of a place inside its stage, as such places."""
         step, count = self._steps(kind)
-        if kind in ("dp", "dp_ep"):
+        if kind in _BY_REMAINDER:
             return range(place % (step * count), self.tp * self.dp, step * count)
         first = place - place // step % count * step
         return range(first, first + step * count, step)
@@ -117,17 +126,20 @@ class Layout(Struct, frozen=True):
         if kind in ("all", "pp"):
             return range(self.tp * self.dp if kind == "pp" else 1)
         step, count = self._steps(kind)
-        end, every = (step * count, step) if kind in ("dp", "dp_ep") else (self.tp * self.dp, step * count)
+        end, every = (step * count, step) if kind in _BY_REMAINDER else (self.tp * self.dp, step * count)
         return (inside + first for inside in range(step) for first in range(0, end, every))
 
     def _steps(self, kind: GroupKind) -> tuple[int, int]:
         """(step, count): of places `step` apart, `count` in a row are a tp or ep group, and those with equal
-        remainders by `count` a dp or dp_ep group. EP counts along dp where it divides it, else all places.
+        remainders by `count` a dp, dp_ep or dp_replicate group. EP counts along dp where it divides it,
+        else all places.
         """
         if kind in ("tp", "dp"):
             return 1, self.tp
         if kind == "cp":
             return self.tp, self.cp
+        if kind in ("dp_shard", "dp_replicate"):
+            return self.tp, self.shard or self.dp
         return 1 if self.dp % self.ep else self.tp, self.ep
 
     def neighbour(self, rank: int, stage: int) -> int:
@@ -218,7 +230,7 @@ def resolve_layout(
         ep = tp * dp
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
-    return Layout(tp, ep, dp, pp, parameters.rank_order, header.cp), found
+    return Layout(tp, ep, dp, pp, parameters.rank_order, header.cp, header.shard), found
 
 
 def check_rank_order(parameters: Parameters) -> None:

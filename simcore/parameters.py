@@ -55,7 +55,9 @@ class Parameters(Struct, frozen=True):
     trace's operations again, none of them changed.
     Of a model: cp: ranks that share a sequence; cp_comm_type: how they exchange keys and values.
     microbatch_size, global_batch: sequences. seq: tokens.
-    sequence_parallel, flash, pp_scatter: `on` or `off`. gpu: a name or the path of a file. memory_limit:
+    sequence_parallel, flash, pp_scatter, reshard_after_forward: `on` or `off`. prefetch: units whose weights
+    are gathered ahead. shard_size: ranks that share out weights; the others hold copies. bucket_size:
+    parameters. gpu: a name or the path of a file. memory_limit:
     bytes with a unit. as_aicb: which of AICB's generators; aicb_args: its own arguments.
     comm_groups, remote_memory: paths of execution traces' files of groups and of remote memory.
     rendezvous_protocol, injection_scale, num_queues_per_dim: ASTRA-sim's flags of the same names.
@@ -118,6 +120,10 @@ class Parameters(Struct, frozen=True):
     flash: str | None = None
     recompute: str | None = None
     zero: str | None = None
+    prefetch: str | None = None
+    reshard_after_forward: str | None = None
+    shard_size: int | None = None
+    bucket_size: int | None = None
     grad_dtype: str | None = None
     precision: str | None = None
     pp_scatter: str | None = None
@@ -264,6 +270,17 @@ FLAGS: tuple[Flag, ...] = (
     Flag("zero", "model", "word", "", "N",
          "what the replicas share out: 1 is Megatron's distributed optimizer (default 0)",
          ("0", "1", "2", "3"), of=_MODEL),
+    Flag("prefetch", "model", "word", "", "N",
+         "with ZeRO 3, how many units ahead weights are gathered (default 1)", ("0", "1", "2"), of=_MODEL),
+    Flag("reshard_after_forward", "model", "word", "", "WORD",
+         "with ZeRO 3, whether a unit's weights are given up after its forward and gathered again before its "
+         "backward (default on)", _ON_OFF, of=_MODEL),
+    Flag("shard_size", "model", "count", "ranks", "N",
+         "with ZeRO 2 and 3, how many ranks share out states; between such groups all is held in copies "
+         "(default: all of dp x cp)", of=_MODEL),
+    Flag("bucket_size", "model", "count", "", "N",
+         "with --overlap-grad-reduce or --overlap-param-gather, parameters that are sent at once at least "
+         "(default: those of a row)", of=_MODEL),
     Flag("grad_dtype", "model", "word", "", "TYPE", "gradients as they are added up and sent (default fp32)",
          ("fp32", "bf16"), of=_MODEL),
     Flag("precision", "model", "word", "", "TYPE", "of the linears (default bf16)",

@@ -31,12 +31,13 @@ from simcore.records import Struct
 from simcore.run.accounts import Accounts, account_names
 from simcore.timeline import Timeline
 
-EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "pp")
+EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
     "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
     "compute recompute": "backward", "compute opt": "optimizer",
     "exposed dp_ep": "exposed expert dp", "exposed all": "exposed other",
-    "exposed cp": "exposed other",
+    "exposed cp": "exposed other", "exposed dp_shard": "exposed dp", "exposed dp_replicate": "exposed dp",
+    "exposed offload": "exposed other",
 })  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, IDLE = WAIT + 1, WAIT + 2

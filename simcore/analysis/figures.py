@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, IDLE, IDLE_OP
+from simcore.analysis.accounts import ACCOUNTS, BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, IDLE_OP
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.on_demand import OnDemand
 from simcore.analysis.worst import worst_link
 from simcore.cluster import parameter_values
 from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import as_dict
+from simcore.program.ops import OFFLOAD
 from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
 from simcore.run.throughput import throughput_words
 from simcore.simulation import Simulation
@@ -163,15 +164,24 @@ class SimulatedFigures:
         comm_ns, overlapped_ns = self.results.communication[track.number]
         program = self.results.simulation.timeline.stage_program(track.number)
         of_model = self.results.simulation.workload.maker is not None
-        exposed_ns = accounts.exposed_ns()
-        if not of_model:
-            del exposed_ns["cp"]
+        exposed_ns = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in self._kinds_there}
         return TrackUse(
             track, accounts.compute_ns(), exposed_ns, accounts.wait_ns, accounts.bubble_ns, None,
             accounts.idle_ns, overlapped_ns, comm_ns,
             program.peak_microbatches, self.results.streams[track.number],
             program.peak_chunks if of_model else None,
         )  # fmt: skip
+
+    @cached_property
+    def _kinds_there(self) -> set[str]:
+        """The kinds of exposed communication that are told of a run, at 0 too: some are of models alone."""
+        simulation = self.results.simulation
+        there = set(EXPOSED_KINDS) - {"dp_shard", "dp_replicate", "offload"}
+        if simulation.layout.shard:
+            there |= {"dp_shard", "dp_replicate"}
+        if any(OFFLOAD in stage.ops.stream for stage in simulation.program.stages):
+            there.add("offload")
+        return there if simulation.workload.maker is not None else there - {"cp"}
 
     @cached_property
     def waits_for(self) -> list[WaitFor]:

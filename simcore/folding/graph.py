@@ -145,8 +145,8 @@ class Axes(NamedTuple):
 def axes_of(layout: Layout) -> Axes | None:
     """The digits of a layout (where ep does not divide dp: EP groups are EP consecutive q); None for none."""
     tp, ep, dp = layout.tp, layout.ep, layout.dp
-    if layout.cp > 1:
-        return _axes_with_cp(layout)
+    if layout.cp > 1 or layout.shard:
+        return _axes_of_cuts(layout)
     if dp % ep == 0:
         return Axes((tp, ep, dp // ep), {"tp": (0,), "ep": (1,), "dp_ep": (2,), "dp": (1, 2)}, False)
     if tp % ep == 0:
@@ -157,13 +157,14 @@ def axes_of(layout: Layout) -> Axes | None:
     return None
 
 
-def _axes_with_cp(layout: Layout) -> Axes | None:
-    """The digits of a layout whose dp is cut by cp and by ep; None where neither cut divides the other."""
-    tp, ep, dp, cp = layout.tp, layout.ep, layout.dp, layout.cp
-    low, high = sorted((cp, ep))
-    if dp % ep or high % low:
+def _axes_of_cuts(layout: Layout) -> Axes | None:
+    """The digits of a layout whose dp is cut by cp, by ep and by shards; None where one cut does not divide
+    the next.
+    """
+    tp, ep, dp, cp, shard = layout.tp, layout.ep, layout.dp, layout.cp, layout.shard or 1
+    cuts = sorted({cp, ep, shard} - {1})
+    if any(high % low for low, high in itertools.pairwise((*cuts, dp))):
         return None
-    cuts = sorted({cp, ep} - {1})
     sizes = [tp, *(cut // below for below, cut in itertools.pairwise((1, *cuts))), dp // cuts[-1]]
 
     def below(cut: int) -> tuple[int, ...]:
@@ -176,6 +177,8 @@ def _axes_with_cp(layout: Layout) -> Axes | None:
         "ep": below(ep),
         "dp": tuple(digits),
         "dp_ep": tuple(digit for digit in digits if digit not in below(ep)),
+        "dp_shard": below(shard),
+        "dp_replicate": tuple(digit for digit in digits if digit not in below(shard)),
     }
     return Axes(tuple(sizes), varied, False)
 

@@ -110,7 +110,8 @@ class ModelMaker:
             return {
                 "schedule": "1f1b", "microbatches": 1, "virtual_stages": 1, "cp": 1, "microbatch_size": 1,
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
-                "gpu": DEFAULT_GPU, **DEFAULTS,
+                "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
+                "prefetch": "none", "reshard_after_forward": "none",
             }  # fmt: skip
         training = made.training
         on_off = {True: "on", False: "off"}
@@ -127,6 +128,7 @@ class ModelMaker:
             "flash": on_off[training.flash],
             "recompute": training.recompute,
             "zero": str(training.zero),
+            **_sharding_values(training),
             "grad_dtype": "fp32" if training.grad_bytes == 4 else "bf16",
             "precision": "fp8" if training.fp8 else "bf16",
             "pp_scatter": on_off[training.pp_scatter],
@@ -176,10 +178,6 @@ class ModelMaker:
         if training.model.tied_embeddings and training.pp > 1:
             found.append(
                 "the first and the last stage add up the gradients of the tied embedding: not priced"
-            )
-        if training.zero in (2, 3) and training.microbatches > 1:
-            found.append(
-                f"ZeRO {training.zero} is priced with gradients sent once a step, not once a micro-batch"
             )
         if training.placement == "both-ways":
             found.append(
@@ -263,6 +261,17 @@ class ModelMaker:
         message = f"{why}; compute cells are those of {printable(gpu.name, 40)} (docs/models.md)"
         found.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
         return _own_times(config, gpu), found
+
+
+def _sharding_values(training: Training) -> dict[str, Any]:
+    """What is taken for parameters of sharding and buckets that were not given; none where there are none."""
+    sharded = training.zero == 3
+    return {
+        "prefetch": str(training.prefetch) if sharded else "none",
+        "reshard_after_forward": ("on" if training.reshard else "off") if sharded else "none",
+        "shard_size": training.shards if training.zero >= 2 else "none",
+        "bucket_size": training.bucket_size or "none",
+    }
 
 
 def _config_of(training: Training, model: Model) -> AicbConfig:

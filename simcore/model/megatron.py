@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from simcore.model.costs import Costs, Op, joined, nanoseconds
 from simcore.model.costs import RowOps as OpCells
+from simcore.model.rows import NOTHING, Row, Sent
+from simcore.model.sharding import Unit, UnitSize, is_sharded, sharded_rows
 from simcore.model.training import Training
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, GroupKind, Phase, StageRows
@@ -20,28 +22,6 @@ POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
 # A host that starts kernels is needed this much longer backward than forward: there are that many more.
 _HOST_BACKWARD = 1.5
-
-
-class Sent(NamedTuple):
-    """A collective of a cell. beside: compute does not wait for it."""
-
-    collective: str
-    group: GroupKind
-    bytes: int
-    beside: bool = False
-
-
-class Row(NamedTuple):
-    """A row before it is columns: its ops, and the collective of each of its cells."""
-
-    name: str
-    ops: OpCells
-    fwd: Sent | None = None
-    ig: Sent | None = None
-    wg: Sent | None = None
-
-
-_NOTHING = OpCells([], [], [])
 
 
 class StageParameters(NamedTuple):
@@ -105,6 +85,25 @@ def layer_parameters(training: Training, moe: bool) -> StageParameters:
     return StageParameters(dense + shared + router, expert * (model.moe.experts // training.ep))
 
 
+def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
+    """The units of a chunk whose weights and gradients ZeRO 2 and 3 share out, in forward order."""
+    model = training.model
+    words = training.padded_vocab // training.tp * model.hidden
+    first, last = training.position(stage, chunk) == 0, training.is_last(stage, chunk)
+    held = [layer_parameters(training, model.is_moe(layer)) for layer in training.layers_of(stage, chunk)]
+    sizes = [UnitSize(*one) for one in held]
+    if training.copies > 1:
+        sizes = [UnitSize(one.dense + one.experts, 0) for one in sizes]
+    if first:
+        sizes.insert(0, UnitSize(words + model.positions * model.hidden, 0, True))
+    if last:
+        # As `stage_parameters` has it: a stage with both tables of one model has one where they are tied.
+        on_stage = any(training.position(stage, one) == 0 for one in training.stage_chunks)
+        tied = model.tied_embeddings and on_stage and training.placement != "both-ways"
+        sizes.append(UnitSize(model.norm + (0 if tied else words), 0, True))
+    return sizes
+
+
 class MegatronRows:
     """The rows of one training on one GPU, as `workload` has them. ops: of each of its rows."""
 
@@ -115,7 +114,8 @@ class MegatronRows:
         self._act = 2 * training.tokens * training.model.hidden
         self._rows: list[Row] = []
         self._recomputed: dict[int, tuple[int, ...]] = {}
-        self._waits: dict[tuple[Phase, int], int] = {}
+        self._waits: dict[tuple[Phase, int], tuple[int, ...]] = {}
+        self._is_sharded = is_sharded(training)
 
     def workload(self, path: str) -> Workload:
         """The workload; path: for messages. Its `maker` is left open."""
@@ -144,6 +144,7 @@ class MegatronRows:
             all_gpus=training.world,
             pp_comm=self._act // scattered if training.pp > 1 else 0,
             cp=training.cp,
+            shard=training.shard_size,
         )
         return Workload(
             path=path,
@@ -161,7 +162,22 @@ class MegatronRows:
             stages=stages,
             recomputed=self._recomputed,
             waits=self._waits,
+            buckets=self._buckets(),
         )
+
+    def _buckets(self) -> dict[int, int]:
+        """Bytes of a bucket of each buffer of gradients, and of parameters."""
+        parameters = self.training.bucket_size
+        each = {
+            "ALLREDUCE": self.training.grad_bytes,
+            "REDUCESCATTER": self.training.grad_bytes,
+            "ALLGATHER": 2,
+        }
+        return {
+            place: parameters * each[row.wg.collective]
+            for place, row in enumerate(self._rows)
+            if row.wg is not None and parameters
+        }
 
     @property
     def ops(self) -> list[OpCells]:
@@ -177,13 +193,14 @@ class MegatronRows:
             held = stage_parameters(training, stage), whole_parameters(training, stage)
             if held not in prologues:
                 prologues[held] = self._added(self._prologue(*held))
-        embedding = self._added([self._embedding()])
+        # Of units that are shared out they stand among the rows of the layers.
+        embedding = () if self._is_sharded else self._added([self._embedding()])
         scattered = training.pp_scatter and not training.sequence_parallel
         scattered = scattered and training.tp > 1 and training.pp > 1
         came = self._added([self._came()]) if scattered else ()
         chunks = self._chunks()
         went = self._added([self._went()]) if scattered else ()
-        final = self._added([self._final()])
+        final = () if self._is_sharded else self._added([self._final()])
         loss = self._added(self._loss())
         self._added(self._tail())
         found = []
@@ -220,10 +237,14 @@ class MegatronRows:
         }
         # Rows of a layer by its chunk and the kinds of layers up to it: equal chunks share their rows.
         known: dict[tuple[int, tuple[bool, ...]], tuple[int, ...]] = {}
+        sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
         found = []
         for stage in range(training.pp):
             of_stage = []
             for chunk in training.stage_chunks:
+                if self._is_sharded:
+                    of_stage.append(self._sharded_chunk(stage, chunk, layers, sharded))
+                    continue
                 rows: tuple[int, ...] = ()
                 kinds: tuple[bool, ...] = ()
                 for layer in training.layers_of(stage, chunk):
@@ -239,8 +260,36 @@ class MegatronRows:
             found.append(of_stage)
         return found
 
+    def _sharded_chunk(
+        self,
+        stage: int,
+        chunk: int,
+        layers: dict[bool, list[Row]],
+        known: dict[tuple[Any, ...], tuple[int, ...]],
+    ) -> tuple[int, ...]:
+        """The rows of a chunk with what gathers and reduces its units. known: those of equal chunks."""
+        training = self.training
+        sizes = unit_sizes(training, stage, chunk)
+        kinds = tuple(training.model.is_moe(layer) for layer in training.layers_of(stage, chunk))
+        key = (chunk, kinds, *sizes)
+        if key not in known:
+            rows = [layers[moe] for moe in kinds]
+            if training.position(stage, chunk) == 0:
+                rows.insert(0, [self._embedding()])
+            if training.is_last(stage, chunk):
+                rows.append([self._final()])
+            sharded = sharded_rows(training, [Unit(*one) for one in zip(sizes, rows, strict=True)])
+            places = known[key] = self._added(sharded.rows)
+            for own in sharded.own:
+                self._note_recomputed(places[own.start : own.stop])
+                self._note_waits(places[own.start : own.stop])
+            for (phase, place), others in sharded.waits.items():
+                where = (phase, places[place])
+                self._waits[where] = (*self._waits.get(where, ()), *(places[one] for one in others))
+        return known[key]
+
     def _note_recomputed(self, rows: tuple[int, ...]) -> None:
-        if self.training.recompute == "full":
+        if self.training.recompute == "full" and self._rows[rows[0]].name.startswith("attention"):
             # Backward comes to the last row of a layer first.
             self._recomputed[rows[-1]] = rows
         elif self.training.recompute == "selective":
@@ -252,8 +301,8 @@ class MegatronRows:
         """What follows attention waits for the keys and values that a ring sends beside it."""
         place = {self._rows[row].name: row for row in rows}
         if "attention_exchange" in place:
-            self._waits["fwd", place["attention_row"]] = place["attention_exchange"]
-            self._waits["ig", place["attention_column"]] = place["attention_exchange_again"]
+            self._waits["fwd", place["attention_row"]] = (place["attention_exchange"],)
+            self._waits["ig", place["attention_column"]] = (place["attention_exchange_again"],)
 
     # -- rows ----------------------------------------------------------------------------
 
@@ -295,7 +344,7 @@ class MegatronRows:
             rows.append(self._row("mlp_row", joined(costs.mlp_out(ffn, tokens), costs.residual())))
         else:
             rows += self._moe()
-        return self._gathered_weights(self._at_least_host(rows), moe)
+        return self._at_least_host(rows)
 
     def _exchange(self) -> tuple[Row, Row]:
         """Keys and values of the other ranks of cp: what stands before attention, and what behind it, which
@@ -315,12 +364,12 @@ class MegatronRows:
         if training.cp_comm_type == "all-gather":
             gather = Sent("ALLGATHER", "cp", size)
             return (
-                Row("attention_exchange", _NOTHING, gather, Sent("REDUCESCATTER", "cp", size)),
-                Row("attention_exchange_again", _NOTHING, None, gather),
+                Row("attention_exchange", NOTHING, gather, Sent("REDUCESCATTER", "cp", size)),
+                Row("attention_exchange_again", NOTHING, None, gather),
             )
         return (
-            Row("attention_exchange", _NOTHING, Sent("ALLGATHER", "cp", size, True)),
-            Row("attention_exchange_again", _NOTHING, None, Sent("ALLGATHER", "cp", 2 * size, True)),
+            Row("attention_exchange", NOTHING, Sent("ALLGATHER", "cp", size, True)),
+            Row("attention_exchange_again", NOTHING, None, Sent("ALLGATHER", "cp", 2 * size, True)),
         )
 
     def _moe(self) -> list[Row]:
@@ -358,20 +407,6 @@ class MegatronRows:
         last = rows[-1]
         return [*rows[:-1], last._replace(ops=joined(last.ops, waits))]
 
-    def _gathered_weights(self, rows: list[Row], moe: bool) -> list[Row]:
-        """With ZeRO 3 a layer's weights are gathered before its forward and its backward, beside compute."""
-        training = self.training
-        if training.zero < 3 or training.dp * training.cp == 1:
-            return rows
-        size = layer_parameters(training, moe).dense
-        gather = Sent("ALLGATHER", "dp", 2 * size, True)
-        reduced = Sent("REDUCESCATTER", "dp", training.grad_bytes * size)
-        return [
-            Row("weights_gather", _NOTHING, gather, None, reduced),
-            *rows,
-            Row("weights_gather_again", _NOTHING, None, gather),
-        ]
-
     def _embedding(self) -> Row:
         act, parallel = self._act, self.training.sequence_parallel
         return Row(
@@ -383,11 +418,11 @@ class MegatronRows:
 
     def _came(self) -> Row:
         """What a stage gets in shares of tp is put together before its first layer (`--pp-scatter on`)."""
-        return Row("stage_input", _NOTHING, self._tensor("ALLGATHER", self._act))
+        return Row("stage_input", NOTHING, self._tensor("ALLGATHER", self._act))
 
     def _went(self) -> Row:
         """Its gradient likewise, before the backward of its last layer."""
-        return Row("stage_output", _NOTHING, None, self._tensor("ALLGATHER", self._act))
+        return Row("stage_output", NOTHING, None, self._tensor("ALLGATHER", self._act))
 
     def _final(self) -> Row:
         return self._column("final_column", self.costs.head())
@@ -396,11 +431,11 @@ class MegatronRows:
         if self.training.tp == 1:
             return []
         sent = Sent("ALLREDUCE", "tp", 4 * self.training.tokens)
-        return [Row(f"cross_entropy{number}", _NOTHING, sent) for number in (1, 2, 3)]
+        return [Row(f"cross_entropy{number}", NOTHING, sent) for number in (1, 2, 3)]
 
     def _tail(self) -> list[Row]:
         """The norm of the gradients, one number of every rank of tp."""
-        return [Row("optimizer1", _NOTHING, Sent("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
+        return [Row("optimizer1", NOTHING, Sent("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
 
     def _prologue(self, parameters: StageParameters, whole: int) -> list[Row]:
         """What a stage does with its gradients and parameters at the end of a step.
@@ -413,25 +448,30 @@ class MegatronRows:
         rows = []
         if training.sequence_parallel and training.tp > 1:
             rows.append(
-                Row("layernorm", _NOTHING, None, self._tensor("ALLREDUCE", training.grad_bytes * whole))
+                Row("layernorm", NOTHING, None, self._tensor("ALLREDUCE", training.grad_bytes * whole))
             )
-        replicas = training.dp * training.cp
-        shards, expert_shards = (replicas, training.expert_replicas) if training.zero else (1, 1)
+        dense_group: GroupKind = "dp_shard" if training.copies > 1 else "dp"
+        expert_group: GroupKind = "dp_shard" if training.copies > 1 else "dp_ep"
+        expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
+        shards, expert_shards = (training.shards, expert_ranks) if training.zero else (1, 1)
         if training.zero < 3:
-            rows += self._reduced("grad_param_comm", "grad_gather", dense, "dp", replicas)
-        rows += self._reduced("moe_grad_norm2", "moe_grad_norm1", experts, "dp_ep", training.expert_replicas)
+            rows += self._reduced("grad_param_comm", "grad_gather", dense, dense_group, training.shards)
+            rows += self._reduced("moe_grad_norm2", "moe_grad_norm1", experts, expert_group, expert_ranks)
         states = dense / shards + experts / expert_shards
         rows.append(Row("grad_param_compute", self.costs.optimizer(states, dense + experts)))
         return rows
 
     def _reduced(self, reduce: str, gather: str, parameters: int, group: GroupKind, ranks: int) -> list[Row]:
-        """Gradients added up over `ranks`, and the weights gathered where each has made its share of them."""
+        """Gradients added up over `ranks`, and the weights gathered where each has made its share of them.
+
+        With ZeRO 2 gradients are added up unit by unit, in each backward.
+        """
         if ranks == 1 or not parameters:
             return []
         size = self.training.grad_bytes * parameters
         if not self.training.zero:
-            return [Row(reduce, _NOTHING, wg=Sent("ALLREDUCE", group, size))]
-        return [
-            Row(gather, _NOTHING, wg=Sent("ALLGATHER", group, 2 * parameters)),
-            Row(reduce, _NOTHING, wg=Sent("REDUCESCATTER", group, size)),
-        ]
+            return [Row(reduce, NOTHING, wg=Sent("ALLREDUCE", group, size))]
+        gathered = Row(gather, NOTHING, wg=Sent("ALLGATHER", group, 2 * parameters))
+        if self.training.zero > 1:
+            return [gathered]
+        return [gathered, Row(reduce, NOTHING, wg=Sent("REDUCESCATTER", group, size))]

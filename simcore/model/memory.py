@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
-from simcore.model.megatron import StageParameters, layer_parameters, stage_parameters
+from simcore.model.megatron import StageParameters, layer_parameters, stage_parameters, unit_sizes
 from simcore.model.training import Training
 from simcore.records import Struct
 from simcore.units import plain_number
@@ -48,7 +48,7 @@ class StageMemory(Struct, frozen=True):
 def stage_memory(training: Training, stage: int, held: Sequence[tuple[int, int, int]]) -> StageMemory:
     """The memory of a rank of `stage`. held: when its schedule holds and frees a chunk (`StageProgram`)."""
     parameters = stage_parameters(training, stage)
-    weights, gradients, optimizer = _states(training, parameters)
+    weights, gradients, optimizer = _states(training, parameters, stage)
     each = chunk_activations(training, stage)
     activations = count = at_peak = now = 0
     for _, chunk, change in held:
@@ -65,9 +65,10 @@ def stage_memory(training: Training, stage: int, held: Sequence[tuple[int, int, 
     return StageMemory(stage, weights, gradients, optimizer, activations, logits, work, at_peak)
 
 
-def _states(training: Training, parameters: StageParameters) -> tuple[int, int, int]:
+def _states(training: Training, parameters: StageParameters, stage: int) -> tuple[int, int, int]:
     """(weights, gradients, optimizer states): ZeRO 1 shares out the last, 2 the second, 3 the first too."""
-    shares = [(parameters.dense, training.dp * training.cp), (parameters.experts, training.expert_replicas)]
+    expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
+    shares = [(parameters.dense, training.shards), (parameters.experts, expert_ranks)]
 
     def shared(size: int, from_level: int) -> int:
         whole = training.zero < from_level
@@ -75,13 +76,18 @@ def _states(training: Training, parameters: StageParameters) -> tuple[int, int, 
 
     weights = shared(_WEIGHT, 3)
     if training.zero >= 3:
-        # The unit that is gathered, and the next one beside it.
-        weights += 2 * _WEIGHT * max(layer_parameters(training, moe).dense for moe in _kinds(training))
+        weights += _gathered(training, stage)
     return weights, shared(training.grad_bytes, 2), shared(_STATES, 1)
 
 
-def _kinds(training: Training) -> set[bool]:
-    return {*map(training.model.is_moe, range(training.model.layers))}
+def _gathered(training: Training, stage: int) -> int:
+    """Bytes of weights that are gathered at once: the embedding and the output layer of the stage, and of its
+    layers the largest and as many as are gathered ahead; without resharding all of them.
+    """
+    units = [one for chunk in training.stage_chunks for one in unit_sizes(training, stage, chunk)]
+    layers = sorted((sum(one[:2]) for one in units if not one.root), reverse=True)
+    at_once = layers[: training.prefetch + 1] if training.reshard else layers
+    return _WEIGHT * (sum(at_once) + sum(one.dense for one in units if one.root))
 
 
 def chunk_activations(training: Training, stage: int) -> list[int]:

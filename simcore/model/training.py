@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters, flag_of
-from simcore.records import Struct
+from simcore.records import Struct, replace
 
 # What Megatron-LM takes without its flag, and how a user says otherwise.
 DEFAULTS = {
     "sequence_parallel": "off", "flash": "on", "recompute": "none", "zero": "0", "grad_dtype": "fp32",
     "precision": "bf16", "pp_scatter": "off", "cp_comm_type": "p2p",
+    "prefetch": "1", "reshard_after_forward": "on",
 }  # fmt: skip
 DEFAULT_GPU = "h100"
+_OF_FSDP = ("prefetch", "reshard_after_forward")
+# Pipelines that Megatron runs: its FSDP refuses them.
+_OF_MEGATRON = ("1f1b", "interleaved")
 _MOST_LAYERS = 65536
 _MOST_MICROBATCHES = 1 << 20
 
@@ -28,7 +33,9 @@ class Training(Struct, frozen=True):
     recompute: none, selective (attention's core) or full. grad_bytes: of a gradient as it is added up.
     cp_comm_type: how keys and values get round in a cp group, p2p (a ring) or all-gather. placement: of the
     chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where each stage holds
-    another one too, as its last chunk.
+    another one too, as its last chunk. prefetch: units whose weights are gathered ahead; reshard: they are
+    given up after their forward; shard_size: ranks that share out what ZeRO 2 and 3 do, 0 for all;
+    bucket_size: parameters, 0 for those of a row.
     found: what was assumed.
     """
 
@@ -53,6 +60,10 @@ class Training(Struct, frozen=True):
     gpu: str
     cp_comm_type: str = "p2p"
     placement: str = "loop"
+    prefetch: int = 1
+    reshard: bool = True
+    shard_size: int = 0
+    bucket_size: int = 0
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -84,6 +95,16 @@ class Training(Struct, frozen=True):
     def expert_replicas(self) -> int:
         """Ranks that hold the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
         return max(1, self.dp * self.cp * self.tp // self.ep) if self.ep else 1
+
+    @property
+    def shards(self) -> int:
+        """Ranks that share out what ZeRO shares out of all but experts."""
+        return self.shard_size or self.dp * self.cp
+
+    @property
+    def copies(self) -> int:
+        """How many groups of `shards` ranks hold the same (hybrid sharding)."""
+        return self.dp * self.cp // self.shards
 
     @property
     def stage_chunks(self) -> range:
@@ -144,7 +165,8 @@ def resolve(model: Model, parameters: Parameters) -> Training:
                 )
             return str(value)
         if field != "pp_scatter" and (field != "cp_comm_type" or cp > 1):
-            assumed(field, DEFAULTS[field], "as Megatron without its flag")
+            who = "PyTorch's FSDP" if field in _OF_FSDP else "Megatron without its flag"
+            assumed(field, DEFAULTS[field], f"as {who}")
         return DEFAULTS[field]
 
     tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
@@ -190,9 +212,73 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision") == "fp8",
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
     )  # fmt: skip
-    from simcore.records import replace
-
+    training = _sharded(training, parameters, choice)
     return replace(training, found=tuple(found))
+
+
+def _sharded(training: Training, parameters: Parameters, choice: Callable[[str], str]) -> Training:
+    """With what ZeRO 2 and 3 take. Raises `UsageError` for what does not go with the level."""
+    zero, data = training.zero, training.dp * training.cp
+    for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 2)):
+        if getattr(parameters, field) is not None and zero < least:
+            levels = "--zero 3" if least == 3 else "--zero 2 or 3"
+            what = "weights" if least == 3 else "gradients"
+            raise UsageError(
+                f"{flag_of(field).option} is of {what} that are shared out: found --zero {zero}, {levels} "
+                "would fit"
+            )
+    if zero < 2:
+        if parameters.bucket_size is not None and not (
+            parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        ):
+            raise UsageError(
+                "--bucket-size is of what is sent beside compute: with --overlap-grad-reduce or "
+                "--overlap-param-gather it would fit"
+            )
+        return replace(training, bucket_size=parameters.bucket_size or 0)
+    if parameters.bucket_size is not None:
+        raise UsageError(
+            f"--bucket-size: ZeRO {zero} sends a layer's gradients at once; --zero 1 would fit, or no "
+            "--bucket-size"
+        )
+    if parameters.overlap_grad_reduce:
+        raise UsageError(
+            f"--overlap-grad-reduce: ZeRO {zero} reduces gradients beside each backward; without it, or with "
+            "--zero 1, it would fit"
+        )
+    if zero == 3 and parameters.overlap_param_gather:
+        raise UsageError(
+            "--overlap-param-gather: ZeRO 3 gathers weights before each forward; --prefetch says how many "
+            "units ahead, or --zero 1 would fit"
+        )
+    if zero == 3 and training.pp > 1 and parameters.schedule in (None, *_OF_MEGATRON):
+        raise UsageError(
+            f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
+            "--zero 1, --pp 1, or a schedule of PyTorch's (--schedule gpipe, looped-bfs) would fit"
+        )
+    size = parameters.shard_size or 0
+    if size:
+        if training.ep > 1:
+            raise UsageError(
+                f"--shard-size {size} with ep {training.ep}: experts are shared out over their own replicas; "
+                "--ep 1 would fit, or no --shard-size"
+            )
+        if data % size or size == 1:
+            fitting = [one for one in range(2, data + 1) if data % one == 0]
+            if not fitting or size == 1:
+                raise UsageError(
+                    f"--shard-size {size}: nothing is shared out; "
+                    + (f"{_some(fitting, size)} would fit, or --zero 0" if fitting else "--zero 0 would fit")
+                )
+            raise UsageError(f"--shard-size {size} does not divide dp x cp {data}: {_some(fitting, size)} "
+                             "would fit")  # fmt: skip
+        size = size if size < data else 0
+    if zero == 3:
+        return replace(
+            training, prefetch=int(choice("prefetch")), reshard=choice("reshard_after_forward") == "on",
+            shard_size=size,
+        )  # fmt: skip
+    return replace(training, shard_size=size)
 
 
 def _placed(parameters: Parameters, pp: int) -> tuple[int, str]:

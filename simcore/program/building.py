@@ -524,9 +524,9 @@ def _check_model(workload: Workload, placement: Placement, said: str) -> None:
         raise UsageError(f"{said} has {fit}: --virtual-stages {made} does not fit it")
     for route in placement.routes:
         (first, first_chunk), (last, last_chunk) = route[0], route[-1]
-        begins = workload.name[workload.stages[first].chunks[first_chunk][0]]
-        ends = workload.name[workload.stages[last].chunks[last_chunk][-1]]
-        if not (is_embedding(begins) and ends.startswith("final_")):
+        begins = [workload.name[row] for row in workload.stages[first].chunks[first_chunk]]
+        ends = [workload.name[row] for row in workload.stages[last].chunks[last_chunk]]
+        if not (any(map(is_embedding, begins)) and any(one.startswith("final_") for one in ends)):
             raise UsageError(
                 f"{said}: its chunks lie otherwise than round and round, and the stages of a model are made "
                 "for a schedule by its name"

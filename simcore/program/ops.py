@@ -14,14 +14,23 @@ from simcore.workload.model import GroupKind
 
 # Streams of one NPU. The pipeline streams are named by the side of the sender.
 COMPUTE = 0
-STREAMS = ("compute", "tp", "ep", "dp", "dp_ep", "all", "cp", "pp>next", "pp>prev")
-STREAM_OF_GROUP: dict[GroupKind, int] = {"tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5, "cp": 6}
+STREAMS = (
+    "compute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload",
+    "pp>next", "pp>prev",
+)  # fmt: skip
+STREAM_OF_GROUP: dict[GroupKind, int] = {
+    "tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5, "cp": 6, "dp_shard": 7, "dp_replicate": 8
+}  # fmt: skip
 KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
-TO_NEXT, TO_PREVIOUS = 7, 8
+# Of one rank alone: what goes to the host's memory and comes back.
+OFFLOAD = 9
+TO_NEXT, TO_PREVIOUS = 10, 11
 # The streams of a rank as users see them: what it receives has a stream of its own, named by its own
 # side. A transfer is sent by the stage before on `pp>next` and arrives on `pp<prev`.
 RECEIVING = {TO_NEXT: "pp<prev", TO_PREVIOUS: "pp<next"}
-RANK_STREAMS = (*STREAMS[: TO_NEXT - 1], "pp>next", "pp<next", "pp>prev", "pp<prev", "cp")
+RANK_STREAMS = (
+    *STREAMS[:6], "pp>next", "pp<next", "pp>prev", "pp<prev", *STREAMS[6:TO_NEXT]
+)  # fmt: skip
 
 PHASES = ("fwd", "ig", "wg", "opt", "recompute")
 FWD, IG, WG, OPT, RECOMPUTE = range(5)

@@ -194,12 +194,14 @@ class RowOps:
         # Collectives that some row waits for, by phase and their own row.
         self._issued: dict[tuple[Phase, int], int] = {}
 
-    def _begin(self, phase: Phase, row: int) -> None:
+    def begin(self, phase: Phase, row: int) -> None:
+        """Wait for what a phase of a row needs (`Workload.waits`): once, however often it begins."""
         waits = self.plan.workload.waits
         if waits and self._wait and (phase, row) in waits:
-            op = self._issued.pop((phase, waits[phase, row]), None)
-            if op is not None:
-                self._wait(op)
+            for other in waits[phase, row]:
+                op = self._issued.pop((phase, other), None)
+                if op is not None:
+                    self._wait(op)
 
     def _end(self, phase: Phase, row: int, first: int) -> None:
         if self.plan.workload.waits and len(self.ops) > first and not self.ops.blocking[-1]:
@@ -233,7 +235,7 @@ class RowOps:
     def forward(self, row: int, phase: int = FWD) -> None:
         """Forward of a row: compute, then its collective, blocking unless the file says otherwise."""
         fwd = self.plan.workload.fwd
-        self._begin("fwd", row)
+        self.begin("fwd", row)
         first = len(self.ops)
         self.compute(fwd, row, phase)
         size = fwd.bytes[row]
@@ -244,7 +246,7 @@ class RowOps:
     def input_grad(self, row: int) -> None:
         """Input gradient of a row: compute, then its collective, blocking unless the file says otherwise."""
         ig = self.plan.workload.ig
-        self._begin("ig", row)
+        self.begin("ig", row)
         first = len(self.ops)
         self.compute(ig, row, IG)
         self.collective(ig, row, IG, blocking=row not in ig.asynchronous)
@@ -253,8 +255,11 @@ class RowOps:
     def weight_grad(self, row: int, blocking: bool) -> None:
         """Weight gradient of a row: compute, then its collective."""
         wg = self.plan.workload.wg
+        self.begin("wg", row)
+        first = len(self.ops)
         self.compute(wg, row, WG)
         self.collective(wg, row, WG, blocking)
+        self._end("wg", row, first)
 
     def recompute(self, rows: Sequence[int]) -> None:
         """Forward of `rows` again, with blocking collectives."""

@@ -285,7 +285,10 @@ class StageBuilder:
     @staticmethod
     def _row_gradients(row_ops: RowOps, part: str, row: int, recomputed: dict[int, list[int]]) -> None:
         if part != "wg":
-            row_ops.recompute(recomputed.get(row, ()))
+            if row in recomputed:
+                # Its weights are needed by then.
+                row_ops.begin("ig", row)
+                row_ops.recompute(recomputed[row])
             row_ops.input_grad(row)
         if part != "ig":
             row_ops.weight_grad(row, blocking=False)
@@ -354,7 +357,7 @@ class StageBuilder:
         order = self._copy_rows(chunk, microbatch)[::-1]
         weights = self._weights(order)
         parts = {
-            reduction: dict(zip(order, shares(weights, wg.bytes[reduction]), strict=True))
+            reduction: self._in_buckets(reduction, chunk, microbatch, order, weights)
             for reduction in self._points[1]
         }
         first = len(self.ops)
@@ -366,6 +369,32 @@ class StageBuilder:
                 row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
         self._remember_asynchronous(first)
 
+    def _in_buckets(
+        self, buffer: int, chunk: int, microbatch: int, order: list[int], weights: list[int]
+    ) -> dict[int, int]:
+        """The bytes of a buffer that go at each row of a copy of the stage, whose rows share it by weight.
+
+        Shares are put together, last row first, until a bucket has its least size. A bucket goes at its
+        first row, where backward has all its gradients and forward needs its parameters; none has rows of
+        two chunks.
+        """
+        size_of = self.plan.workload.wg.bytes[buffer]
+        by_row = dict(zip(order, shares(weights, size_of), strict=True))
+        least = self.plan.workload.buckets.get(buffer, 0)
+        if not least:
+            return by_row
+        found = dict.fromkeys(by_row, 0)
+        parts = self.plan.placement.parts
+        first = chunk - chunk % parts
+        for one in range(first, first + parts):
+            rows = self.plan.rows(self.stage, microbatch, one)
+            size = 0
+            for row in reversed(rows):
+                size += by_row[row]
+                if size >= least or row == rows[0]:
+                    found[row], size = size, 0
+        return found
+
     def _issue_gathers(self) -> None:
         """All parameter gathers at once, layer by layer; each layer's first F waits for its own."""
         wg = self.plan.workload.wg
@@ -375,11 +404,15 @@ class StageBuilder:
             weights = self._weights(order)
             if not any(weights):
                 continue
-            parts = {gather: shares(weights, wg.bytes[gather]) for gather in self._points[4]}
-            for place, row in enumerate(order):
+            microbatch = self._first_forward[chunk]
+            parts = {
+                gather: self._in_buckets(gather, chunk, microbatch, order, weights)
+                for gather in self._points[4]
+            }
+            for row in order:
                 first = len(self.ops)
-                for gather, by_place in parts.items():
-                    self._row_ops.part_of_collective(wg, gather, WG, False, by_place[place])
+                for gather, by_row in parts.items():
+                    self._row_ops.part_of_collective(wg, gather, WG, False, by_row[row])
                 self._gathered[copy, row] = list(range(first, len(self.ops)))
                 self._remember_asynchronous(first)
 

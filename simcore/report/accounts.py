@@ -9,6 +9,7 @@ from simcore.report.section import Bar, Field, Legend, PageAsked, field_lines, f
 from simcore.report.usage import OF_A_RANK
 from simcore.report.waits import short
 from simcore.run.figures import TrackUse
+from simcore.run.track import OF_FEW
 from simcore.units import column_unit, in_unit, percent
 
 if TYPE_CHECKING:
@@ -144,4 +145,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     if "cp" not in run.figures.origin.degrees:
         # Of models alone.
         mean_ns.pop("exposed cp", None)
+    for account in OF_FEW:
+        if not mean_ns.get(account):
+            mean_ns.pop(account, None)
     return {"classes": classes, "mean_ns": mean_ns}

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 # last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
 # `wg` is for schedules that take the weight gradient apart; else it is backward as well.
 KINDS = (
-    "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "cp", "pp",
+    "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard",
+    "dp_replicate", "offload", "pp",
     "embedding", "position", "comm", "host", "wait", "bubble", "idle",
     "kernel", "copy",
 )  # fmt: skip

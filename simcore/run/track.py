@@ -67,6 +67,8 @@ ALIKE = (
     "exposed pp", "exposed embedding", "exposed position", "exposed other", "wait", "bubble", "host", "idle",
     "kernel", "exposed copy",
 )  # fmt: skip
+# Accounts of few simulated runs: left out where they have no time.
+OF_FEW = ("exposed dp_shard", "exposed dp_replicate", "exposed offload")
 # Accounts that are left out where no run is a profiler's.
 OF_PROFILES = ("kernel", "exposed copy")
 # Places in ALIKE of what a rank computes.

@@ -14,7 +14,7 @@ from simcore.records import Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
-GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp", "cp"]
+GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate"]
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
@@ -53,7 +53,8 @@ class Cells(Struct, frozen=True):
 class Header(Struct, frozen=True):
     """The keys of a header that were present; None where the key is missing.
 
-    tp, ep, pp, cp: degrees of parallelism (cp of models alone, no file has it). vpp: transformer layers
+    tp, ep, pp, cp: degrees of parallelism (cp of models alone, no file has it). shard: ranks that share out
+    weights, 0 for all (of models alone). vpp: transformer layers
     that one stage holds (not Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus:
     world size. pp_comm: bytes of one activation between neighbouring stages. checkpoints and
     checkpoint_initiates: row indices, from 0. last_bottom_layer: index of the last row of the
@@ -68,6 +69,7 @@ class Header(Struct, frozen=True):
     all_gpus: int | None = None
     pp_comm: int | None = None
     cp: int = 1
+    shard: int = 0
     checkpoints: tuple[int, ...] = ()
     checkpoint_initiates: tuple[int, ...] = ()
     last_bottom_layer: int | None = None
@@ -120,8 +122,10 @@ class Workload(Struct, frozen=True):
     without a header (`simcore.program.op_table`): degrees and layers are the user's, the dialect is not.
     maker: what made the rows, and makes others of other parameters. stages: the rows of each stage, where
     they differ; else every stage has all. recomputed: row -> the rows that run forward again before its
-    input gradient, beside those of the header's checkpoints. waits: (phase, row) -> the row whose collective
-    of that phase, which compute does not wait for where it is issued, is over before this one begins.
+    input gradient, beside those of the header's checkpoints. waits: (phase, row) -> the rows whose
+    collectives of that phase, which compute does not wait for where they are issued, are over before this one
+    begins. buckets: row -> bytes of its weight-gradient collective that are sent at once at least, where it
+    is sent piece by piece beside compute.
     """
 
     path: str
@@ -143,7 +147,8 @@ class Workload(Struct, frozen=True):
     maker: Maker | None = None
     stages: tuple[StageRows, ...] = ()
     recomputed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    waits: Mapping[tuple[Phase, int], int] = field(default_factory=dict)
+    waits: Mapping[tuple[Phase, int], tuple[int, ...]] = field(default_factory=dict)
+    buckets: Mapping[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -53,6 +53,8 @@ def test_a_word_has_its_choices() -> None:
         "flash": ("on", "off"),
         "recompute": ("none", "selective", "full"),
         "zero": ("0", "1", "2", "3"),
+        "prefetch": ("0", "1", "2"),
+        "reshard_after_forward": ("on", "off"),
         "grad_dtype": ("fp32", "bf16"),
         "precision": ("bf16", "fp8"),
         "pp_scatter": ("on", "off"),

@@ -43,6 +43,8 @@ def group_key(layout: Layout, rank: int, kind: str) -> object:
         "dp_ep": (tp, dp % layout.ep, stage) if inside else (q % layout.ep, stage),
         "all": (),
         "cp": (tp, dp // layout.cp, stage),
+        "dp_shard": (tp, dp // (layout.shard or layout.dp), stage),
+        "dp_replicate": (tp, dp % (layout.shard or layout.dp), stage),
     }[kind]
 
 

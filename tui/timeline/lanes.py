@@ -232,7 +232,10 @@ _FILLS = (
     ("fwd", "forward"), ("bwd", "backward"), ("wg", "weight grad"), ("recompute", "recompute"),
     ("opt", "optimizer"), ("kernel", "kernel"),
 )  # fmt: skip
-_COMMUNICATION = ("tp", "dp", "dp_ep", "ep", "pp", "cp", "all", "embedding", "position", "comm")
+_COMMUNICATION = (
+    "tp", "dp", "dp_shard", "dp_replicate", "dp_ep", "ep", "pp", "cp", "all", "offload", "embedding",
+    "position", "comm",
+)  # fmt: skip
 _THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
 
 

@@ -27,7 +27,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "recompute": ("recompute",), "compute": ("compute",), "exposed": ("exposed",), "wait": ("wait",),
     "bubble": ("bubble",), "idle": ("idle",), "gap": ("idle",), "host": ("host",),
     "tp": ("tp",), "ep": ("ep",), "dp": ("dp",), "dp_ep": ("dp_ep",), "all": ("all",), "cp": ("cp",),
-    "pp": ("pp",),
+    "dp_shard": ("dp_shard",), "dp_replicate": ("dp_replicate",), "offload": ("offload",), "pp": ("pp",),
     "all-reduce": ("all-reduce",), "all-gather": ("all-gather",), "reduce-scatter": ("reduce-scatter",),
     "all-to-all": ("all-to-all",), "send": ("send",), "receive": ("receive",),
     "transfer": ("send", "receive"), "activation": ("activation",), "gradient": ("gradient",),

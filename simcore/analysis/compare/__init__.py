@@ -20,6 +20,7 @@ from simcore.analysis.sentences.model import Facts
 from simcore.diagnostics import printable
 from simcore.parameters import FLAGS
 from simcore.records import Struct
+from simcore.run.track import OF_FEW
 from simcore.workload.model import base_name
 
 _NOT_COMPARED = ("no_fold",)
@@ -194,9 +195,11 @@ class Comparison(Struct, frozen=True, dict=True):
 
     @property
     def _names(self) -> list[str]:
-        """The accounts; context parallelism is of models alone."""
+        """The accounts; context parallelism is of models alone, others of those that have time in them."""
         of_models = any(one.simulation.workload.maker is not None for one in (self.a, self.b))
-        return [name for name in ACCOUNTS if of_models or name != "exposed cp"]
+        left_out = {name for name in OF_FEW if not (self.facts_a.mean_ns[name] or self.facts_b.mean_ns[name])}
+        left_out |= set() if of_models else {"exposed cp"}
+        return [name for name in ACCOUNTS if name not in left_out]
 
     @cached_property
     def parts(self) -> list[Part]:

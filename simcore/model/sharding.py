@@ -1,0 +1,153 @@
+"""The rows of sharded data parallelism: units whose weights are gathered before they run, and whose gradients
+are reduced after (PyTorch's FSDP, ZeRO 2 and 3; docs/models.md has the rules).
+
+A unit is a layer, or the embedding, or the output layer. Rows stand in the order of the forward; backward
+runs them in reverse.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.model.rows import NOTHING, Row, Sent
+from simcore.model.training import Training
+from simcore.workload.model import GroupKind, Phase
+
+
+class UnitSize(NamedTuple):
+    """Parameters of a unit that one rank of tp and ep uses: of experts, and all others.
+
+    root: the embedding or the output layer, whose weights stay from their forward to their backward.
+    """
+
+    dense: int
+    experts: int
+    root: bool = False
+
+
+class Unit(NamedTuple):
+    """A unit with the rows that run it."""
+
+    size: UnitSize
+    rows: list[Row]
+
+
+class ShardedRows(NamedTuple):
+    """The rows of a chunk. own: where those of each unit are. waits: as `Workload.waits`, places for rows."""
+
+    rows: list[Row]
+    own: list[range]
+    waits: dict[tuple[Phase, int], tuple[int, ...]]
+
+
+def is_sharded(training: Training) -> bool:
+    """Whether gradients, or weights too, are shared out unit by unit."""
+    return training.zero >= 2 and (training.shards > 1 or training.expert_replicas > 1)
+
+
+def sharded_rows(training: Training, units: list[Unit]) -> ShardedRows:
+    """The rows of `units` with what gathers their weights and reduces their gradients, beside compute.
+
+    A unit waits for its own weights; those of the unit `prefetch` further on are gathered as it begins.
+    """
+    return _Chunk(training, units).laid_out()
+
+
+class _Chunk:
+    """Lays out the rows of a chunk. gathers, again, reduced, copied: by unit its rows of these kinds, in file
+    order: weights gathered before its forward, and before its backward; gradients reduced, and copies of them
+    added up.
+    """
+
+    def __init__(self, training: Training, units: list[Unit]) -> None:
+        self.training = training
+        self.units = units
+        self.rows: list[Row] = []
+        self.gathers: dict[int, range] = {}
+        self.again: dict[int, range] = {}
+        self.reduced: dict[int, range] = {}
+        self.copied: dict[int, range] = {}
+
+    def laid_out(self) -> ShardedRows:
+        """All rows, and what waits for what."""
+        own: list[range] = []
+        # By unit the row at which its forward, and its backward, begins.
+        begins: list[int] = []
+        begins_back: list[int] = []
+        last, ahead = len(self.units) - 1, self.training.prefetch
+        for number, unit in enumerate(self.units):
+            # Backward comes to this place last: at the end of this unit's.
+            if number == 0:
+                self._add_copies(0)
+            self.reduced[number] = self._added(self._reductions(unit.size))
+            if number < last:
+                self._add_copies(number + 1)
+            front = len(self.rows)
+            for other in range(ahead + 1) if number == 0 else [number + ahead]:
+                if other <= last and self._is_gathered(other):
+                    self.gathers[other] = self._added(self._gather("weights_gather", other, "fwd"))
+            first = len(self.rows)
+            own.append(self._added(unit.rows))
+            begins.append(front if number and ahead and front < first else first)
+            for other in [number - ahead] if number < last else range(max(last - ahead, 0), last + 1):
+                if other >= 0 and self._is_gathered(other) and self._is_given_up(other):
+                    self.again[other] = self._added(self._gather("weights_gather_again", other, "ig"))
+            end = len(self.rows) - 1
+            begins_back.append(end if number < last and ahead else own[-1][-1])
+        waits: dict[tuple[Phase, int], tuple[int, ...]] = {}
+        for number in range(last + 1):
+            if self.gathers.get(number):
+                waits["fwd", begins[number]] = tuple(self.gathers[number])
+            if self.again.get(number):
+                waits["ig", begins_back[number]] = tuple(reversed(self.again[number]))
+            for row in self.copied.get(number, ()):
+                waits["wg", row] = tuple(self.reduced[number])
+        return ShardedRows(self.rows, own, waits)
+
+    def _added(self, rows: list[Row]) -> range:
+        first = len(self.rows)
+        self.rows += rows
+        return range(first, len(self.rows))
+
+    def _is_gathered(self, number: int) -> bool:
+        return self.training.zero == 3 and any(self.units[number].size[:2])
+
+    def _is_given_up(self, number: int) -> bool:
+        """Whether the weights of a unit are given up after its forward: backward gathers them again."""
+        return self.training.reshard and not self.units[number].size.root
+
+    def _gather(self, name: str, number: int, phase: Phase) -> list[Row]:
+        rows = []
+        for group, size, ranks, suffix in self._buffers(self.units[number].size):
+            if size and ranks > 1:
+                row = Row(name + suffix, NOTHING)
+                sent = Sent("ALLGATHER", group, 2 * size, True)
+                rows.append(row._replace(fwd=sent) if phase == "fwd" else row._replace(ig=sent))
+        return rows
+
+    def _reductions(self, unit: UnitSize) -> list[Row]:
+        return [
+            Row("grad_reduce" + suffix, NOTHING, wg=Sent("REDUCESCATTER", group, self._gradient(size)))
+            for group, size, ranks, suffix in self._buffers(unit)
+            if size and ranks > 1
+        ]
+
+    def _add_copies(self, number: int) -> None:
+        """With groups of `--shard-size` what each rank has of a unit's gradients is added up between them."""
+        training = self.training
+        size = self.units[number].size.dense
+        if training.copies > 1 and size:
+            sent = Sent("ALLREDUCE", "dp_replicate", -(-self._gradient(size) // training.shards))
+            self.copied[number] = self._added([Row("grad_copies", NOTHING, wg=sent)])
+
+    def _gradient(self, parameters: int) -> int:
+        return self.training.grad_bytes * parameters
+
+    def _buffers(self, unit: UnitSize) -> list[tuple[GroupKind, int, int, str]]:
+        """(group, parameters, ranks, what the row's name ends in) of what a unit has."""
+        training = self.training
+        dense: GroupKind = "dp_shard" if training.copies > 1 else "dp"
+        return [
+            (dense, unit.dense, training.shards, ""),
+            ("dp_ep", unit.experts, training.expert_replicas, "_experts"),
+        ]

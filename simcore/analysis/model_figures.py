@@ -22,7 +22,7 @@ from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 
 # What a schedule can hide, by kind of group.
-_HIDDEN = ("dp", "dp_ep", "pp")
+_HIDDEN = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")
 
 
 class Throughput(NamedTuple):

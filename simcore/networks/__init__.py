@@ -53,7 +53,7 @@ def open_network(parameters: Parameters, layout: Layout, cluster: Cluster) -> Ne
 def check_flags(parameters: Parameters) -> list[Diagnostic]:
     """A warning for each flag that was given and that the network of the run does not use.
 
-    Raises `UsageError` for a slow link where there are no links.
+    Raises `UsageError` for a slow link where there are no links, and for groups that have no price.
     """
     model = network_model(parameters)
     name = printable(parameters.network, 60)
@@ -62,6 +62,12 @@ def check_flags(parameters: Parameters) -> list[Diagnostic]:
         raise UsageError(
             f"--slow-link {printable(parameters.slow_link[0], 60)}: network {name} has no dimensions, "
             f"and so no ports; {models} have them"
+        )
+    if model.place and parameters.shard_size is not None:
+        models = " and ".join(name for name, model in NETWORKS.items() if not model.place)
+        raise UsageError(
+            f"--shard-size {parameters.shard_size}: network {name} knows no groups inside data parallelism; "
+            f"{models} would fit"
         )
     unused = [
         (flag, "has no effect")

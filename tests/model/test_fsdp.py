@@ -332,6 +332,10 @@ def test_sharing_out_more_never_holds_more(case: tuple[Model, dict[str, Any]]) -
             "with --overlap-grad-reduce or --overlap-param-gather it would fit",
         ),
         ({"zero": "3", "bucket_size": 5}, "--zero 1 would fit"),
+        (
+            {"zero": "3", "shard_size": 2, "network": "simai-auto"},
+            "knows no groups inside data parallelism; analytical and shared and links would fit",
+        ),
         ({"zero": "3", "pp": 2}, "--pp 1, or a schedule of PyTorch's"),
         ({"zero": "3", "pp": 2, "virtual_stages": 2, "schedule": "interleaved"}, "Megatron's FSDP refuses"),
     ],

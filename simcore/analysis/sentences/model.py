@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
 
 
-_GRADIENT_KINDS = ("dp", "dp_ep", "all")
+_GRADIENT_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "all")
 _REDUCES = ("ALLREDUCE", "REDUCESCATTER")
 
 # By kind and op: exposed ns of gradient reductions after the last backward.

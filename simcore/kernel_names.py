@@ -23,8 +23,9 @@ _APPLIES = frozenset((
     "ReduceOp", "gpu_kernel_impl", "gpu_kernel_impl_nocast", "BinaryFunctor", "AUnaryFunctor",
     "BUnaryFunctor",
 ))  # fmt: skip
-# `void cutlass::Kernel2<what it is>(its parameters)`.
-_CUTLASS = re.compile(r"(?:void )?cutlass\w*::Kernel2?<([\w:]+)")
+# `void cutlass::Kernel2<what it is>(its parameters)`; so does a node of C++ in autograd's graph.
+_WRAPPED = re.compile(r"(?:(?:void )?cutlass\w*::Kernel2?|torch::autograd::CppNode)<([\w:]+)")
+_AUTOGRAD = "torch::autograd::"
 _ENGINE = "autograd::engine::evaluate_function: "
 
 
@@ -37,12 +38,13 @@ def shown_name(name: str) -> str:
     parameters, and template arguments but the one that says what a kernel of PyTorch's computes.
     """
     if name.startswith(_ENGINE) and len(name) > len(_ENGINE):
-        return f"{name[len(_ENGINE) :]} (evaluate)"
+        node = name[len(_ENGINE) :]
+        return f"{shown_name(node.removeprefix(_AUTOGRAD) if '<' not in node else node)} (evaluate)"
     if len(name) > _MOST or not ("<" in name or "(" in name) or not name.isprintable():
         return name
-    cutlass = _CUTLASS.match(name)
-    if cutlass is not None:
-        return cutlass[1].rpartition("::")[2] or name
+    wrapped = _WRAPPED.match(name)
+    if wrapped is not None:
+        return wrapped[1].rpartition("::")[2] or name
     text = name.removeprefix("void ")
     head, inside = _split(text)
     head = head.rpartition("::")[2].strip() or head.strip()

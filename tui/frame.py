@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from simcore.diagnostics import in_short
+from simcore.kernel_names import shown_name
 from simcore.records import Struct
 
 # A piece of a line: text and the role of its style (see tui.frame_view).
@@ -72,6 +73,11 @@ def cells(text: str, limit: int = 200) -> str:
 def in_cells(safe: str) -> str:
     """Printable text with `?` for each character that does not fill one cell."""
     return safe if safe.isascii() else "".join(char if _is_one_cell(char) else "?" for char in safe)
+
+
+def name_cut(name: str, limit: int) -> str:
+    """An operation's name as it is shown, in at most `limit` cells."""
+    return middle_cut(shown_name(name), limit)
 
 
 def middle_cut(text: str, limit: int) -> str:

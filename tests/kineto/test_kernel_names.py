@@ -39,6 +39,12 @@ _CODE = "(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(fl
             "cutlass_80_simt_sgemm_128x32_8x5_nn_align1",
         ),
         ("autograd::engine::evaluate_function: AddmmBackward0", "AddmmBackward0 (evaluate)"),
+        ("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", "AccumulateGrad (evaluate)"),
+        ("torch::autograd::CppNode<SplitLookupFunction_Dense_Op>", "SplitLookupFunction_Dense_Op"),
+        (
+            "autograd::engine::evaluate_function: torch::autograd::CppNode<SplitLookupFunction_Dense_Op>",
+            "SplitLookupFunction_Dense_Op (evaluate)",
+        ),
         ("autograd::engine::evaluate_function: ", "autograd::engine::evaluate_function: "),
     ],
 )

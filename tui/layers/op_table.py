@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from simcore.analysis.layer_order import NO_SLACK
-from simcore.kernel_names import shown_name
 from simcore.replay.operations import WORK, Operation, Operations, groupings
 from simcore.units import percent, plural
-from tui.frame import cells, middle_cut
+from tui.frame import cells, name_cut
 from tui.layers.op_words import origin_words
 from tui.layers.table import SPELLED_FROM, Column, TablePlace, figure, found_from
 
@@ -81,7 +80,7 @@ class OpTable:
         self._operations = operations
         run = operations.results.run
         self._ranks, self._step_ns = run.ranks, run.step_time_ns
-        self._unit = run.unit
+        self._unit, self._of_devices = run.unit, run.of_devices
         self._several = len(run.ranks) > 1
         self.each = each and self._several
         self.hint = f"each {self._unit} / all {self._unit}s together" if self._several else ""
@@ -165,6 +164,7 @@ class OpTable:
             Column(
                 self._heading(name), name_cells if name == "operation" else self._cells(name, width), left,
                 _SHORT.get(name, "") if width < SPELLED_FROM else "",
+                ends=self._of_devices and name == "operation",
             )
             for name, (_, left, *_) in _COLUMNS.items()
             if name in chosen
@@ -183,7 +183,7 @@ class OpTable:
     def texts(self, line: int) -> dict[str, str]:
         one = self.operation(line)
         texts = {
-            "operation": middle_cut(shown_name(one.name), _MOST_NAME),
+            "operation": (name_cut if self._of_devices else cells)(one.name, _MOST_NAME),
             "kind": cells("/".join(one.kinds), 9),
             "work": _SHORT_WORK[one.work],
             "count": str(one.count) if one.count < 100_000 else f"{one.count // 1000}k",
@@ -366,4 +366,4 @@ class OpTable:
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.operation(line)
         whose = "" if one.rank is None else f", {self._unit} {self._ranks[one.rank].number}"
-        return f"{middle_cut(shown_name(one.name), 60)}{whose}", origin_words(self._operations, one, width)
+        return f"{name_cut(one.name, 60)}{whose}", origin_words(self._operations, one, width)

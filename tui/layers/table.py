@@ -8,13 +8,14 @@ from typing import NamedTuple, Protocol
 
 class Column(NamedTuple):
     """size: in cells. left: whether its texts stand at its left end. short: the heading where a screen has no
-    room for it.
+    room for it. ends: whether what is too long is cut in its middle, as texts differ at their ends.
     """
 
     heading: str
     size: int
     left: bool
     short: str = ""
+    ends: bool = False
 
     @property
     def title(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
-from tui.frame import Line, cells, end_cut, fitted, rule, scrolled, width_of
+from tui.frame import Line, cells, end_cut, fitted, middle_cut, rule, scrolled, width_of
 from tui.frame_view import ScreenView, binding
 from tui.layers.source import table_of
 from tui.layers.table import Column, Table
@@ -321,5 +321,5 @@ class LayersView(ScreenView):
 
 
 def _aligned(text: str, column: Column) -> str:
-    text = end_cut(text, column.size)
+    text = (middle_cut if column.ends else end_cut)(text, column.size)
     return f"{text:<{column.size}} " if column.left else f"{text:>{column.size}} "

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from simcore.diagnostics import UsageError, printable
+from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
 from simcore.overrides import MOST_FACTOR
 from simcore.parameters import Flag, Parameters, flag_of, replaced
@@ -235,4 +236,4 @@ def _part(field: str, label: str, help: str) -> FormField:
 def _entry(group: str, label: str, field: str, key: str, help: str) -> FormField:
     flag = flag_of(field)
     words = f"{flag.option} {printable(key, 60)}=X  {help}"
-    return FactorField(group, printable(label, 40), "x", words, flag.option, flag, key)
+    return FactorField(group, short_name(label, 40), "x", words, flag.option, flag, key)

@@ -12,7 +12,7 @@ from simcore.analysis.rank_map import MEASURES
 from simcore.ranks import RankSet
 from simcore.run.findings import Spot
 from simcore.units import duration, percent, signed
-from tui.frame import Glyphs, Line, fitted, middle_cut, rows_around
+from tui.frame import Glyphs, Line, fitted, name_cut, rows_around
 
 if TYPE_CHECKING:
     from simcore.analysis import Results
@@ -294,7 +294,7 @@ class Waits:
             ("rank", "for", "waits"), [(str(one.early), str(one.late), duration(one.ns)) for one in found]
         )
         return _head(front, "in"), [
-            f"{text}  {middle_cut(one.name, min(width - len(text) - 2, 40))}"
+            f"{text}  {name_cut(one.name, min(width - len(text) - 2, 40))}"
             for text, one in zip(front[1:], found, strict=True)
         ]
 
@@ -329,7 +329,7 @@ def _ops(one: Difference, room: int) -> str:
     for name, ns in one.ops[:_OPS]:
         amount = signed(ns)
         left = room - len(words) - (2 if words else 0)
-        name = middle_cut(name, min(left - len(amount) - 1, 34) if not words else 34)
+        name = name_cut(name, min(left - len(amount) - 1, 34) if not words else 34)
         if words and len(name) + 1 + len(amount) > left:
             break
         words += f"{', ' if words else ''}{name} {amount}"

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from simcore.kernel_names import shown_name
 from simcore.run.findings import Leg, Spot, longest_of_part, path_sums, spot_of
 from simcore.run.lanes import clock
 from simcore.units import duration, percent
 from tui.change_words import LESS_TIME, UNKNOWN, change_share, change_words, gain_share
-from tui.frame import Glyphs, Line, cells, rows_around, rule
+from tui.frame import Glyphs, Line, cells, name_cut, rows_around, rule
 from tui.panels import WHAT_IF, PanelCursor, beside, box
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ class WhyModel(PanelCursor):
         """Cells for what a leg is, on a wide, a middling and a narrow screen."""
         if self._what_cells is None:
             longest = [
-                max((len(leg.what) + _batch_cells(leg, words) for leg in self.legs), default=0) + 1
-                for words in _BATCHES
+                1 + max((len(shown_name(leg.what)) + _batch_cells(leg, of) for leg in self.legs), default=0)
+                for of in _BATCHES
             ]
             one, two, three = (
                 few if cells <= few else more
@@ -208,12 +209,12 @@ def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     if not found:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(SUMS), model.panel == SUMS
-    name = min(max(len(cells(what, 40)) for what, _ in found) + 1, max(width - 22, 8))
+    name = min(max(len(name_cut(what, 40)) for what, _ in found) + 1, max(width - 22, 8))
     bar = max(width - name - 20, 0)
     lines: list[Line] = [[(" " + model.grouping.ljust(name) + f"{'time':>10}{'%':>7}", "dim")]]
     for index in rows_around(row, len(found), rows - 1):
         what, ns = found[index]
-        words = f"{cells(what, name - 1):<{name}}{duration(ns):>10}{percent(ns, step):>7} "
+        words = f"{name_cut(what, name - 1):<{name}}{duration(ns):>10}{percent(ns, step):>7} "
         filled = round(bar * ns / found[0][1]) if found[0][1] else 0
         lines.append([*_marked(words, focused and index == row), ("=" * filled, "bwd")])
     return lines
@@ -274,7 +275,7 @@ def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
 def _leg(leg: Leg, wide: bool, spelled: bool, size: int) -> str:
     of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {leg.microbatch}" if leg.microbatch >= 0 else ""
-    what = cells(leg.what, size - 1 - len(of_batch)) + of_batch
+    what = name_cut(leg.what, size - 1 - len(of_batch)) + of_batch
     start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
     stage = "" if leg.stage is None else str(leg.stage)
     if wide:

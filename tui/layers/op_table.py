@@ -11,7 +11,8 @@ from simcore.replay.operations import WORK, Operation, Operations, groupings
 from simcore.units import percent, plural
 from tui.frame import cells, name_cut
 from tui.layers.op_words import origin_words
-from tui.layers.table import SPELLED_FROM, Column, TablePlace, figure, found_from
+from tui.layers.table import SPELLED_FROM, TablePlace, figure
+from tui.listing import Column, found_from
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48

@@ -8,7 +8,8 @@ from simcore.executing.ran import NameUse
 from simcore.executing.results import TraceResults
 from simcore.units import duration, percent, plural
 from tui.frame import cells
-from tui.layers.table import Column, TablePlace, figure, fitting, found_from
+from tui.layers.table import TablePlace, figure, fitting
+from tui.listing import Column, found_from
 
 # Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
 # first.

@@ -17,7 +17,8 @@ from simcore.simulation import explain_alone
 from simcore.units import duration, percent, plural
 from simcore.workload.model import PHASES
 from tui.frame import cells, wrapped
-from tui.layers.table import SPELLED_FROM, Column, TablePlace, figure
+from tui.layers.table import SPELLED_FROM, TablePlace, figure
+from tui.listing import Column
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,19 @@ def _run_findings(workload: Workload) -> list[Diagnostic]:
         scoped = with_scopes(workload, layout)
         return [*assumed, *build_policy_program(scoped, layout, Parameters(), False)[1]]
     layout, assumed = resolve_layout(workload, Parameters(), None)
-    return [*assumed, *program_findings(workload, layout)]
+    return [*assumed, *program_findings(workload, layout), *_model_findings(workload)]
+
+
+def _model_findings(workload: Workload) -> list[Diagnostic]:
+    """What AICB's file was made of; nothing of a file whose gradients are not stated as AICB states them."""
+    # Imported here: a run does without.
+    from simcore.recovery import recover
+    from simcore.recovery.statement import is_like_aicb
+
+    if not is_like_aicb(workload):
+        return []
+    line = recover(workload).line()
+    return [Diagnostic("note", "aicb-model", line, workload.path)]
 
 
 def _place(found: Diagnostic) -> tuple[bool, int, int]:

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from simcore.checking import check_file_of
 from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
+from simcore.model.aicb import aicb_text
+from simcore.model.aicb_arguments import AicbArguments
 from simcore.parameters import Parameters
 from simcore.parameters_file import read_parameters
 from simcore.program import building
@@ -137,6 +140,15 @@ def text(content: str | bytes, **parameters: object) -> Example:
         except InputError as error:
             return list(error.found)
         return list(run.diagnostics)
+
+    return example
+
+
+def checked(content: str) -> Example:
+    """What `wltui check` says of a file with this content."""
+
+    def example(_: Path) -> list[Diagnostic]:
+        return list(check_file_of(lambda: read(content.encode())).diagnostics)
 
     return example
 
@@ -279,6 +291,7 @@ EXAMPLES: dict[str, Example] = {
     "comment": text("# made by hand\n" + TEXT),
     "row-breaks": text(changed(TEXT, " 20 ", "\n20 ")),
     "process-time": text(changed(TEXT, " 100", " 7")),
+    "aicb-model": checked(aicb_text(AicbArguments("--global_batch 1").config, None)),
     "missing-column": text(table("", head="\t".join(HEAD.split("\t")[:-1]))),
     "bad-json": text(twin(table(op()))[:-1]),
     "repeated-column": text(table(op() + "\ta", head=f"{HEAD}\tname")),

@@ -7,6 +7,7 @@ and bytes differ.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.sizes import Mla
@@ -21,10 +22,44 @@ _NONE = ("NONE", 0)
 _Collective = tuple[str, int]
 
 
+class AicbVersion(NamedTuple):
+    """What AICB wrote in one period, where that differs from what it writes today (docs/models.md).
+
+    keys: what the header has behind tp. embedding: bytes that a word's number counts as, by 2. sevenfold:
+    experts are seven rows, and what tp 1 does not send is NONE with its size. norms: layers without sequence
+    parallelism are `attention_norm` and `mlp_norm`, the loss has cells of 1 and no optimizer follows it.
+    """
+
+    name: str
+    period: str
+    keys: tuple[str, ...]
+    embedding: int = 4
+    sevenfold: bool = False
+    norms: bool = False
+
+
+_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
+# By the commits af5cf2b (embedding), e0dab52 (vpp), cf516c0 (pp_comm), b9d142e (ep, pp, ga, all_gpus). When
+# seven rows became five is not known: a file with pp_comm has the one or the other.
+VERSIONS: dict[str, AicbVersion] = {
+    version.name: version
+    for version in (
+        AicbVersion("2025-12", "since December 2024", _KEYS),
+        AicbVersion("2024-12", "since December 2024, experts as before", _KEYS, sevenfold=True),
+        AicbVersion("2024-11-06", "6 November to 1 December 2024", _KEYS[:5], sevenfold=True),
+        AicbVersion("2024-11-05", "5 November 2024", _KEYS[:5], 2, sevenfold=True),
+        AicbVersion("2024-09", "11 September to 4 November 2024", ("ep", "pp", "ga", "all_gpus"), 2, True),
+        AicbVersion("2024-07", "July to 10 September 2024", (), 2, True, norms=True),
+    )
+}
+NEWEST = "2025-12"
+
+
 class AicbConfig(Struct, frozen=True):
     """What AICB's arguments say. layers: of the whole model. experts: None without experts (`--moe_enable`).
 
-    mla: with it the frame is DeepSeek. recompute: of activations, which doubles attention.
+    mla: with it the frame is DeepSeek. recompute: of activations, which doubles attention. version: of
+    `VERSIONS`.
     """
 
     layers: int
@@ -48,6 +83,27 @@ class AicbConfig(Struct, frozen=True):
     dense_layers: int
     mla: Mla | None
     vocab_step: int = 128
+    version: str = NEWEST
+
+    @property
+    def padded_vocab(self) -> int:
+        """The vocabulary as it is cut by tp."""
+        step = self.vocab_step * self.tp
+        return -(-self.vocab // step) * step
+
+    @property
+    def written_by(self) -> AicbVersion:
+        """What its version of AICB writes."""
+        return VERSIONS[self.version]
+
+    @property
+    def pp_comm(self) -> int | float:
+        """Bytes of an activation between stages, as the header has them."""
+        if self.pp == 1:
+            return 0
+        # With sequence parallelism AICB divides (not yet in 2024), and Python writes a float.
+        cut = self.sequence_parallel and not self.written_by.sevenfold
+        return self.activation / self.tp if cut else self.activation
 
     @property
     def dp(self) -> int:
@@ -84,26 +140,79 @@ class AicbTimes(Struct, frozen=True):
     latent: int = 0
 
 
+class AicbRow(NamedTuple):
+    """One row: ns of its three cells, and (type, bytes) of their collectives."""
+
+    name: str
+    cells: tuple[int, int, int] = (_NOT_MEASURED,) * 3
+    fwd: _Collective = _NONE
+    ig: _Collective = _NONE
+    wg: _Collective = _NONE
+
+    @property
+    def sent(self) -> tuple[_Collective, _Collective, _Collective]:
+        """The collectives of its three cells."""
+        return self.fwd, self.ig, self.wg
+
+    def text(self) -> str:
+        """The row as a line of the file."""
+        of_phases = zip(self.cells, self.sent, strict=True)
+        middle = "\t".join(f"{ns}\t{kind}\t{size}" for ns, (kind, size) in of_phases)
+        return f"{self.name}\t-1\t{middle}\t100"
+
+
 def aicb_text(config: AicbConfig, times: AicbTimes | None) -> str:
     """The file. times: of aiob; None for plain, whose cells are 1. Raises `UsageError` where AICB stops."""
-    rows = list(_rows(config, times))
-    between: int | float = 0
-    if config.pp > 1:
-        # With sequence parallelism AICB divides, and Python writes a float.
-        between = config.activation / config.tp if config.sequence_parallel else config.activation
+    rows = aicb_rows(config, times)
+    stated = {
+        "ep": config.ep, "pp": config.pp, "vpp": config.stage_layers, "ga": config.microbatches,
+        "all_gpus": config.world, "pp_comm": config.pp_comm,
+    }  # fmt: skip
+    keys = config.written_by.keys
+    between = "\t" if not keys else " "
+    degrees = "".join(f" {key}: {stated[key]}" for key in keys if key != "pp_comm")
+    last = f" pp_comm: {config.pp_comm}" if "pp_comm" in keys else ""
     header = (
-        f"HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: {config.tp} ep: {config.ep} "
-        f"pp: {config.pp} vpp: {config.stage_layers} ga: {config.microbatches} all_gpus: {config.world} "
-        f"checkpoints: 0 checkpoint_initiates: 0 pp_comm: {between}"
+        f"HYBRID_TRANSFORMER_FWD_IN_BCKWD{between}model_parallel_NPU_group: {config.tp}{degrees} "
+        f"checkpoints: 0 checkpoint_initiates: 0{last}"
     )
-    return "\n".join([header, str(len(rows)), *rows]) + "\n"
+    return "\n".join([header, str(len(rows)), *(row.text() for row in rows)]) + "\n"
+
+
+def aicb_rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow]:
+    """The rows of the file. Raises `UsageError` where AICB stops."""
+    version = config.written_by
+    if version.sevenfold and config.experts is not None and times is None:
+        raise UsageError(
+            f"--as-aicb plain: what AICB of {version.name} wrote of experts is not known; aiob would fit"
+        )
+    parts = modules(config)
+    total = sum(n for _, n in parts)
+    moe = sum(n for name, n in parts if "moe" in name)
+    rows = list(_prologue(config, times, total, moe))
+    block = _Block(config, times)
+    names = [name for name, _ in parts if name != "fused"]
+    first = second = ()  # type: tuple[AicbRow, ...]
+    if config.microbatches:
+        first = tuple(block.all_rows(names))
+    if config.microbatches > 1:
+        # From the second on they are equal: the embedding's cell is what the block before left behind.
+        second = tuple(block.all_rows(names))
+    rows += first
+    rows += second * (config.microbatches - 1)
+    numbers = config.seq * config.microbatch_size * 4
+    cells = (_NOT_MEASURED,) * 3 if version.norms else (0, 0, 0)
+    rows += [AicbRow(f"cross_entropy{n}", cells, fwd=("ALLREDUCE", numbers)) for n in (1, 2, 3)]
+    if not version.norms:
+        rows += [AicbRow(f"optimizer{n}", (0, 0, 0), fwd=("ALLREDUCE", 4)) for n in (1, 2, 3, 4)]
+    return rows
 
 
 def modules(config: AicbConfig) -> list[tuple[str, int]]:
     """(name, parameters of one rank) of what AICB counts, in its order; `fused` (a norm) is no row."""
     tp, hidden, bias = config.tp, config.hidden, int(config.bias)
-    step = config.vocab_step * tp
-    vocab = -(-config.vocab // step) * step
+    vocab, version = config.padded_vocab, config.written_by
+    blocks = ("attention_norm", "mlp_norm") if version.norms else ("attention_layer", "mlp_layer")
 
     def column(inner: int, outer: int) -> int:
         return inner * (outer // tp) + bias * (outer // tp)
@@ -112,17 +221,25 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
         return (inner // tp) * outer + bias * outer
 
     mlp = [("mlp_column", column(hidden, config.ffn)), ("mlp_row", row(config.ffn, hidden))]
-    # Words in 8 bytes each of 2, and a table of positions, whatever the model.
-    found = [("embedding_layer", 4 * (vocab // tp) * hidden + config.seq * hidden)]
-    for layer in range(config.stage_layers):
-        attention = _attention_modules(config, column, row)
-        experts = _expert_modules(config, layer, mlp)
+    # Words in 8 bytes each of 2 (before, in 4), and a table of positions, whatever the model.
+    found = [("embedding_layer", version.embedding * (vocab // tp) * hidden + config.seq * hidden)]
+    attention = _attention_modules(config, column, row)
+
+    def layer_of(experts: list[tuple[str, int]]) -> list[tuple[str, int]]:
         if config.sequence_parallel:
-            found += [*attention, ("fused", 2 * hidden), *experts]
-        else:
-            # Whole blocks instead of their linears, and no norms.
-            found.append(("attention_layer", sum(n for name, n in attention if name != "fused")))
-            found.append(("mlp_layer", sum(n for name, n in experts if name != "mlp_moelayer")))
+            return [*attention, ("fused", 2 * hidden), *experts]
+        # Whole blocks instead of their linears, and no norms.
+        return [
+            (blocks[0], sum(n for name, n in attention if name != "fused")),
+            (blocks[1], sum(n for name, n in experts if name != "mlp_moelayer")),
+        ]
+
+    dense = 0 if config.experts is not None else config.stage_layers
+    if config.experts is not None and config.mla:
+        dense = min(config.dense_layers, config.stage_layers)
+    found += layer_of(mlp) * dense
+    if dense < config.stage_layers:
+        found += layer_of(_expert_modules(config, mlp)) * (config.stage_layers - dense)
     if config.sequence_parallel:
         found.append(("final_column", column(hidden, vocab)))
     return found
@@ -150,9 +267,8 @@ def _attention_modules(config: AicbConfig, column, row) -> list[tuple[str, int]]
     ]
 
 
-def _expert_modules(config: AicbConfig, layer: int, mlp: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    if config.experts is None or (config.mla and layer < config.dense_layers):
-        return mlp
+def _expert_modules(config: AicbConfig, mlp: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    assert config.experts is not None
     here = config.experts // config.ep
     if config.mla is None:
         return [("mlp_moelayer", 2 * config.hidden * (config.ffn * here // config.tp))]
@@ -162,40 +278,21 @@ def _expert_modules(config: AicbConfig, layer: int, mlp: list[tuple[str, int]]) 
     return [("mlp_moelayer", experts), *shared]
 
 
-def _rows(config: AicbConfig, times: AicbTimes | None) -> Iterator[str]:
-    parts = modules(config)
-    total = sum(n for _, n in parts)
-    moe = sum(n for name, n in parts if "moe" in name)
-    yield from _prologue(config, times, total, moe)
-    block = _Block(config, times)
-    names = [name for name, _ in parts if name != "fused"]
-    for _ in range(config.microbatches):
-        for name in names:
-            yield from block.rows(name)
-        if times is None:
-            size = config.vocab * config.hidden * 2  # without what it is padded by
-            yield _row("embedding_norm", fwd=("ALLREDUCE", size))
-    numbers = config.seq * config.microbatch_size * 4
-    for number in (1, 2, 3):
-        yield _row(f"cross_entropy{number}", (0, 0, 0), fwd=("ALLREDUCE", numbers))
-    for number in (1, 2, 3, 4):
-        yield _row(f"optimizer{number}", (0, 0, 0), fwd=("ALLREDUCE", 4))
-
-
-def _prologue(config: AicbConfig, times: AicbTimes | None, total: int, moe: int) -> Iterator[str]:
+def _prologue(config: AicbConfig, times: AicbTimes | None, total: int, moe: int) -> Iterator[AicbRow]:
     if times is None:
-        yield _row("grad_norm", fwd=("ALLGATHER", 2 * total), wg=("REDUCESCATTER", 4 * total))
+        yield AicbRow("grad_norm", fwd=("ALLGATHER", 2 * total), wg=("REDUCESCATTER", 4 * total))
     else:
-        yield _row("grad_gather", wg=("ALLGATHER", 2 * (total - moe)))
-        yield _row("grad_param_comm", wg=("REDUCESCATTER", 4 * (total - moe)))
-        yield _row("grad_param_compute", (_NOT_MEASURED, sum(times.optimizer), _NOT_MEASURED))
+        yield AicbRow("grad_gather", wg=("ALLGATHER", 2 * (total - moe)))
+        yield AicbRow("grad_param_comm", wg=("REDUCESCATTER", 4 * (total - moe)))
+        yield AicbRow("grad_param_compute", (_NOT_MEASURED, sum(times.optimizer), _NOT_MEASURED))
     if not config.sequence_parallel:
-        yield _row("layernorm", ig=("ALLREDUCE", 2 * total))
+        yield AicbRow("layernorm", ig=("ALLREDUCE", 2 * total))
     if times is not None:
-        yield _row("embedding_grads", ig=("ALLREDUCE", config.activation) if config.tp > 1 else _NONE)
-    if config.ep != config.dp:
-        yield _row("moe_grad_norm1", wg=("ALLGATHER_DP_EP", 2 * moe))
-        yield _row("moe_grad_norm2", wg=("REDUCESCATTER_DP_EP", 4 * moe))
+        unsent = ("NONE", config.activation) if config.written_by.sevenfold else _NONE
+        yield AicbRow("embedding_grads", ig=("ALLREDUCE", config.activation) if config.tp > 1 else unsent)
+    if config.ep != config.dp and not config.written_by.norms:
+        yield AicbRow("moe_grad_norm1", wg=("ALLGATHER_DP_EP", 2 * moe))
+        yield AicbRow("moe_grad_norm2", wg=("REDUCESCATTER_DP_EP", 4 * moe))
 
 
 class _Block:
@@ -206,23 +303,32 @@ class _Block:
         self.times = times
         self.before = times.optimizer[1] if times else _NOT_MEASURED
 
-    def rows(self, name: str) -> Iterator[str]:
+    def all_rows(self, names: list[str]) -> Iterator[AicbRow]:
+        """The rows of one micro-batch."""
+        for name in names:
+            yield from self.rows(name)
+        if self.times is None or self.config.written_by.norms:
+            size = self.config.vocab * self.config.hidden * 2  # without what it is padded by
+            yield AicbRow("embedding_norm", fwd=("ALLREDUCE", size))
+
+    def rows(self, name: str) -> Iterator[AicbRow]:
         """The row of a module; of experts its five."""
         if name == "mlp_moelayer":
-            yield from self._experts()
+            yield from self._seven() if self.config.written_by.sevenfold else self._experts()
             return
         cells = self._cells(name)
         if self.times is None:
-            yield _row(name, cells, *self._plain(name))
+            yield AicbRow(name, cells, *self._plain(name))
         else:
-            yield _row(name, cells, *self._aiob(name))
+            yield AicbRow(name, cells, *self._aiob(name))
 
     def _cells(self, name: str) -> tuple[int, int, int]:
         times = self.times
         if times is None:
             return (_NOT_MEASURED,) * 3
         if name == "embedding_layer":
-            return times.embedding, _NOT_MEASURED, self.before
+            before = _NOT_MEASURED if self.config.written_by.norms else self.before
+            return times.embedding, _NOT_MEASURED, before
         once = times.mlp if name.startswith("mlp") else times.attention
         if self.config.mla and name.startswith("attention"):
             once = times.latent
@@ -230,16 +336,20 @@ class _Block:
         again = self.config.recompute and self.config.sequence_parallel and name.startswith("attention")
         twice = 2 if again else 1
         forward, backward = once * twice, once
-        if not name.endswith("_layer") and "linear" not in name:
+        if not name.endswith(("_layer", "_norm")) and "linear" not in name:
             forward, backward = forward // 2, backward // 2
         self.before = backward
         return forward, backward, backward
 
     def _aiob(self, name: str) -> tuple[_Collective, _Collective]:
         size, tensor_parallel = self.config.activation, self.config.tp > 1
-        if not tensor_parallel or "linear" in name:
+        if "linear" in name:
             return _NONE, _NONE
-        if name.endswith("_layer"):
+        if not tensor_parallel:
+            if not self.config.written_by.sevenfold:
+                return _NONE, _NONE
+            return ("NONE", size), ("NONE", size) if name.endswith("row") else _NONE
+        if name.endswith(("_layer", "_norm")):
             return ("ALLREDUCE", size), _NONE
         if name.endswith("row"):
             return ("REDUCESCATTER", size), ("ALLGATHER", size)
@@ -261,7 +371,7 @@ class _Block:
             return ("REDUCESCATTER", sent), ("NONE", size)
         return ("ALLGATHER", sent), _NONE
 
-    def _experts(self) -> Iterator[str]:
+    def _experts(self) -> Iterator[AicbRow]:
         config, times = self.config, self.times
         experts = config.experts or 1
         gathered = config.activation * config.experts_per_token
@@ -279,25 +389,42 @@ class _Block:
         counts = ("ALLGATHER", 2 * config.ep * experts * config.tp)
         cells = (_NOT_MEASURED,) * 3
         whole = cells if times is None else (times.mlp, times.mlp, _NOT_MEASURED)
-        yield _row("mlp_moelayer", whole, counts if tensor_parallel or across else _NONE)
-        yield _row("mlp_moelayer", cells, expert(first_sent), expert(sent))
-        yield _row("mlp_moelayer", cells, tensor("ALLGATHER", gathered), tensor("REDUCESCATTER", gathered))
-        yield _row("mlp_moelayer", cells, tensor("REDUCESCATTER", gathered), tensor("ALLGATHER", gathered))
-        yield _row("mlp_moelayer", cells, expert(sent), expert(sent))
+        yield AicbRow("mlp_moelayer", whole, counts if tensor_parallel or across else _NONE)
+        yield AicbRow("mlp_moelayer", cells, expert(first_sent), expert(sent))
+        yield AicbRow("mlp_moelayer", cells, tensor("ALLGATHER", gathered), tensor("REDUCESCATTER", gathered))
+        yield AicbRow("mlp_moelayer", cells, tensor("REDUCESCATTER", gathered), tensor("ALLGATHER", gathered))
+        yield AicbRow("mlp_moelayer", cells, expert(sent), expert(sent))
         if times is not None:
             self.before = times.mlp
 
+    def _seven(self) -> Iterator[AicbRow]:
+        """The experts as they were: their tokens are sent over tp, too."""
+        config, times = self.config, self.times
+        assert times is not None
+        experts = config.experts or 1
+        # Of tokens at first; the one public file that has `pp_comm` too counts the router's weights.
+        of_router = "pp_comm" in config.written_by.keys
+        counts = 2 * experts * (config.hidden if of_router else config.microbatch_size * config.seq)
+        between = config.activation // config.tp
+        gathered = config.activation * config.experts_per_token
+        sent = gathered // config.tp if config.ep > 1 else 1
 
-def _row(
-    name: str,
-    cells: tuple[int, int, int] = (_NOT_MEASURED,) * 3,
-    fwd: _Collective = _NONE,
-    ig: _Collective = _NONE,
-    wg: _Collective = _NONE,
-) -> str:
-    of_phases = zip(cells, (fwd, ig, wg), strict=True)
-    middle = "\t".join(f"{ns}\t{kind}\t{size}" for ns, (kind, size) in of_phases)
-    return f"{name}\t-1\t{middle}\t100"
+        def tensor(name: str, size: int) -> _Collective:
+            return (name if config.tp > 1 else "NONE", size)
+
+        expert: _Collective = ("ALLTOALL_EP", sent)
+        across = tensor("ALLTOALL", between)
+        cells = (_NOT_MEASURED,) * 3
+        of_counts = tensor("ALLGATHER", counts)
+        yield AicbRow("mlp_moelayer", (times.mlp, times.mlp, _NOT_MEASURED), of_counts, of_counts)
+        yield AicbRow("mlp_moelayer", cells, across, across)
+        yield AicbRow("mlp_moelayer", cells, expert, expert)
+        gather, scatter = tensor("ALLGATHER", gathered), tensor("REDUCESCATTER", gathered)
+        yield AicbRow("mlp_moelayer", cells, gather, scatter if config.ep > 1 else gather)
+        yield AicbRow("mlp_moelayer", cells, scatter, gather)
+        yield AicbRow("mlp_moelayer", cells, expert, expert)
+        yield AicbRow("mlp_moelayer", cells, across, across)
+        self.before = times.mlp
 
 
 # The parts that AICB's own text of its measurements (`--comp_filepath`, us of each part of a layer) has.

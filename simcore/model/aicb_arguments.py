@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.model.aicb import AicbConfig
+from simcore.model.aicb import NEWEST, VERSIONS, AicbConfig
 from simcore.model.sizes import Mla
 
 # Argument -> what AICB takes without it.
@@ -34,7 +34,8 @@ _SWITCHED = {
     "sequence_parallel": "enable_sequence_parallel", "recompute": "recompute_activations",
     "bias": "add_bias_linear",
 }  # fmt: skip
-_WORDS = ("frame", "comp_filepath", "model_name")
+# `aicb_version` is ours: which period's rows are written.
+_WORDS = ("frame", "comp_filepath", "model_name", "aicb_version")
 # They change no byte of the file that AICB writes.
 _WITHOUT_EFFECT = frozenset((
     "use_distributed_optimizer", "use_flash_attn", "context_parallel_size", "gpu_type", "epoch_num",
@@ -132,8 +133,20 @@ def _config(values: dict[str, str | None]) -> AicbConfig:
     switched = {field: name in values for field, name in _SWITCHED.items()}
     experts = count("num_experts") if "moe_enable" in values else None
     heads = count("num_attention_heads") or layers
+    version = values.get("aicb_version", NEWEST)
+    if version not in VERSIONS:
+        given = printable(str(version), 40)
+        raise UsageError(f"--aicb-args --aicb_version: found {given}, expected one of {', '.join(VERSIONS)}")
     config = AicbConfig(
-        **counted, **switched, layers=layers, hidden=hidden, heads=heads, ffn=ffn, experts=experts, mla=mla
+        **counted,
+        version=version,
+        **switched,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        ffn=ffn,
+        experts=experts,
+        mla=mla,
     )
     check_config(config)
     return config

@@ -9,6 +9,7 @@ from typing import Any
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules, read_times
 from simcore.model.aicb_arguments import AicbArguments, check_config
+from simcore.model.aicb_times import times_of_rows
 from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
@@ -252,7 +253,13 @@ class ModelMaker:
         if path is not None and os.path.lexists(path):
             from simcore.workload.opening import read_file
 
-            return read_times(path, read_file(path), config.recompute), []
+            data = read_file(path)
+            if data.lstrip().startswith(b"HYBRID_TRANSFORMER"):
+                # A file that AICB wrote has its times, too.
+                from simcore.workload.formats.simai_text import read
+
+                return times_of_rows(read(path, data), config), []
+            return read_times(path, data, config.recompute), []
         found = []
         gpu = find_gpu(parameters.gpu or "a100-80")
         why = (

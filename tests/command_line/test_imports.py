@@ -115,7 +115,8 @@ READING = {
 SHOWING = ROOMS | {"simcore.kernel_names", "simcore.analysis", "simcore.report", "simcore.run"}
 EXPORTING = ROOMS | {"simcore.analysis", "simcore.export", "simcore.json_text", "simcore.run"}
 COMMANDS = [
-    (["check", SEED_002], READING),
+    # It names the model behind the rows.
+    (["check", SEED_002], READING | {"simcore.model", "simcore.recovery"}),
     (["report", SEED_002], SHOWING),
     (["report", SEED_002, "--json"], SHOWING | {"simcore.json_text"}),
     (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING),

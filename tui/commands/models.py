@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
 from tui.commands.parser import Parser
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+
 _DESCRIPTION = (
     "List the models that --model takes by name, with their parameters counted; of one that is named, or of "
-    "a file (a Hugging Face config.json, or wltui's TOML), print the TOML that --model takes, too."
+    "a file (a Hugging Face config.json, or wltui's TOML), print the TOML that --model takes, too; with "
+    "--from, that of the model whose rows AICB wrote to a workload file."
 )
 
 
@@ -17,8 +22,11 @@ def build_parser() -> Parser:
     """The words that `wltui models` takes."""
     parser = Parser(prog="wltui models", description=_DESCRIPTION)
     parser.add_argument("model", metavar="NAME|FILE", nargs="?", help="this model alone: its sizes as TOML")
+    parser.add_argument(
+        "--from", dest="source", metavar="FILE", help="the model behind a workload file that AICB wrote"
+    )
     parser.add_argument("--json", action="store_true", help="names, sizes and parameters as JSON")
-    parser.add_argument("--save", metavar="FILE", help="write the sizes of NAME|FILE to a TOML file")
+    parser.add_argument("--save", metavar="FILE", help="write these sizes to a TOML file")
     parser.add_argument("--force", action="store_true", help="overwrite FILE of --save if it is there")
     return parser
 
@@ -26,6 +34,8 @@ def build_parser() -> Parser:
 def main(words: list[str]) -> int:
     """List models, or print or save one. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
+    if arguments.source is not None:
+        return _from_file(arguments.source, arguments)
     from simcore.model.names import MODELS
     from simcore.model.opening import find_model
     from simcore.model.toml_file import model_toml
@@ -64,6 +74,53 @@ def main(words: list[str]) -> int:
         )
     if arguments.model is not None:
         print("\n" + model_toml(models[0]), end="")
+    return 0
+
+
+def _from_file(path: str, arguments: Namespace) -> int:
+    """Print, or save, the model behind a workload file."""
+    from simcore.model.toml_file import model_toml
+    from simcore.recovery import recover
+    from simcore.recovery.recovered import layout_words
+    from simcore.units import digits
+    from simcore.workload.opening import open_workload, read_file
+
+    if arguments.model is not None:
+        raise UsageError(
+            f"--from {printable(path, 60)}: found {printable(arguments.model, 60)} beside it, give one of two"
+        )
+    workload = open_workload(path)
+    found = recover(workload, read_file(path))
+    toml = ""
+    if found.model is not None and found.config is not None:
+        toml = f"# {layout_words(found.config)}\n{model_toml(found.model)}"
+    if arguments.save is not None:
+        from simcore.export import save
+
+        if not toml:
+            raise UsageError(f"--save: {printable(path, 60)} is {found.line()}")
+        size = save(arguments.save, [toml.encode()], arguments.force)
+        if not arguments.json:
+            print(f"{printable(arguments.save)}: {found.line()}, {size} B")
+            return 0
+    if arguments.json:
+        from simcore.json_text import json_text
+
+        print(json_text({"schema": "wltui.model-of-file/1", "file": path, **found.values()}))
+        return 0
+    print(found.line())
+    if found.config is None:
+        return 0
+    rows = digits(len(workload))
+    if found.exact:
+        print(f"{rows} of {rows} rows, their cells and the header are as AICB writes them")
+    else:
+        print(f"{digits(len(workload) - found.differing)} of {rows} rows have AICB's names, types and bytes")
+    for words in found.ambiguities():
+        print(f"  {words}")
+    for words in found.other_words():
+        print(f"  or {words}")
+    print(f"\n{found.command()}\n\n{toml}", end="")
     return 0
 
 

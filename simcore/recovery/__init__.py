@@ -1,0 +1,9 @@
+"""The model behind a file: which config of AICB makes the rows of a workload, if any does.
+
+Import from here: `recover`, `Recovered`, `Difference`.
+"""
+
+from simcore.recovery.difference import Difference
+from simcore.recovery.recovered import Recovered, recover
+
+__all__ = ["Difference", "Recovered", "recover"]

@@ -1,0 +1,143 @@
+"""Where a file and the rows that AICB would write differ: the first place, and how many rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from simcore.diagnostics import printable
+from simcore.model.aicb import AicbConfig, AicbRow
+from simcore.records import Struct, asdict
+from simcore.units import digits
+from simcore.workload import Workload
+from simcore.workload.model import Cells
+
+_SUFFIX = {"tp": "", "dp": "", "ep": "_EP", "dp_ep": "_DP_EP", None: ""}
+_PHASES = (("fwd", "forward"), ("ig", "input-gradient"), ("wg", "weight-gradient"))
+
+
+class Difference(Struct, frozen=True):
+    """The first place. row: from 0, None in the header. line: of the file, from 1. field: what differs.
+
+    expected: what AICB writes there, "" where it writes no row.
+    """
+
+    row: int | None
+    line: int
+    name: str
+    field: str
+    found: str
+    expected: str
+
+    def text(self) -> str:
+        """`row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578 240`."""
+        name = printable(self.name, 40)
+        where = "header" if self.row is None else f"row {self.row} (line {self.line}), {name}"
+        writes = f"AICB writes {_shown(self.expected)}" if self.expected else "AICB writes no such row"
+        return f"{where}: {self.field} {_shown(self.found)}, {writes}"
+
+    def values(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _shown(text: str) -> str:
+    return digits(int(text)) if text.isdigit() and len(text) < 20 else printable(text, 40)
+
+
+class Compared(NamedTuple):
+    """first: None where all is equal. rows: how many differ in names, types or bytes; cells: how many in
+    times alone; header: how many of its numbers.
+    """
+
+    first: Difference | None
+    rows: int
+    cells: int
+    header: int
+
+
+def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: bytes | None) -> Compared:
+    """The workload beside the rows that AICB would write. data: the file, for what no column has: sizes of
+    what is not sent, dependencies.
+    """
+    first_row: Difference | None = None
+    differing = cells = 0
+    columns = (workload.fwd, workload.ig, workload.wg)
+    lines = data.decode("utf-8", "replace").splitlines() if data is not None else None
+    of_row: dict[AicbRow, list[str]] = {}
+    for place, (row, name) in enumerate(zip(rows, workload.name, strict=False)):
+        sent = [_sent(cells, place, made) for cells, made in zip(columns, row.sent, strict=True)]
+        ns = columns[0].compute_ns[place], columns[1].compute_ns[place], columns[2].compute_ns[place]
+        found = AicbRow(name, ns, *sent)
+        if found != row or workload.process_ns[place] != 100:
+            same = found.name == row.name and found.sent == row.sent and workload.process_ns[place] == 100
+            differing += not same
+            cells += same
+            if first_row is None:
+                first_row = _difference(workload, place, found, row)
+        elif lines is not None:
+            made = of_row.get(row)
+            if made is None:
+                made = of_row[row] = row.text().split()
+            line = workload.line[place]
+            there = lines[line - 1].split() if line <= len(lines) else []
+            if there != made and len(there) == len(made):
+                differing += 1
+                if first_row is None:
+                    pairs = enumerate(zip(there, made, strict=True))
+                    cell = next(at for at, pair in pairs if pair[0] != pair[1])
+                    first_row = Difference(place, line, name, f"cell {cell + 1}", there[cell], made[cell])
+    common = min(len(rows), len(workload))
+    differing += max(len(rows), len(workload)) - common
+    if first_row is None and len(workload) != len(rows):
+        if len(workload) > common:
+            name = workload.name[common]
+            first_row = Difference(common, workload.line[common], name, "row", name, "")
+        else:
+            last = workload.line[-1] if len(workload) else workload.header.line
+            first_row = Difference(common, last, rows[common].name, "rows", "the end", rows[common].name)
+    header = _header_difference(workload, config, len(rows))
+    return Compared(header[0] if header else first_row, differing, cells, len(header))
+
+
+def _sent(cells: Cells, row: int, made: tuple[str, int]) -> tuple[str, int]:
+    """(type, bytes) of a cell as AICB writes them; what is not sent has no size here: that of `made`."""
+    kind = cells.collective[row]
+    if kind is None:
+        return "NONE", made[1] if made[0] == "NONE" else 0
+    return kind + _SUFFIX.get(cells.group[row], ""), cells.bytes[row]
+
+
+def _difference(workload: Workload, row: int, found: AicbRow, made: AicbRow) -> Difference:
+    def at(field: str, there: object, expected: object) -> Difference:
+        return Difference(row, workload.line[row], found.name, field, str(there), str(expected))
+
+    if found.name != made.name:
+        return at("name", found.name, made.name)
+    for phase, (_, words) in enumerate(_PHASES):
+        (kind, size), (made_kind, made_size) = found.sent[phase], made.sent[phase]
+        if kind != made_kind:
+            return at(f"{words} collective", kind, made_kind)
+        if size != made_size:
+            return at(f"{words} bytes", size, made_size)
+    for phase, (_, words) in enumerate(_PHASES):
+        if found.cells[phase] != made.cells[phase]:
+            return at(f"{words} compute ns", found.cells[phase], made.cells[phase])
+    return at("process time", workload.process_ns[row], 100)
+
+
+def _header_difference(workload: Workload, config: AicbConfig, rows: int) -> list[Difference]:
+    header, keys = workload.header, config.written_by.keys
+    expected: dict[str, int | None] = {
+        "tp": config.tp, "ep": config.ep, "pp": config.pp, "vpp": config.stage_layers,
+        "ga": config.microbatches, "all_gpus": config.world, "pp_comm": round(config.pp_comm),
+    }  # fmt: skip
+    found = []
+    for key, value in expected.items():
+        wanted = value if key == "tp" or key in keys else None
+        there = getattr(header, key)
+        if there != wanted:
+            words = ["none" if one is None else str(one) for one in (there, wanted)]
+            found.append(Difference(None, header.line, "", key, *words))
+    if workload.declared_rows not in (None, rows) and len(workload) == rows:
+        declared = str(workload.declared_rows)
+        found.append(Difference(None, header.line + 1, "", "number of rows", declared, str(rows)))
+    return found

@@ -1,0 +1,122 @@
+"""Sizes that are common, for choosing where rows leave several: AICB's own scripts, published models."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.model.aicb import AicbConfig
+from simcore.model.names import MODELS
+
+
+class Known(NamedTuple):
+    """A model by its sizes. experts, experts_per_token: 0 without any."""
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    ffn: int
+    vocab: int
+    experts: int = 0
+    experts_per_token: int = 0
+    dense_layers: int = 3
+    shared_experts: int = 2
+
+    def fits(self, config: AicbConfig) -> bool:
+        """Whether a config has its sizes, the vocabulary aside."""
+        return (self.hidden, self.ffn) == (config.hidden, config.ffn) and self.experts in (
+            0 if config.experts is None else config.experts,
+        )
+
+
+# What AICB's scripts and SimAI's tutorial set for --model_size; then those of `wltui models`.
+KNOWN: tuple[Known, ...] = (
+    Known("GPT 7B", 36, 4096, 32, 16384, 50257),
+    Known("GPT 13B", 40, 5120, 40, 20480, 50257),
+    Known("GPT 22B", 48, 6144, 64, 24576, 50257),
+    Known("GPT 175B", 96, 12288, 96, 49152, 50257),
+    Known("Llama 7B", 32, 4096, 32, 11008, 32000),
+    Known("Llama 65B", 80, 8192, 64, 28672, 32000),
+    Known("Llama 405B", 128, 16384, 128, 53248, 128256),
+    Known("Mixtral 8x7B", 32, 4096, 32, 14336, 32000, 8, 2),
+    Known("DeepSeek 236B", 60, 5120, 128, 1536, 102400, 160, 6, 1, 2),
+    Known("DeepSeek 671B", 61, 7168, 128, 2048, 129280, 256, 8, 3, 1),
+    *(
+        Known(
+            one.name, one.layers, one.hidden, one.heads, one.moe.ffn if one.moe else one.ffn, one.vocab,
+            one.moe.experts if one.moe else 0, one.moe.experts_per_token if one.moe else 0,
+            one.moe.dense_layers if one.moe else 0, one.moe.shared_experts if one.moe else 0,
+        )
+        for one in MODELS.values()
+    ),
+)  # fmt: skip
+
+# In the order in which they are tried: GPT-2's (AICB's scripts have it), then by how many models have it.
+VOCABULARIES = (
+    50257, 32000, 128256, 51200, 129280, 102400, 151936, 152064, 32768, 50304, 64000, 100256, 65536, 250880,
+    256000, 49152, 200064,
+)  # fmt: skip
+_SEQUENCES = {2048: 0.0, 4096: 0.0, 8192: 1.0, 1024: 2.0, 16384: 2.5, 32768: 3.0, 512: 3.0}
+_ROUND = ((1024, 3.0), (256, 4.0), (128, 5.0), (64, 6.0))
+_SIZES = {1: 0.0, 2: 0.5, 4: 1.0, 8: 1.5}
+
+
+def padded(vocab: int, step: int) -> int:
+    """The next multiple of `step`."""
+    return -(-vocab // step) * step
+
+
+def swiglu(hidden: int) -> int:
+    """The inner size that AICB takes with --swiglu alone."""
+    return int((4 * hidden * 2 / 3) / 64) * 64
+
+
+def common_ffns(hidden: int) -> list[int]:
+    """Inner sizes to be tried first."""
+    known = [one.ffn for one in KNOWN if one.hidden == hidden]
+    others = [4 * hidden, swiglu(hidden), padded(8 * hidden // 3, 256), 7 * hidden // 2, 3 * hidden,
+              2 * hidden, hidden]  # fmt: skip
+    return list(dict.fromkeys([*known, *others]))
+
+
+def vocabulary(words: int, step: int) -> int:
+    """A common vocabulary that is padded to `words`, else these themselves."""
+    return next((one for one in VOCABULARIES if padded(one, step) == words), words)
+
+
+def known_model(config: AicbConfig) -> Known | None:
+    """The model of these sizes whose layers the stages can be of."""
+    held = config.stage_layers
+    fitting = [one for one in KNOWN if one.fits(config)]
+    return next((one for one in fitting if one.layers // config.pp == held), None)
+
+
+def rarity(config: AicbConfig) -> float:
+    """How uncommon a config is: 0 for one that everybody has."""
+    found = _SEQUENCES.get(config.seq, 4.0 if config.seq & (config.seq - 1) == 0 else 8.0)
+    found += _SIZES.get(config.microbatch_size, 3.0)
+    ffn = config.ffn
+    if known_model(config):
+        found -= 4.0
+    elif ffn in (4 * config.hidden, swiglu(config.hidden)):
+        found += 0.5
+    elif ffn in common_ffns(config.hidden):
+        found += 1.5
+    else:
+        found += next((cost for step, cost in _ROUND if ffn % step == 0), 12.0)
+    if config.vocab not in VOCABULARIES:
+        found += 3.0 if config.vocab % 1000 == 0 else 5.0
+    if config.vocab_step != 128:
+        found += 10.0
+    if config.bias:
+        found += 2.0
+    if config.hidden % config.heads:
+        # As many as layers is what AICB takes where nobody says.
+        found += 2.0 if config.heads == config.layers else 5.0
+    if config.hidden % 256:
+        found += 3.0
+    if config.mla:
+        found += 0.0 if config.mla.q_lora_rank == 1536 else 2.0
+        found += 0.0 if config.heads == 128 else 1.0
+        found += 0.0 if config.sequence_parallel else 4.0
+    return found

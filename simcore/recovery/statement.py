@@ -1,0 +1,258 @@
+"""What the rows of an AICB file state, each figure as most of its rows have it: one row may be wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+
+from simcore.model.aicb import NEWEST, VERSIONS
+from simcore.records import Struct
+from simcore.workload import Workload
+from simcore.workload.model import Cells
+
+PROLOGUE = frozenset((
+    "grad_gather", "grad_param_comm", "grad_param_compute", "grad_norm", "layernorm", "embedding_grads",
+    "moe_grad_norm1", "moe_grad_norm2",
+))  # fmt: skip
+TAIL = frozenset((*(f"cross_entropy{n}" for n in (1, 2, 3)), *(f"optimizer{n}" for n in (1, 2, 3, 4))))
+ATTENTION_ENDS = ("attention_row", "attention_o_row", "attention_layer", "attention_norm")
+_MLP_ENDS = ("mlp_row", "mlp_layer", "mlp_norm")
+_LINEARS = ("attention_column", "attention_row", "mlp_column", "mlp_row")
+_LATENT = ("attention_linear_q_lora", "attention_q_column", "attention_linear_kv_lora", "attention_kv_column",
+           "attention_o_row")  # fmt: skip
+_EXPERTS = "mlp_moelayer"
+NAMES = PROLOGUE | TAIL | {
+    "embedding_layer", "embedding_norm", "final_column", *ATTENTION_ENDS, *_MLP_ENDS, *_LINEARS, *_LATENT,
+    _EXPERTS,
+}  # fmt: skip
+_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
+# Of five rows of experts and of seven: which gathers the routed tokens, and which sends them.
+_GATHERS, _SENDS = {5: 2, 7: 3}, {5: 4, 7: 2}
+
+
+class Statement(Struct, frozen=True):
+    """What a file states. Lists: readings that should agree, the one that most rows have first.
+
+    layers: of a stage. activations: bytes of one micro-batch's. tokens: sequence x micro-batch. dense, moe:
+    parameters of a rank, those of experts apart; total: of both, in plain files. words: hidden x vocabulary,
+    as it is before it is padded. experts: None without any, 0 where no row says how many. routed: bytes of
+    the tokens that experts get. dense_layers: of a stage, without experts. None: no row says it.
+    """
+
+    aiob: bool
+    versions: tuple[str, ...]
+    sequence_parallel: bool
+    recompute: bool
+    tp: int
+    ep: int
+    pp: int
+    world: int
+    microbatches: int
+    layers: int
+    activations: list[int]
+    tokens: int | None
+    dense: list[int]
+    total: list[int]
+    moe: list[int]
+    words: int | None
+    experts: int | None
+    routed: int | None
+    mla: bool
+    dense_layers: int
+    shared: bool
+
+    @property
+    def dp(self) -> int:
+        return self.world // (self.tp * self.pp)
+
+
+def statement_of(workload: Workload) -> Statement | None:
+    """What the file states; None where no gradients are stated as AICB states them."""
+    return _Reader(workload).statement() if workload.dialect == "simai" else None
+
+
+def is_like_aicb(workload: Workload) -> bool:
+    """Whether a file states its gradients as AICB does."""
+    gradients = ("grad_gather", "grad_param_comm", "grad_norm")
+    of_file = workload.dialect == "simai" and workload.maker is None
+    return of_file and any(name in workload.name for name in gradients)
+
+
+def first_foreign(workload: Workload) -> int | None:
+    """The first row whose name AICB does not write, from 0."""
+    return next((row for row, name in enumerate(workload.name) if name not in NAMES), None)
+
+
+def votes(values: Iterable[int | None]) -> list[int]:
+    """Values above 0, the most frequent first; of equally frequent ones the first."""
+    return [value for value, _ in Counter(value for value in values if value).most_common()]
+
+
+def most(values: Iterable[int | None]) -> int | None:
+    """The most frequent value above 0."""
+    return next(iter(votes(values)), None)
+
+
+class _Reader:
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.names = workload.name
+        starts = [row for row, name in enumerate(self.names) if name == "embedding_layer"]
+        tails = [row for row, name in enumerate(self.names) if name in TAIL]
+        end = next((row for row in tails if not starts or row > starts[-1]), len(self.names))
+        self.blocks = [range(a, b) for a, b in zip(starts, [*starts, end][1:], strict=True)]
+        patterns = Counter(tuple(self.names[row] for row in block) for block in self.blocks)
+        self.pattern: tuple[str, ...] = max(patterns, key=lambda one: patterns[one]) if patterns else ()
+        self.of_name: dict[str, list[int]] = {}
+        for row, name in enumerate(self.names):
+            self.of_name.setdefault(name, []).append(row)
+
+    def statement(self) -> Statement | None:
+        header, names = self.workload.header, self.of_name
+        plain = "grad_norm" in names
+        if not plain and not ("grad_gather" in names or "grad_param_comm" in names):
+            return None
+        linears = sum(self.names.count(name) for name in (*_LINEARS, *_LATENT, "final_column"))
+        blocks = sum(self.names.count(name) for name in ("attention_layer", "mlp_layer", "attention_norm"))
+        parallel = linears > blocks if self.blocks else "layernorm" not in names
+        tp, pp = header.tp or 1, header.pp or 1
+        counted = [
+            header.vpp,
+            sum(self.pattern.count(name) for name in ATTENTION_ENDS) if self.pattern else None,
+            sum(self.pattern.count(name) for name in _MLP_ENDS) if self.pattern else None,
+        ]
+        layers = most(counted)
+        if layers is None:
+            return None
+        gather, reduced = self._bytes("grad_gather", "wg", 2), self._bytes("grad_param_comm", "wg", 4)
+        dense = [] if plain else [reduced, gather]
+        world = header.all_gpus or tp * pp
+        if header.all_gpus is None and not plain and gather and reduced and reduced % gather == 0:
+            # An editor's share of a gather says of how many.
+            world = tp * pp * (reduced // gather)
+        moe = votes([self._bytes("moe_grad_norm2", "wg", 4), self._bytes("moe_grad_norm1", "wg", 2)])
+        whole = self._bytes("layernorm", "ig", 2)
+        if not plain and whole is not None:
+            dense.append(whole - (moe[0] if moe else 0))
+        total = [self._bytes("grad_norm", "wg", 4), self._bytes("grad_norm", "fwd", 2), whole]
+        runs = self._expert_rows()
+        fold = most(len(run) for run in runs) if runs else None
+        runs = [run for run in runs if len(run) == fold]
+        tokens = most(self._all("fwd", [f"cross_entropy{n}" for n in (1, 2, 3)]))
+        tokens = tokens // 4 if tokens else None
+        words = most(self._all("fwd", ["embedding_norm"]))
+        activations = self._activations(tp, parallel)
+        attention = [name for name in (*_LINEARS[:2], *_LATENT, "attention_layer") if name in names]
+        mla = any(name in names for name in _LATENT)
+        return Statement(
+            aiob=not plain,
+            versions=self._versions(fold),
+            sequence_parallel=parallel,
+            recompute=self._recompute(plain, parallel, attention, activations),
+            tp=tp, ep=header.ep or 1, pp=pp, world=world,
+            microbatches=self._microbatches(), layers=layers, activations=activations, tokens=tokens,
+            dense=votes(dense), total=votes(total) if plain else [], moe=moe,
+            words=words // 2 if words else None,
+            experts=self._experts(runs, fold, (header.ep or 1) * tp, tokens, activations)
+            if runs else 0 if (moe and not self.blocks) or (parallel and (header.ep or 1) > 1) else None,
+            routed=self._routed(runs, fold, tp, not plain), mla=mla,
+            dense_layers=0 if not mla else self._layers_before_experts() if runs else layers,
+            shared=any(self._follows(run) == "mlp_column" for run in runs[:1]),
+        )  # fmt: skip
+
+    # -- parts ---------------------------------------------------------------------------
+
+    def _cells(self, phase: str) -> Cells:
+        cells: Cells = getattr(self.workload, phase)
+        return cells
+
+    def _bytes(self, name: str, phase: str, divisor: int) -> int | None:
+        """Bytes of the first row of that name, in numbers of that many."""
+        rows = self.of_name.get(name)
+        return self._cells(phase).bytes[rows[0]] // divisor if rows else None
+
+    def _all(self, phase: str, names: Iterable[str]) -> list[int]:
+        sizes = self._cells(phase).bytes
+        return [sizes[row] for name in names for row in self.of_name.get(name, ())]
+
+    def _microbatches(self) -> int:
+        """How often the usual block fits between prologue and loss; as marked where it does not."""
+        if not self.blocks:
+            return 0
+        rows = self.blocks[-1].stop - self.blocks[0].start
+        count, rest = divmod(rows, len(self.pattern))
+        return len(self.blocks) if rest else count
+
+    def _versions(self, fold: int | None) -> tuple[str, ...]:
+        header = self.workload.header
+        keys = {key for key in _KEYS if getattr(header, key) is not None}
+        fitting = [version for version in VERSIONS.values() if set(version.keys) == keys]
+        if fold in (5, 7):
+            fitting = [version for version in fitting if version.sevenfold == (fold == 7)] or fitting
+        return tuple(version.name for version in fitting) or (NEWEST,)
+
+    def _activations(self, tp: int, parallel: bool) -> list[int]:
+        between = self.workload.header.pp_comm
+        readings = [
+            most(self._all("fwd", ["embedding_layer"])),
+            most(self._all("fwd", ["mlp_column", "mlp_row", "mlp_layer", "mlp_norm", "final_column"])),
+            most(self._all("ig", ["embedding_grads"])),
+            between * tp if between and parallel else between,
+            # What attention sends forward may count twice.
+            most(self._all("ig", [*ATTENTION_ENDS])),
+            most(self._all("fwd", [*ATTENTION_ENDS])),
+        ]
+        return votes(readings)
+
+    def _recompute(
+        self, plain: bool, parallel: bool, attention: Sequence[str], activations: Sequence[int]
+    ) -> bool:
+        if plain:
+            sent = most(self._all("fwd", attention))
+            return bool(sent and activations and sent == 2 * activations[0])
+        if not parallel:
+            return False
+        rows = [row for name in attention for row in self.of_name[name]]
+        forward_ns, backward_ns = self._cells("fwd").compute_ns, self._cells("ig").compute_ns
+        pairs = Counter((forward_ns[row], backward_ns[row]) for row in rows)
+        if not pairs:
+            return False
+        forward, backward = pairs.most_common(1)[0][0]
+        return forward != backward and forward // 2 == backward
+
+    def _expert_rows(self) -> list[list[int]]:
+        """The rows of the experts of each layer."""
+        found = []
+        for block in self.blocks:
+            for name, rows in groupby(block, key=self.names.__getitem__):
+                if name == _EXPERTS:
+                    found.append(list(rows))
+        return found
+
+    def _experts(
+        self, runs: list[list[int]], fold: int | None, ranks: int, tokens: int | None, activations: list[int]
+    ) -> int:
+        size = most(self._cells("fwd").bytes[run[0]] for run in runs)
+        each = 2 * ranks
+        if fold == 7:
+            # Of tokens at first, then of the router's weights.
+            hidden = (activations[0] if activations else 0) // max(2 * (tokens or 0), 1)
+            each = 2 * hidden if self.workload.header.pp_comm is not None else 2 * (tokens or 0)
+        return size // each if size and each else 0
+
+    def _routed(self, runs: list[list[int]], fold: int | None, tp: int, aiob: bool) -> int | None:
+        if fold not in _GATHERS:
+            return None
+        place: Callable[[list[int]], int] = lambda run: run[_GATHERS[fold]]  # noqa: E731
+        if tp == 1 and aiob:
+            place = lambda run: run[_SENDS[fold]]  # noqa: E731
+        return most(self._cells("fwd").bytes[place(run)] for run in runs)
+
+    def _layers_before_experts(self) -> int:
+        before = self.pattern[: self.pattern.index(_EXPERTS)]
+        return sum(before.count(name) for name in ATTENTION_ENDS) - 1
+
+    def _follows(self, run: list[int]) -> str:
+        after = run[-1] + 1
+        return self.names[after] if after < len(self.names) else ""

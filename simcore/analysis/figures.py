@@ -66,6 +66,7 @@ class SimulatedFigures:
 
     resolution_ns = 1
     recorded = None
+    nodes = None
 
     def __init__(self, results: Finished, sentences: Callable[[], list[Sentence]]) -> None:
         """sentences: those of the run, kept there: they take other runs beside it."""

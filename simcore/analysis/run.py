@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from simcore.replay.parameters import Scales
     from simcore.replay.partners import Partners
     from simcore.replay.timed import Timed
-    from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+    from simcore.run.figures import (
+        LayerUse,
+        NodeTables,
+        Origin,
+        PathSegment,
+        Said,
+        StreamUse,
+        TrackUse,
+        WaitFor,
+    )
     from simcore.run.findings import Leg, Place, Spot, WhatIf
     from simcore.run.gradients import Gradient
     from simcore.run.lanes import RunLanes
@@ -226,6 +235,7 @@ class Figures(Protocol):
     ranks tells apart. track_uses: what the step is for a rank of each track, by number. mean_streams: each
     stream, the mean of all ranks, and the busy ns of the rank that is busy longest on it. waits_for: the
     longest first. simai_beside: (ranks, lines), SimAI's estimate beside these ranks.
+    nodes: of execution traces alone.
     """
 
     resolution_ns: int
@@ -254,6 +264,8 @@ class Figures(Protocol):
     def waits_for(self) -> Sequence[WaitFor]: ...
     @property
     def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]: ...
+    @property
+    def nodes(self) -> NodeTables | None: ...
 
     def layers(self, grouped: bool) -> Sequence[LayerUse]:
         """Each row of a workload, or operation; grouped: equal rows together, the most expensive first."""

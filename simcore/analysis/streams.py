@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, compress
-from operator import mul, sub
+from itertools import compress
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, op_of
 from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
-from simcore.run.accounts import Accounts
+from simcore.run.accounts import Accounts, merged
 from simcore.run.figures import StreamUse
 from simcore.timeline import Timeline
 
-# Tables for `translate`: 1 for an account that is compute, 1 for one stream.
-_IS_COMPUTE = bytes(one < FIRST_EXPOSED for one in range(256))
+# Tables for `translate`: 1 for one stream.
 _IS_STREAM = [bytes(one == code for one in range(256)) for code in range(len(STREAMS))]
 
 
@@ -25,7 +22,7 @@ def stream_use(
     """The streams that a rank of class `number` has, compute first, from first_ns to last_ns (all)."""
     last = timeline.step_time_ns if last_ns is None else last_ns
     intervals = _intervals(timeline, number)
-    computed = _computed(accounts)
+    computed = accounts.computed()
     exposed = _exposed(timeline, number, accounts, first_ns, last)
     found = []
     for name in RANK_STREAMS:
@@ -87,21 +84,6 @@ def _intervals(timeline: Timeline, number: int) -> dict[str, list[tuple[int, int
     return found
 
 
-def _computed(accounts: Accounts) -> Callable[[int], int]:
-    """How much the rank has computed until a moment, ns."""
-    edge, account = accounts.edge, accounts.account
-    # A segment that is no compute counts 0 times.
-    lengths: Iterable[int] = map(mul, map(sub, edge[1:], edge), account.translate(_IS_COMPUTE))
-    before = array("q", accumulate(lengths, initial=0))
-
-    def until(time_ns: int) -> int:
-        index = min(bisect_right(edge, time_ns) - 1, len(account) - 1)
-        inside = time_ns - edge[index] if account[index] < FIRST_EXPOSED else 0
-        return before[index] + inside
-
-    return until
-
-
 def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
     """Exposed ns by stream."""
     edge, stream = accounts.edge, timeline.stage_program(number).ops.stream
@@ -132,11 +114,11 @@ def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tup
     comm_ns: time in which at least one of its collectives or transfers, sent or received,
     runs. overlapped_ns: the part of it in which the rank computes.
     """
-    merged = _merged(_communication(timeline, number))
-    comm = sum(end - start for start, end in merged)
+    spans = merged(_communication(timeline, number))
+    comm = sum(end - start for start, end in spans)
     edge, account = accounts.edge, accounts.account
     overlapped = index = 0
-    for start, end in merged:
+    for start, end in spans:
         index = bisect_right(edge, start, index, len(account)) - 1
         while index < len(account) and edge[index] < end:
             if account[index] < FIRST_EXPOSED:
@@ -158,19 +140,3 @@ def _communication(timeline: Timeline, number: int) -> list[tuple[int, int]]:
             intervals.append((begin, over))
     intervals.sort()
     return intervals
-
-
-def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The union of sorted intervals, as disjoint ones."""
-    merged: list[tuple[int, int]] = []
-    if not intervals:
-        return merged
-    first, last = intervals[0]
-    for start, end in intervals:
-        if start > last:
-            merged.append((first, last))
-            first, last = start, end
-        elif end > last:
-            last = end
-    merged.append((first, last))
-    return merged

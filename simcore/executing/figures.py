@@ -7,13 +7,32 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.cluster import parameter_values
-from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED
+from simcore.diagnostics import printable
+from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
+from simcore.executing.executed import words_of
 from simcore.parameters import as_dict
-from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.records import replace
+from simcore.run.accounts import merged
+from simcore.run.figures import (
+    LayerUse,
+    NodeTables,
+    Origin,
+    PathSegment,
+    RankEnd,
+    Said,
+    StreamUse,
+    TrackUse,
+    WaitFor,
+)
+from simcore.run.lanes import COMPUTE_STREAM
 from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.executing.ran import RanTraces
+
+
+# Streams of a rank that send nothing.
+_NO_MESSAGES = (COMPUTE_STREAM, "cpu", "memory")
 
 
 class TraceFigures:
@@ -25,8 +44,6 @@ class TraceFigures:
     recorded = None
     has_slack = True
     waits_for: tuple[WaitFor, ...] = ()
-    mean_streams: tuple[tuple[StreamUse, int], ...] = ()
-    track_uses: tuple[TrackUse, ...] = ()
 
     def __init__(self, results: RanTraces, words: Callable[[], list[str]]) -> None:
         """words: the run in sentences."""
@@ -35,11 +52,20 @@ class TraceFigures:
 
     @property
     def title(self) -> str:
-        return f"Step time  {duration(self.results.step_time_ns)}"
+        step = self.results.step_time_ns
+        return f"Step time  {duration(step)} ({step} ns)"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        return [("read", self.results.counted())]
+        one = self.results.executed
+        dims = " x ".join(dim.text() for dim in one.cluster.dims)
+        return [
+            ("file", printable(one.traces.path)),
+            ("format", f"execution traces (Chakra), schema {one.traces.schema}"),
+            ("rules", words_of(one)),
+            ("read", self.results.counted()),
+            ("network", f"{one.parameters.network}: {dims}"),
+        ]
 
     @property
     def said(self) -> list[Said]:
@@ -53,8 +79,100 @@ class TraceFigures:
         nodes = one.traces.count
         return Origin(
             "chakra", one.traces.schema, nodes, None, 0, degrees, one.parameters.network, one.rules, values,
-            [], nodes, nodes,
+            [], nodes, sum(len(one.nodes[rank]) for rank in one.units.first),
+            rank_classes=len(one.units.first),
         )  # fmt: skip
+
+    @property
+    def nodes(self) -> NodeTables:
+        results = self.results
+        words = "end less GPU compute" + (", as ASTRA-sim prints it" if results.is_astra else "")
+        ranks = [RankEnd(*one) for one in results.executed.ranks]
+        return NodeTables(ranks, results.name_table, results.group_table, words)
+
+    @cached_property
+    def track_uses(self) -> list[TrackUse]:
+        found = []
+        for track in self.results.tracks:
+            one, streams = self.results.accounts[track.number], self._streams_of(track.number)
+            beside = self._beside[self.results.executed.units.of[track.number]]
+            found.append(TrackUse(
+                track, one.compute_ns(), one.exposed_ns(), one.wait_ns, one.bubble_ns, one.ns("host"),
+                one.idle_ns, *beside, None, streams,
+            ))  # fmt: skip
+        return found
+
+    @cached_property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+        sums: dict[str, list[int]] = {}
+        count = len(self.results.ranks)
+        for rank in self.results.ranks:
+            for use in self._streams_of(rank):
+                row = sums.setdefault(use.stream, [0, 0, 0, 0])
+                row[0] += use.busy_ns
+                row[1] += use.overlapped_ns or 0
+                row[2] += use.exposed_ns
+                row[3] = max(row[3], use.busy_ns)
+        found = [
+            (StreamUse(stream, round(busy / count), round(beside / count), round(exposed / count)), most)
+            for stream, (busy, beside, exposed, most) in sums.items()
+        ]
+        return sorted(found, key=lambda one: (one[0].kind != COMPUTE_STREAM, -one[0].busy_ns, one[0].stream))
+
+    def _streams_of(self, rank: int) -> list[StreamUse]:
+        """What each stream of a rank is; ranks that run alike have other groups."""
+        results = self.results
+        uses = self._stream_uses[results.executed.units.of[rank]]
+        return [replace(use, stream=results.stream_of(rank, place)) for place, use in uses]
+
+    @cached_property
+    def _stream_uses(self) -> list[list[tuple[int, StreamUse]]]:
+        """Of each class of ranks a node of each stream, and what the stream is for its lowest rank."""
+        return [self._uses_of(rank) for rank in self.results.executed.units.first]
+
+    def _uses_of(self, rank: int) -> list[tuple[int, StreamUse]]:
+        results = self.results
+        exposed: dict[str, int] = {}
+        one = results.accounts[rank]
+        for segment, account in enumerate(one.account):
+            if FIRST_EXPOSED <= account < WAIT:
+                stream = results.stream_of(rank, one.op[segment])
+                exposed[stream] = exposed.get(stream, 0) + one.edge[segment + 1] - one.edge[segment]
+        computed = one.computed()
+        found = []
+        for stream, (place, times) in self._busy_of(rank).items():
+            busy, beside = 0, 0
+            for start, end in merged(times):
+                busy += end - start
+                beside += computed(end) - computed(start)
+            beside = 0 if stream == COMPUTE_STREAM else beside
+            found.append((place, StreamUse(stream, busy, beside, exposed.get(stream, 0))))
+        return found
+
+    @cached_property
+    def _beside(self) -> list[tuple[int, int]]:
+        """Of each class of ranks communication beside compute, and all communication, ns."""
+        found = []
+        for rank in self.results.executed.units.first:
+            computed = self.results.accounts[rank].computed()
+            busy = self._busy_of(rank)
+            times = [one for stream, (_, of) in busy.items() if stream not in _NO_MESSAGES for one in of]
+            sent = merged(times)
+            beside = sum(computed(end) - computed(start) for start, end in sent)
+            found.append((beside, sum(end - start for start, end in sent)))
+        return found
+
+    def _busy_of(self, rank: int) -> dict[str, tuple[int, list[tuple[int, int]]]]:
+        """Of each stream of a rank its first node, and (begin, end) of each that has run; waits left out."""
+        results, executed = self.results, self.results.executed
+        start, begin = executed.start[rank], executed.begin[rank]
+        found: dict[str, tuple[int, list[tuple[int, int]]]] = {}
+        for place, end in enumerate(executed.end[rank]):
+            if end >= 0 and start[place] >= 0:
+                times = found.setdefault(results.stream_of(rank, place), (place, []))[1]
+                if end > begin[place]:
+                    times.append((begin[place], end))
+        return found
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -78,6 +196,7 @@ class TraceFigures:
             yield PathSegment(
                 one.start, one.end, one.rank, results.stream_of(one.rank, one.place), one.kind,
                 results.name_of(one.rank, one.place), None, None, one.reason,
+                results.executed.nodes[one.rank].id[one.place],
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:

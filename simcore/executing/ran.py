@@ -27,6 +27,7 @@ from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
+from simcore.run.figures import GroupUse, NameUse
 from simcore.run.graph import ARRIVED, RECEIVED, Step
 from simcore.run.track import Track
 from simcore.units import percent, plural
@@ -187,26 +188,6 @@ class RanTraces(Struct, frozen=True, dict=True):
         for unit in self.executed.units.of:
             sizes[unit] += 1
         return sizes
-
-    @cached_property
-    def stream_ns(self) -> dict[str, int]:
-        """What each stream is busy, all ranks together, ns."""
-        one = self.executed
-        classes: list[dict[str, list[int]]] = []
-        for rank in one.units.first:
-            mine: dict[str, list[int]] = {}
-            begin = one.begin[rank]
-            for place, end in enumerate(one.end[rank]):
-                if end >= 0:
-                    row = mine.setdefault(self.stream_of(rank, place), [place, 0])
-                    row[1] += end - begin[place]
-            classes.append(mine)
-        found: dict[str, int] = {}
-        for rank, unit in enumerate(one.units.of):
-            for place, ns in classes[unit].values():
-                stream = self.stream_of(rank, place)
-                found[stream] = found.get(stream, 0) + ns
-        return found
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:
@@ -404,33 +385,6 @@ class RanTraces(Struct, frozen=True, dict=True):
     def counted(self) -> str:
         """Ranks and nodes in words."""
         return f"{plural(len(self.ranks), 'rank')}, {plural(self.held_ops, 'node')}"
-
-
-class NameUse(NamedTuple):
-    """Nodes of one name pattern and kind, of all ranks. own_ns: without waiting. rank, place: the longest."""
-
-    name: str
-    what: str
-    nodes: int
-    own_ns: int
-    waits_ns: int
-    critical_ns: int
-    slack_ns: int
-    rank: int
-    place: int
-
-
-class GroupUse(NamedTuple):
-    """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without
-    waiting.
-    """
-
-    group: str
-    ranks: str
-    collectives: int
-    bytes: int
-    own_ns: int
-    waits_ns: int
 
 
 def pattern_of(name: str) -> str:

@@ -6,10 +6,8 @@ operations' times.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
@@ -21,7 +19,7 @@ from simcore.replay.critical_path import REASONS
 from simcore.replay.operations import op_uses
 from simcore.replay.run_words import facts, title
 from simcore.replay.worst import piece_name
-from simcore.run.accounts import Accounts
+from simcore.run.accounts import Accounts, merged
 from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
 from simcore.run.pieces import GAP
 
@@ -53,12 +51,12 @@ def stream_times(rank: RankTrace, accounts: Accounts) -> list[StreamUse]:
     Where compute waits for it, communication is busy from when the last member has come.
     """
     found = [StreamUse("compute", accounts.busy_ns, 0, 0)]
-    computed = _computed(accounts)
+    computed = accounts.computed()
     spans = _communication(rank)
     # Never said when it runs.
     unknown = LAUNCH in rank.ops.name
     for category, ns in accounts.exposed_ns().items():
-        beside = sum(computed(end) - computed(start) for start, end in _merged(spans.get(category, [])))
+        beside = sum(computed(end) - computed(start) for start, end in merged(spans.get(category, [])))
         if ns or beside:
             name = KINDS.get(category, category)
             found.append(StreamUse(name, ns + beside, None if unknown else beside, ns))
@@ -69,9 +67,9 @@ def overlapped_ns(rank: RankTrace, accounts: Accounts) -> int | None:
     """Communication beside compute, ns; None of a rank that launches some and never says when it runs."""
     if LAUNCH in rank.ops.name:
         return None
-    computed = _computed(accounts)
+    computed = accounts.computed()
     spans = [span for of_kind in _communication(rank).values() for span in of_kind]
-    return sum(computed(end) - computed(start) for start, end in _merged(spans))
+    return sum(computed(end) - computed(start) for start, end in merged(spans))
 
 
 def _communication(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
@@ -82,36 +80,6 @@ def _communication(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
         if known == MEASURED and end > start:
             found.setdefault(category_of_group(group), []).append((start, end))
     return found
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The union of spans, as disjoint ones."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((start, end))
-    return found
-
-
-def _computed(accounts: Accounts) -> Callable[[int], int]:
-    """How much the rank has computed until a moment, ns."""
-    edge = accounts.edge
-    lengths = [
-        over - begin if account < FIRST_EXPOSED else 0
-        for account, (begin, over) in zip(accounts.account, pairwise(edge), strict=True)
-    ]
-    before = list(accumulate(lengths, initial=0))
-
-    def until(time_ns: int) -> int:
-        segment = min(bisect_right(edge, time_ns), len(edge) - 1) - 1
-        if segment < 0:
-            return 0
-        inside = time_ns - edge[segment] if accounts.account[segment] < FIRST_EXPOSED else 0
-        return before[segment] + min(inside, lengths[segment])
-
-    return until
 
 
 def peak_microbatches(rank: RankTrace) -> int | None:
@@ -172,18 +140,6 @@ def unions_of(rank: RankTrace) -> Unions:
     return Unions(merged(compute), {name: merged(spans) for name, spans in comm.items()}, merged(copies))
 
 
-def merged(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Their union as disjoint spans, ascending."""
-    found: Spans = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            if end > found[-1][1]:
-                found[-1] = (found[-1][0], end)
-        elif end > start:
-            found.append((start, end))
-    return found
-
-
 def total(spans: Sequence[tuple[int, int]]) -> int:
     """How long disjoint spans are together."""
     return sum(end - start for start, end in spans)
@@ -242,6 +198,7 @@ class MeasuredFigures:
     resolution_ns = 10_000
     worst_link = None
     simai_beside = ("", ())
+    nodes = None
 
     def __init__(self, results: Timed, words: Callable[[], list[str]]) -> None:
         """words: the run in sentences, which replays of it are made for."""

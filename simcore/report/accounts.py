@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from simcore.ranks import RankSet
 from simcore.report.section import Bar, Field, Legend, PageAsked, field_lines, field_values, keys, more_line
 from simcore.report.usage import OF_A_RANK
 from simcore.report.waits import short
@@ -63,6 +65,7 @@ class _Line:
 
     def __init__(self, run: Run, track: Track) -> None:
         self.track = track
+        self.ranks = track.ranks
         self.ns = {name: ns // len(track.ranks) for name, ns in run.account_ns((track,)).items()}
 
     @property
@@ -74,6 +77,21 @@ class _Line:
     def parts(self) -> list[tuple[str, int]]:
         """(what a legend has, ns) of its bar."""
         return [(_part(name), ns) for name, ns in self.ns.items()]
+
+
+def _merged(lines: Iterable[_Line]) -> list[_Line]:
+    """Where nobody knows stages each rank is a track: neighbours whose accounts are equal as one line."""
+    found = []
+
+    def key(one: _Line) -> object:
+        return one.ns if one.track.stage is None else one.track.number
+
+    for _, alike in itertools.groupby(lines, key):
+        first, *others = alike
+        if others:
+            first.ranks = RankSet.of(rank for one in (first, *others) for rank in one.track.ranks)
+        found.append(first)
+    return found
 
 
 def _part(account: str) -> str:
@@ -103,8 +121,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     unit_ns, unit = column_unit(step)
     compute = sum(name.startswith("compute ") for _, (name, *_) in columns)
     cells = _BAR_CELLS if compute == 1 else _SHORT_BAR_CELLS
-    tracks = sorted(run.tracks)
-    shown = [_Line(run, track) for track in (tracks if asked.everything else tracks[:_TRACKS])]
+    every = _merged(_Line(run, track) for track in sorted(run.tracks))
+    shown = every if asked.everything else every[:_TRACKS]
 
     def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
         return lambda one: in_unit(sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns)
@@ -117,7 +135,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
     fields: list[Field[_Line]] = [
         Field("stage", lambda one: "-" if one.track.stage is None else str(one.track.stage)),
-        Field("ranks", lambda one: short(one.track.ranks.text(), _RANK_CELLS), left=True),
+        Field("ranks", lambda one: short(one.ranks.text(), _RANK_CELLS), left=True),
         Field("", bar, left=True),
         *(Field(heading, sum_of(accounts)) for heading, accounts in columns),
         Field("computing", lambda one: percent(one.busy_ns, step) + " %"),
@@ -131,7 +149,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     known = shown[0].ns
     legend = [part for part in _GLYPHS if _ACCOUNT_OF.get(part, "") in ("", *known)]
     words = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
-    more = more_line(len(tracks) - len(shown), where="--json has all")
+    more = more_line(len(every) - len(shown), where="--json has all")
     legend_line = Legend(f"  {'  '.join(words)}")
     legend_line.parts = legend
     return [title, *field_lines(fields, shown), *more, legend_line,

@@ -55,7 +55,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     segments, ranks = sum(map(len, alike)), plural(len(sums["rank"]), "rank")
     found = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}"]
     for by, parts in sums.items():
-        if by == "rank" and len(parts) == len(sums["stage"]):
+        if by == "rank" and len(parts) == len(sums.get("stage", ())):
             # One rank a stage: the line before says it.
             continue
         shown = [
@@ -91,4 +91,5 @@ def _alike(run: Run) -> list[list[int]]:
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`critical_path`: its segments in the order of time; null for what a segment has not."""
     segments = run.figures.path_segments() if run.timed else ()
-    return {"critical_path": field_values(_SEGMENT, segments)}
+    fields = _SEGMENT if run.figures.nodes is None else [*_SEGMENT, *keys("node")]
+    return {"critical_path": field_values(fields, segments)}

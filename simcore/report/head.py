@@ -42,6 +42,11 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         "steady_step_ns": origin.steady_step_ns,
         "spans": origin.spans,
         "ops_simulated": origin.ops_simulated,
-        "rank_classes": len(run.tracks) if run.timed else 0,
+        "rank_classes": _rank_classes(run),
         "sentences": field_values(_SAID, run.figures.said),
     }
+
+
+def _rank_classes(run: Run) -> int:
+    known = run.figures.origin.rank_classes
+    return len(run.tracks) * run.timed if known is None else known

@@ -154,5 +154,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`layers`: each row of the file, or operation, with its share of the critical path and its slack."""
+    if run.figures.nodes is not None:
+        # Their names are the layers: see `nodes.py`.
+        return {}
     rows = list(run.figures.layers(grouped=False))
     return {"layers": field_values(_keys(rows), rows)}

@@ -47,5 +47,9 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
-    """`links`: messages, bytes, busy and queued ns of each, of a network that has them."""
-    return {} if run.links is None else {"links": [one._asdict() for one in run.links]}
+    """`links`: messages, bytes, busy and queued ns of each; null of execution traces on a network without
+    them, and no key of other runs there.
+    """
+    if run.links is None:
+        return {} if run.figures.nodes is None else {"links": None}
+    return {"links": [one._asdict() for one in run.links]}

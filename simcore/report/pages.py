@@ -6,7 +6,7 @@ here. JSON is of schema `wltui.report/1`: keys are added, never renamed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from simcore.report import (
     accounts,
@@ -19,6 +19,7 @@ from simcore.report import (
     links,
     measured,
     memory,
+    nodes,
     operations,
     usage,
     waits,
@@ -29,7 +30,6 @@ from simcore.report.section import PageAsked, Section, page, values
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.cluster.choice import ClusterChoice
-    from simcore.executing import TraceResults
 
 SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
@@ -38,6 +38,7 @@ SECTIONS: tuple[Section[Run], ...] = (
     accounts,
     measured,
     usage,
+    nodes,
     links,
     waits,
     estimate,
@@ -68,10 +69,6 @@ def run_page(
     """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table.
     cluster: see `PageAsked`.
     """
-    if run.origin == "executed":
-        from simcore.report.trace_text import trace_text
-
-        return trace_text(cast("TraceResults", run), ascii_only, with_what_if, every_layer)
     return page(SECTIONS, run, PageAsked(ascii_only, with_what_if, every_layer, cluster=cluster))
 
 
@@ -82,9 +79,5 @@ def run_json(
 
     with_what_if: also what would help. cluster: see `PageAsked`.
     """
-    if run.origin == "executed":
-        from simcore.report.trace_json import trace_json
-
-        return {"schema": SCHEMA} | trace_json(cast("TraceResults", run), with_what_if)
     asked = PageAsked(what_if=with_what_if, cluster=cluster)
     return {"schema": SCHEMA} | values(SECTIONS, run, asked, _FIRST_KEYS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Field, PageAsked, field_lines, field_values, keys
+from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
 from simcore.run.figures import StreamUse
 from simcore.run.track import ranks_of
 from simcore.units import byte_size, column_unit, in_unit, percent
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse
     from simcore.analysis.run import Run
 
+# Execution traces have a stream for each group.
+_STREAMS = 16
 # Of a stream in a rank.
 OF_A_RANK: list[Field[StreamUse]] = keys("busy_ns", "overlapped_ns", "exposed_ns")
 # A stream as the mean of all ranks, and the busy ns of the rank that is busy longest on it.
@@ -84,7 +86,9 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     """
     streams, dimensions, found = run.figures.mean_streams, run.dimensions, []
     if len(streams) > 1:
-        found += ["How busy each stream is, the mean of all ranks", *field_lines(_streams(run), streams)]
+        shown = streams if asked.every_layer else streams[:_STREAMS]
+        found += ["How busy each stream is, the mean of all ranks", *field_lines(_streams(run), shown)]
+        found += more_line(len(streams) - len(shown), "more streams", "--all-layers has all")
     if any(use.bytes for use in dimensions):
         title = "What a rank sends over each dimension, and how long its port is busy: "
         title += "the rank that sends most"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from operator import mul, sub
 from typing import NamedTuple
 
 from simcore.records import Struct, field
@@ -114,3 +116,30 @@ class Accounts(Struct):
     def at(self, time_ns: int) -> int:
         """The segment that holds `time_ns`, the last one for the end of the step."""
         return min(bisect_right(self.edge, time_ns) - 1, len(self.account) - 1)
+
+    def computed(self) -> Callable[[int], int]:
+        """How much the rank has computed until a moment, ns."""
+        edge, account, first = self.edge, self.account, self.of.first_exposed
+        is_compute = bytes([1] * first + [0] * (256 - first))
+        # A segment that is no compute counts 0 times.
+        lengths: Iterable[int] = map(mul, map(sub, edge[1:], edge), account.translate(is_compute))
+        before = array("q", accumulate(lengths, initial=0))
+
+        def until(time_ns: int) -> int:
+            index = min(bisect_right(edge, time_ns) - 1, len(account) - 1)
+            if index < 0 or account[index] >= first:
+                return before[max(index, 0)]
+            return before[index] + min(time_ns, edge[index + 1]) - edge[index]
+
+        return until
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The union of spans, (start, end) ns, as disjoint ones."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif end > start:
+            found.append((start, end))
+    return found

@@ -18,7 +18,7 @@ class Origin(Struct, frozen=True):
     format, policy: of the files. rows: of a workload, or operations; declared_rows: by its header. degrees:
     by name, None where one is not known. network: the model that the times are of, schedule: how they came
     to be. parameters: by field, with the values that the run took. pass_end_ns: of a layer-loop.
-    step_end_ns: of each step of a pipeline that runs several.
+    step_end_ns: of each step of a pipeline that runs several. rank_classes: None where each track is one.
     """
 
     format: str
@@ -34,6 +34,7 @@ class Origin(Struct, frozen=True):
     spans: int
     ops_simulated: int
     step_end_ns: Sequence[int] = ()
+    rank_classes: int | None = None
 
     @property
     def steady_step_ns(self) -> int | None:
@@ -102,7 +103,8 @@ class WaitFor(NamedTuple):
 
 class PathSegment(NamedTuple):
     """A segment of the critical path. layer: the row or operation, raw text of the file, None without one.
-    phase, microbatch: None outside of them. reason: why it could not start earlier.
+    phase, microbatch: None outside of them. reason: why it could not start earlier. node: of execution traces
+    the id.
     """
 
     start_ns: int
@@ -114,6 +116,7 @@ class PathSegment(NamedTuple):
     phase: str | None
     microbatch: int | None
     reason: str
+    node: int | None = None
 
 
 class LayerUse(Struct, frozen=True):
@@ -137,3 +140,49 @@ class LayerUse(Struct, frozen=True):
     exposed_ns: int
     critical_ns: int
     slack_ns: int | None
+
+
+class RankEnd(NamedTuple):
+    """When a rank ends, and its exposed time as ASTRA-sim has it: the end less its GPU compute."""
+
+    rank: int
+    end_ns: int
+    exposed_ns: int
+
+
+class NameUse(NamedTuple):
+    """Nodes of one name pattern and kind, of all ranks. own_ns: without waiting. rank, place: the longest."""
+
+    name: str
+    what: str
+    nodes: int
+    own_ns: int
+    waits_ns: int
+    critical_ns: int
+    slack_ns: int
+    rank: int
+    place: int
+
+
+class GroupUse(NamedTuple):
+    """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without
+    waiting.
+    """
+
+    group: str
+    ranks: str
+    collectives: int
+    bytes: int
+    own_ns: int
+    waits_ns: int
+
+
+class NodeTables(NamedTuple):
+    """What is known of execution traces alone. names, groups: the most first. exposed_words: what the exposed
+    time of `ranks` is.
+    """
+
+    ranks: Sequence[RankEnd]
+    names: Sequence[NameUse]
+    groups: Sequence[GroupUse]
+    exposed_words: str

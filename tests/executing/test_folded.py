@@ -125,8 +125,10 @@ def check(seed: int, dialect: str | None = None) -> int:
     assert len(whole.executed.units.first) == len(whole.ranks)
     for column in ("start", "begin", "end", "lanes", "ranks"):
         assert getattr(folded.executed, column) == getattr(whole.executed, column), column
-    for table in ("slack_ns", "group_table", "stream_ns", "mean_ns"):
+    for table in ("slack_ns", "group_table", "mean_ns"):
         assert getattr(folded, table) == getattr(whole, table), table
+    for table in ("mean_streams", "track_uses"):
+        assert getattr(folded.figures, table) == getattr(whole.figures, table), table
     for mine, theirs in zip(folded.accounts, whole.accounts, strict=True):
         assert (mine.edge, mine.account, mine.op) == (theirs.edge, theirs.account, theirs.op)
     sums = [[(one.name, one.what, one.nodes, one.own_ns, one.waits_ns, one.slack_ns)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,13 +23,14 @@ from simcore.report.section import Field, PageAsked, Section, field_lines, field
 from simcore.simulation import simulate
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
+from tests.executing.encoding import COLL, COMP, write_set
 from tests.kineto.test_bad_input import event
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import run, two_stages
 
 KINDS = (
     "simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed", "profiler",
-    "links",
+    "links", "executed",
 )  # fmt: skip
 
 
@@ -50,6 +53,8 @@ def of(kind: str) -> Run:
 
         workload = open_workload("fixtures/002_gpt_1024npu.txt")
         return Results(simulate(workload, Parameters(network="simai-auto")))
+    if kind == "executed":
+        return executed()
     if kind == "profiler":
         said = {"Collective name": "allreduce", "In msg nelems": 64, "dtype": "Float", "Group size": 2}
         args = {"stream": 7, "device": 0}
@@ -67,6 +72,25 @@ def of(kind: str) -> Run:
     return measured_results(trace, Parameters(compute_scale=2.0) if kind == "replayed" else Parameters())
 
 
+def executed() -> Run:
+    """Two ranks of execution traces, of which one comes late to a collective."""
+    from simcore.chakra import find_set, open_set
+    from simcore.executing import executed_results
+
+    attributes = {"comm_type": 0, "comm_size": 4000}
+    ranks = [
+        [
+            {"id": 1, "name": "fwd", "type": COMP, "micros": 5 + rank, "attributes": {}},
+            {"id": 2, "name": "reduce", "type": COLL, "data": [1], "attributes": attributes},
+        ]
+        for rank in range(2)
+    ]
+    with TemporaryDirectory() as folder:
+        found = find_set(write_set(Path(folder), ranks))
+        assert found is not None
+        return executed_results(open_set(found), Parameters())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_files(kind: str) -> None:
     asked = PageAsked()
@@ -74,10 +98,11 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
-    of_models = {"throughput", "memory", "model", "links"}
+    of_models = {"throughput", "memory", "model", "links", "ranks", "groups"}
     # Of a SimAI file its gradients say what a rank holds.
     assert of_models & set(found) == {
-        "model": of_models - {"links"}, "simai": {"memory"}, "links": {"links"},
+        "model": {"throughput", "memory", "model"}, "simai": {"memory"}, "links": {"links"},
+        "executed": {"links", "ranks", "groups"},
     }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).figures.recorded is not None)
@@ -99,7 +124,7 @@ def test_every_section_says_something_of_some_run() -> None:
         assert any(section.lines(of(kind), asked) for kind in KINDS if kind != "untimed"), section
 
 
-@pytest.mark.parametrize("kind", ["simulated", "measured", "replayed"])
+@pytest.mark.parametrize("kind", ["simulated", "measured", "replayed", "executed"])
 def test_the_text_and_the_json_have_the_same_figures(kind: str) -> None:
     """The table of streams: each cell of time is the figure of the JSON in the unit of its column."""
     from simcore.report import usage
@@ -111,6 +136,7 @@ def test_the_text_and_the_json_have_the_same_figures(kind: str) -> None:
     assert lines[1][:3] == ["stream", "busy", unit]
     resolution = found.figures.resolution_ns
     for one, cells in zip(streams, lines[2:], strict=False):
+        cells = [" ".join(cells[: len(one["stream"].split())]), *cells[len(one["stream"].split()) :]]
         assert cells[:2] == [one["stream"], in_unit(one["busy_ns"], unit_ns, resolution)]
         if one["stream"] != "compute":
             assert cells[-1] == in_unit(one["exposed_ns"], unit_ns, resolution)

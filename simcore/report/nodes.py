@@ -1,0 +1,121 @@
+"""Execution traces: when each rank ends, the nodes by name, and the groups of collectives."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.ranks import RankSet
+from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
+from simcore.report.waits import short
+from simcore.run.figures import GroupUse, NameUse, RankEnd
+from simcore.units import byte_size, column_unit, percent
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+
+_RANKS, _NAMES, _GROUPS = 32, 20, 16
+_NAME_CELLS, _RANK_CELLS = 40, 30
+_RANK: list[Field[RankEnd]] = keys("rank", "end_ns", "exposed_ns")
+# Of a layer the keys that all runs have; of nodes no cells are known.
+_NAME: list[Field[tuple[int, NameUse]]] = [
+    Field(key="index", value=lambda one: one[0]),
+    Field(key="name", value=lambda one: one[1].name),
+    Field(key="operation", value=lambda one: one[1].what),
+    *(Field(key=phase, value=lambda one: None) for phase in ("fwd", "ig", "wg")),
+    Field(key="count", value=lambda one: one[1].nodes),
+    Field(key="own_ns", value=lambda one: one[1].own_ns),
+    Field(key="wait_ns", value=lambda one: one[1].waits_ns),
+    Field(key="critical_ns", value=lambda one: one[1].critical_ns),
+    Field(key="slack_ns", value=lambda one: one[1].slack_ns),
+]
+
+
+def lines(run: Run, asked: PageAsked) -> list[str]:
+    """Neighbouring ranks that end alike on one line, the names of nodes that take most, the groups."""
+    tables = run.figures.nodes
+    if tables is None:
+        return []
+    unit_ns, unit = column_unit(run.step_time_ns)
+
+    def figure(ns: float) -> str:
+        return f"{ns / unit_ns:.3f}"
+
+    alike = [list(one) for _, one in itertools.groupby(tables.ranks, lambda one: one[1:])]
+    found = [
+        f"When each rank ends, {unit}; exposed: {tables.exposed_words}",
+        *field_lines(_rank_fields(unit_ns), alike[:_RANKS]),
+        *more_line(sum(map(len, alike[_RANKS:])), "more ranks", "--json has all"),
+    ]
+    names = tables.names if asked.every_layer else tables.names[:_NAMES]
+    count = len(tables.ranks)
+    of_names: list[Field[NameUse]] = [
+        Field("nodes", lambda one: printable(one.name, _NAME_CELLS), left=True),
+        Field("kind", lambda one: one.what, left=True),
+        Field("count", lambda one: str(one.nodes)),
+        Field("time a rank", lambda one: figure(one.own_ns / count)),
+        Field("waits", lambda one: figure(one.waits_ns / count)),
+        Field("critical", lambda one: figure(one.critical_ns)),
+        Field("slack", lambda one: figure(one.slack_ns)),
+        Field("% of step", lambda one: percent(one.critical_ns, run.step_time_ns)),
+    ]
+    found += [
+        "",
+        f"Nodes by name (# for a number), {unit}; time and waiting the mean of a rank, % of step: of the "
+        "critical path",
+        *field_lines(of_names, names),
+        *more_line(len(tables.names) - len(names), "more names", "--all-layers has all"),
+    ]
+    if not tables.groups:
+        return found
+    of_groups: list[Field[GroupUse]] = [
+        Field("group", lambda one: printable(one.group, _RANK_CELLS), left=True),
+        Field("ranks", lambda one: short(one.ranks, _RANK_CELLS), left=True),
+        Field("collectives", lambda one: str(one.collectives)),
+        Field("bytes", lambda one: byte_size(one.bytes)),
+        Field("time", lambda one: figure(one.own_ns)),
+        Field("waits", lambda one: figure(one.waits_ns)),
+    ]
+    groups = tables.groups if asked.every_layer else tables.groups[:_GROUPS]
+    return [
+        *found,
+        "",
+        f"Groups, {unit}, summed over their ranks; bytes as comm_size has them",
+        *field_lines(of_groups, groups),
+        *more_line(len(tables.groups) - len(groups), "more groups", "--all-layers has all"),
+    ]
+
+
+def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
+    def exposed(one: Sequence[RankEnd]) -> str:
+        # ASTRA-sim's exposed time is a number of 64 bits without a sign: it may wrap.
+        ns = one[0].exposed_ns
+        return f"{ns / unit_ns:.3f}" if ns < 1 << 63 else f"-{((1 << 64) - ns) / unit_ns:.3f}"
+
+    def ranks(one: Sequence[RankEnd]) -> str:
+        return short(RankSet.of(each.rank for each in one).text(), _RANK_CELLS)
+
+    return [
+        Field("ranks", ranks, left=True),
+        Field("end", lambda one: f"{one[0].end_ns / unit_ns:.3f}"),
+        Field("exposed", exposed),
+    ]
+
+
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`ranks`, `layers` (names of nodes), `groups`."""
+    tables = run.figures.nodes
+    if tables is None:
+        return {}
+    groups = [
+        {"group": one.group, "ranks": one.ranks, "collectives": one.collectives, "bytes": one.bytes,
+         "own_ns": one.own_ns, "wait_ns": one.waits_ns}
+        for one in tables.groups
+    ]  # fmt: skip
+    return {
+        "ranks": field_values(_RANK, tables.ranks),
+        "layers": field_values(_NAME, enumerate(tables.names)),
+        "groups": groups,
+    }

@@ -6,6 +6,7 @@ import os
 from array import array
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from typing import Any
 
 from simcore.chakra.nodes import (
     BROADCAST,
@@ -77,7 +78,7 @@ def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
             f"are run"
         )
         found.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
-    astra, rules = _astra_rules(parameters, cluster)
+    astra, rules, used = _astra_rules(parameters, cluster)
     groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
     memory = read_memory(parameters.remote_memory) if parameters.remote_memory else Memory()
     clock = Clock(cluster.npus)
@@ -101,7 +102,14 @@ def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
         )
         found.append(Diagnostic("note", "no-statistics", message, traces.path))
     found += without_times(traces, nodes, astra, ASTRA_SIM_2)
-    return _astra_executed(traces, parameters, cluster, run, outcome, links, groups, tuple(found), astra)
+    said = tuple(found)
+    return _astra_executed(traces, parameters, cluster, run, outcome, links, groups, said, astra, used)
+
+
+def astra_values(parameters: Parameters, world: int) -> tuple[Cluster, dict[str, Any]]:
+    """See `values_in_force`."""
+    cluster = choose_cluster(_without_system(parameters)).cluster(world)
+    return cluster, _astra_rules(parameters, cluster)[2]
 
 
 def _truth(word: str) -> bool:
@@ -138,8 +146,10 @@ def _as_there(file: TraceFile, traces: TraceSet) -> Columns:
     return read_columns(read_file(file.path), traces.table, 1)
 
 
-def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rules]:
-    """What the system file says, flags over it; without one, the defaults of wltui's cluster."""
+def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rules, dict[str, Any]]:
+    """What the system file says, flags over it; without one, the defaults of wltui's cluster. The last: by
+    the names of parameters.
+    """
     dims = cluster.dims
     if parameters.system is not None:
         read = read_astra_system(parameters.system, len(dims))
@@ -164,7 +174,14 @@ def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rule
         parameters.splits or read.splits, parameters.active_chunks or read.active_chunks,
         parameters.num_queues_per_dim, baseline,
     )  # fmt: skip
-    return read.system._replace(memory_bandwidth=memory), rules
+    used = {
+        "splits": rules.splits,
+        "active_chunks": rules.active_chunks,
+        "endpoint_delay": delay,
+        "local_mem_bw": memory,
+        "collective_optimization": "baseline" if baseline else "localBWAware",
+    }
+    return read.system._replace(memory_bandwidth=memory), rules, used
 
 
 class _Custom:
@@ -222,7 +239,7 @@ def _unfinished(outcome: Outcome, traces: TraceSet, world: int) -> InputError:
 def _astra_executed(
     traces: TraceSet, parameters: Parameters, cluster: Cluster, run: AstraRun, outcome: Outcome,
     links: Links | None, groups: Mapping[int, tuple[int, ...]] | None, found: tuple[Diagnostic, ...],
-    astra: System,
+    astra: System, used: Mapping[str, Any],
 ) -> Executed:  # fmt: skip
     nodes = [rank.nodes for rank in run.ranks]
     world = tuple(range(cluster.npus))
@@ -281,7 +298,7 @@ def _astra_executed(
         traces, parameters, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
         units.spread(ends), units, order_of, units.spread(lanes), units.spread(meetings), None, sends, named,
         sorted(outcome.finished), links.uses() if links is not None else None, found, astra,
-        None if links is None else links.heat(),
+        used, None if links is None else links.heat(),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from simcore.chakra.attributes import Attributes, Value
 from simcore.chakra.nodes import (
@@ -59,8 +59,9 @@ class Executed(Struct, frozen=True, dict=True):
     meetings: of each node its collective, -1 for none, numbered for the classes; before: see `build_graph`.
     units: the classes. order: (class, place) by ends, each behind what it waited for. sends: of each class
     and receive its send, `class << 32 | place`. groups: the ranks of each group by name.
-    ranks: (rank, end, exposed) ns. links: what each link carried, under `--network links`. graph: who waits
-    for whom, of a run whose order is that of another one; None where the times say it.
+    ranks: (rank, end, exposed) ns. links: what each link carried, under `--network links`. used: what is in
+    force of the parameters that a system file has. graph: who waits for whom, of a run whose order is that of
+    another one; None where the times say it.
     """
 
     traces: TraceSet
@@ -82,6 +83,7 @@ class Executed(Struct, frozen=True, dict=True):
     links: list[LinkUse] | None
     diagnostics: tuple[Diagnostic, ...]
     system: System
+    used: Mapping[str, Any]
     link_heat: LinkHeat | None = None
     graph: TraceGraph | None = None
 

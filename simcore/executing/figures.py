@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.cluster import parameter_values
 from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.executing.executed import words_of
@@ -75,7 +74,7 @@ class TraceFigures:
     def origin(self) -> Origin:
         one = self.results.executed
         degrees = {"tp": None, "ep": None, "dp": None, "pp": None, "world": len(one.nodes)}
-        values = as_dict(self.results.parameters, "execution") | parameter_values(one.cluster)
+        values = as_dict(self.results.parameters, "execution") | dict(one.used)
         nodes = one.traces.count
         return Origin(
             "chakra", one.traces.schema, nodes, None, 0, degrees, one.parameters.network, one.rules, values,

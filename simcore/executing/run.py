@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from simcore.chakra.nodes import (
     COLL,
@@ -21,7 +21,7 @@ from simcore.chakra.nodes import (
 )
 from simcore.chakra.opening import TraceSet, first_errors
 from simcore.chakra.structure import structure_of
-from simcore.cluster import GroupShape, choose_cluster, group_shape, transfer_shape
+from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape, parameter_values, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import Memory, System
@@ -77,6 +77,18 @@ def execute(traces: TraceSet, parameters: Parameters) -> Executed:
             f"--dialect {shown}: execution traces run by {ASTRA_SIM_2}, or without --dialect by wltui's rules"
         )
     return _by_wltui(traces, parameters)
+
+
+def values_in_force(parameters: Parameters, world: int) -> tuple[Cluster, Mapping[str, Any]]:
+    """The network of a set of so many ranks, and the values of parameters that are not given: what the system
+    file says, else a default. Raises `UsageError`, InputError.
+    """
+    if parameters.dialect == ASTRA_SIM_2:
+        from simcore.executing.astra_rules import astra_values
+
+        return astra_values(parameters, world)
+    cluster = choose_cluster(parameters).cluster(world)
+    return cluster, parameter_values(cluster)
 
 
 def _by_wltui(traces: TraceSet, parameters: Parameters) -> Executed:
@@ -226,6 +238,7 @@ class _Pricing:
             None if links is None else links.carrier.uses(),
             (*self.found, *self._anew()),
             self.system,
+            parameter_values(self.cluster),
             None if links is None else links.carrier.heat(),
         )
 

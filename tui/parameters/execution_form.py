@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from simcore.choices import choices
-from simcore.diagnostics import UsageError
+from simcore.cluster import DEFAULT_PRESET, Cluster
+from simcore.diagnostics import InputError, UsageError
 from simcore.executing.results import TraceResults
+from simcore.executing.run import values_in_force
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import FLAGS, Flag, Parameters, replaced
 from simcore.units import duration, number, signed
 from tui.frame import Glyphs, Line
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.fields import FormField, next_name, scrubbed_count, typed_value
+from tui.parameters.fields import FormField, next_name, of_cluster, scrubbed_count, typed_value
 
 _NONE = "-"
 
 
 class ExecutionBasis(NamedTuple):
-    """What the fields of execution traces know."""
+    """What the fields of execution traces know. world: how many ranks there are. used: what is in force of
+    parameters that are not given: of the system file, of the cluster, or a default.
+    """
 
     parameters: Parameters
+    world: int
+    used: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +39,24 @@ class ExecutionField(FormField):
     flag: Flag
 
     def text(self, parameters: Parameters, basis: Any) -> str:
-        value = getattr(parameters, self.flag.field)
+        value = self._value(parameters, basis)
         if value is None or value == ():
             return _NONE
         if isinstance(value, tuple):
             return " ".join(value)
         return number(value) if isinstance(value, int | float) else str(value)
 
+    def shown(self, parameters: Parameters, basis: Any) -> str:
+        if self.flag.field != "dim" or parameters.dim:
+            return self.text(parameters, basis)
+        return " x ".join(" ".join(one.split(":")[:2]) for one in basis.used["dim"])
+
+    def _value(self, parameters: Parameters, basis: Any) -> Any:
+        value = getattr(parameters, self.flag.field)
+        return basis.used.get(self.flag.field) if value is None or value == () else value
+
     def scrubbed(self, parameters: Parameters, basis: Any, direction: int, large: bool) -> Parameters:
-        field, value = self.flag.field, getattr(parameters, self.flag.field)
+        field, value = self.flag.field, self._value(parameters, basis)
         if self.flag.kind == "word":
             names = self._names()
             now = _NONE if value is None else value
@@ -71,7 +86,12 @@ class ExecutionField(FormField):
         return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
 
     def origin(self, parameters: Parameters, basis: Any) -> str:
-        return "default" if getattr(parameters, self.flag.field) == self.flag.default else "given"
+        if getattr(parameters, self.flag.field) != self.flag.default:
+            return "given"
+        if self.flag.field not in basis.used:
+            return "default"
+        of_system = parameters.system is not None and self.flag.field != "dim"
+        return "the files" if of_system else of_cluster(parameters)
 
     def differs(self, one: Any, other: Any) -> bool:
         return bool(getattr(one.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
@@ -85,11 +105,16 @@ class ExecutionForm:
 
     def basis(self, run: TraceResults) -> ExecutionBasis:
         """Of a run that is there."""
-        return ExecutionBasis(run.parameters)
+        one = run.executed
+        return ExecutionBasis(run.parameters, len(run.ranks), _used(one.cluster, one.used, run.parameters))
 
     def near(self, parameters: Parameters, basis: ExecutionBasis) -> ExecutionBasis:
-        """Of a draft."""
-        return ExecutionBasis(parameters)
+        """Of a draft; what cannot be read leaves what was in force."""
+        try:
+            used = _used(*values_in_force(parameters, basis.world), parameters)
+        except (UsageError, InputError):
+            used = basis.used
+        return ExecutionBasis(parameters, basis.world, used)
 
     def fields(self, basis: ExecutionBasis) -> list[FormField]:
         """Those of the table whose flag says so."""
@@ -133,6 +158,14 @@ class ExecutionForm:
         width, height = size
         lines = [step_line(opened, now), *state]
         return (lines + change_lines(changes, progress, opened.step_time_ns, width))[:height]
+
+
+def _used(cluster: Cluster, values: Mapping[str, Any], parameters: Parameters) -> Mapping[str, Any]:
+    found = {**values, "dim": tuple(dim.flag() for dim in cluster.dims)}
+    if any(cluster.algorithms):
+        named = ((index, name) for index, name in enumerate(cluster.algorithms) if name is not None)
+        found["algorithm"] = tuple(f"{index}={name}" for index, name in named)
+    return found if parameters.dim else {**found, "cluster": DEFAULT_PRESET}
 
 
 def _ends(opened: TraceResults, now: TraceResults, rows: int) -> list[Line]:

@@ -40,9 +40,9 @@ def run_document(run: Run, timeline: PackedRun | None, strings: Strings, command
         *_sections((one for one in SECTIONS if one not in (head, diagnostics)), run, _ASKED),
         _all_rows(run),
         _parameters([run]),
-        _commands(commands),
+        commands_section(commands),
     ]
-    return _document(f"{' '.join(title[0].split())} · {run.path}", parts)
+    return document(f"{' '.join(title[0].split())} · {run.path}", parts)
 
 
 def comparison_document(
@@ -60,9 +60,9 @@ def comparison_document(
             for name, run in (("A", found.a), ("B", found.b))
         ),
         _parameters([found.a, found.b]),
-        _commands(commands),
+        commands_section(commands),
     ]  # fmt: skip
-    return _document(f"{_difference(first)} · {found.a.path} and {found.b.path}", parts)
+    return document(f"{_difference(first)} · {found.a.path} and {found.b.path}", parts)
 
 
 def _difference(lines: Sequence[str]) -> str:
@@ -160,7 +160,7 @@ def _value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _commands(commands: Sequence[str]) -> str:
+def commands_section(commands: Sequence[str]) -> str:
     lines = "\n".join(f"<pre class=command>{escaped(one)}</pre>" for one in commands)
     return (
         '<section id="command" class="command"><h2>How to make this yourself</h2>'
@@ -197,7 +197,7 @@ def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
 
 
-def _document(title: str, parts: Sequence[str]) -> str:
+def document(title: str, parts: Sequence[str]) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     # No script but this one runs, by its hash, whatever a name holds; nothing is asked of any network.
     policy = (

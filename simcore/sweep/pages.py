@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simcore.records import asdict
+from simcore.report.section import Column, table
 from simcore.sweep.front import measures
 from simcore.sweep.outcome import Outcome, label, reason_words, shown
 from simcore.sweep.point import Point
@@ -46,15 +47,16 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
     rule, families = front.rule, front.families()
     if rule.by:
         for family, points in families.items():
-            lines += ["", f"Fastest with {label(rule.by)} {shown(family)}", *_table(outcome, points, columns)]
+            title = f"Fastest with {label(rule.by)} {shown(family)}"
+            lines += ["", title, *point_table(outcome, points, columns)]
     else:
-        lines += ["", f"Fastest {len(front.best)}", *_table(outcome, front.best, columns)]
+        lines += ["", f"Fastest {len(front.best)}", *point_table(outcome, front.best, columns)]
     best = {point.number for point in front.best} if not rule.by else set()
     others = [point for point in front.front if point.number not in best]
     names = ", ".join("GPUs" if name == "gpus" else name for name in rule.objectives)
     if others:
         lines += ["", f"Also on the front (no other is better in one of {names} and worse in none)"]
-        lines += _table(outcome, others[:_MOST_FRONT], columns)
+        lines += point_table(outcome, others[:_MOST_FRONT], columns)
         if len(others) > _MOST_FRONT:
             lines.append(f"  and {len(others) - _MOST_FRONT} more (--json has all)")
     lines += ["", f"* on the front of {names}"]
@@ -65,7 +67,7 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str]) -> list[str]:
+def point_table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str]) -> list[str]:
     """Rows of points under their heads, columns as wide as they must be."""
     heads = ["", "step", "", "tokens/s", "memory", "GPUs", "$ a step"]
     heads += [_HEADS.get(one, one) for one in columns]
@@ -87,15 +89,12 @@ def _table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str]) ->
         place for place, head in enumerate(heads)
         if place > 6 or any(row[place] not in ("", "-") for row in rows)
     ]  # fmt: skip
-    widths = {place: max(len(heads[place]), *(len(row[place]) for row in rows)) for place in keep}
-    lines = []
-    for row in [heads, *rows]:
-        cells = []
-        for place in keep:
-            left = place > 6 and not all(one[place].replace(".", "").isdigit() for one in rows)
-            cells.append(row[place].ljust(widths[place]) if left else row[place].rjust(widths[place]))
-        lines.append("  " + "  ".join(cells).rstrip())
-    return lines
+    kept = [
+        # Words stand at the left, figures at the right.
+        Column(heads[place], place > 6 and not all(row[place].replace(".", "").isdigit() for row in rows))
+        for place in keep
+    ]
+    return table(kept, [[row[place] for place in keep] for row in rows])
 
 
 def json_values(outcome: Outcome, excluded: int = 0) -> dict[str, Any]:

@@ -31,12 +31,13 @@ from tui.commands.arguments import (
     parameters_from,
     parse_ranks,
 )
-from tui.commands.opened import open_given, open_input, own_parameters, results_of
+from tui.commands.opened import is_results, open_given, open_input, own_parameters, results_of
 
 if TYPE_CHECKING:
     import argparse
 
     from simcore.chakra import TraceSet
+    from simcore.export import ExportFormat
     from simcore.measured import MeasuredRun
     from simcore.parameters import Parameters
     from simcore.workload import Workload
@@ -151,6 +152,9 @@ def main(words: list[str]) -> int:
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
+    if arguments.file is not None and is_results(arguments.file):
+        _write(_of_sweep(chosen, arguments), arguments.output, arguments.force)
+        return 0
     if chosen.of_runs:
         opened, request = _of_runs(arguments, parameters)
         request = request._replace(ranks=ranks, every_rank=every_rank)
@@ -164,6 +168,21 @@ def main(words: list[str]) -> int:
     for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)
     return 0
+
+
+def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
+    """The page of a sweep's results. Raises `UsageError` for what is asked of runs alone."""
+    if not chosen.of_runs:
+        found = f"FILE {printable(arguments.file, 60)}: found results of a sweep"
+        raise UsageError(f"{found}: --format html makes a page of them, wltui sweep --csv a table")
+    _refuse_second(arguments)
+    # Loaded here: runs have other pages.
+    from simcore.sweep.html_page import sweep_document
+    from tui.commands.sweep import outcome_of
+
+    outcome = outcome_of(arguments.file)
+    page = sweep_document(outcome, arguments.file).encode("utf-8", "backslashreplace")
+    return Export([page], "page of a sweep", ())
 
 
 def _of_runs(
@@ -194,7 +213,7 @@ def _of_runs(
 def _refuse_second(arguments: argparse.Namespace) -> None:
     for flag, given in (("--against", arguments.against), ("--with", arguments.with_words)):
         if given is not None:
-            raise UsageError(f"{flag}: --format {arguments.format} has no place for a second run: html has")
+            raise UsageError(f"{flag}: found no place for a second run: --format html has one, of runs")
 
 
 def _check_output(output: str, is_folder: bool, force: bool) -> None:

@@ -82,6 +82,15 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
     return inputs.open_input(path, asked)
 
 
+def is_results(path: str) -> bool:
+    """Whether a file holds the points of a sweep."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(24).startswith(b'{"schema":"wltui.sweep/')
+    except (OSError, ValueError):
+        return False
+
+
 def open_given(arguments: argparse.Namespace, host: bool = False) -> Workload | MeasuredRun | TraceSet:
     """What a command's FILE, or its --model, or AICB's arguments alone name. host: see `Asked`.
 

@@ -180,17 +180,23 @@ def _print(arguments: argparse.Namespace, outcome: Outcome, title: str, excluded
     print(text_page(outcome, title, excluded), end="")
 
 
-def print_results(path: str) -> None:
-    """What a file of results says, as the sweep said it: without a terminal, `wltui results.jsonl`."""
+def outcome_of(path: str) -> Outcome:
+    """What came out of a sweep, of its file of results; a last line that is half written is said."""
     from simcore.sweep.outcome import Outcome
-    from simcore.sweep.pages import text_page
     from simcore.sweep.results_file import ResultsReader, dropped_words
 
     reader = ResultsReader(path)
     points = reader.new()
     if reader.left:
         print(f"wltui: {dropped_words(path, reader.left)}", file=sys.stderr)
-    print(text_page(Outcome(_rule_of(points), points), printable(path)), end="")
+    return Outcome(_rule_of(points), points)
+
+
+def print_results(path: str) -> None:
+    """What a file of results says, as the sweep said it: without a terminal, `wltui results.jsonl`."""
+    from simcore.sweep.pages import text_page
+
+    print(text_page(outcome_of(path), printable(path)), end="")
 
 
 def _merge(arguments: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from tui.commands.arguments import (
     parameters_from,
     states_parameters,
 )
-from tui.commands.opened import STANDARD_INPUT, open_given, open_input
+from tui.commands.opened import STANDARD_INPUT, is_results, open_given, open_input
 from tui.screens import SCREENS
 from tui.terminal.kinds import can_draw, speaks_utf8
 
@@ -289,15 +289,6 @@ def _keymap() -> UserKeys:
     from tui.screens import all_bindings
 
     return read_keymap(path, all_bindings(), WltuiApp.BINDINGS)
-
-
-def is_results(path: str) -> bool:
-    """Whether a file holds the points of a sweep."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(24).startswith(b'{"schema":"wltui.sweep/')
-    except (OSError, ValueError):
-        return False
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

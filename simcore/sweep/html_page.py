@@ -1,0 +1,157 @@
+"""A sweep as one HTML page: its verdict, a plot of its front, and its points as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from simcore.page.blocks import element, escaped, section
+from simcore.page.document import commands_section, document
+from simcore.sweep.front import measures
+from simcore.sweep.outcome import Outcome, label, shown
+from simcore.sweep.pages import columns_of, point_table
+from simcore.sweep.point import Point
+from simcore.units import byte_size, duration
+
+# A plot of more is a cloud, and a table of more nobody reads: the file of results has all.
+_MOST_DOTS, _MOST_ROWS = 3000, 1000
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 360, 78, 44
+
+
+def sweep_document(outcome: Outcome, path: str) -> str:
+    """The page of the points of a file of results."""
+    front = outcome.front
+    counts = outcome.count_lines()
+    verdict = [*outcome.sentences()]
+    title = f"Sweep: {counts[0]}"
+    if front.points:
+        fastest = front.best[0]
+        title = f"Sweep: fastest step {duration(fastest.step_time_ns or 0)}, of {counts[0]}"
+    parts = [
+        f'<section id="verdict" class="verdict">{element("p", path, "sub")}{element("h1", title)}\n'
+        + "\n".join(element("p", line) for line in verdict) + "</section>",
+        section("noticed", ["Not simulated, or simulated and too large", *counts[1:]]) if counts[1:] else "",
+    ]  # fmt: skip
+    if front.points:
+        parts += [_plot(outcome), *_tables(outcome), _common(outcome), _commands(front.best[0], path)]
+    return document(f"{title} · {path}", parts)
+
+
+def _tables(outcome: Outcome) -> list[str]:
+    """The front, then the fastest points, or those of each family."""
+    front, columns = outcome.front, columns_of(outcome)
+    names = ", ".join("GPUs" if name == "gpus" else name for name in front.rule.objectives)
+    found = [
+        section(
+            "front",
+            [f"The front: no other point is better in one of {names} and worse in none",
+             *point_table(outcome, front.front[:_MOST_ROWS], columns)],
+        )
+    ]  # fmt: skip
+    if front.rule.by:
+        return found + [
+            section(f"family-{number}", [f"Fastest with {label(front.rule.by)} {shown(family)}",
+                                         *point_table(outcome, points, columns)])
+            for number, (family, points) in enumerate(front.families().items(), 1)
+        ]  # fmt: skip
+    ordered = sorted(front.points, key=lambda point: (measures(point).time, point.number))
+    left = len(ordered) - _MOST_ROWS
+    more = f"; {left} slower ones are in the file of results" if left > 0 else ""
+    title = f"All points that fit, the fastest first; * on the front{more}"
+    return [*found, section("points", [title, *point_table(outcome, ordered[:_MOST_ROWS], columns)])]
+
+
+def _common(outcome: Outcome) -> str:
+    common = [f"{label(name)} {shown(value)}" for name, value in outcome.common().items()]
+    return section("common", ["What all of them have", ", ".join(common)]) if common else ""
+
+
+def _commands(fastest: Point, path: str) -> str:
+    return commands_section(
+        [
+            f"{fastest.command}    # the fastest, as a report",
+            f"{fastest.command.replace('wltui report', 'wltui', 1)}    # and on the screen",
+        ]
+    )
+
+
+# -- the plot ----------------------------------------------------------------------------
+
+
+class _Scale:
+    """Figures from `least` to `most` on so many units of the picture, from `start` on."""
+
+    def __init__(self, figures: Sequence[float], start: float, units: float) -> None:
+        least, most = min(figures), max(figures)
+        room = (most - least) * 0.06 or abs(most) * 0.1 or 1.0
+        self.least, self.most = max(0.0, least - room), most + room
+        self._start, self._units = start, units
+
+    def at(self, figure: float) -> float:
+        """Where a figure lies."""
+        share = (figure - self.least) / (self.most - self.least)
+        return round(self._start + share * self._units, 1)
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round figures, five or so."""
+        rough = (self.most - self.least) / 5
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(one * power for one in (1, 2, 5, 10) if one * power >= rough * 0.999)
+        first = math.ceil(self.least / step)
+        return [step * place for place in range(first, math.floor(self.most / step) + 1)]
+
+
+def _plot(outcome: Outcome) -> str:
+    """Time against memory, or against GPUs where no point knows its memory; the front is joined."""
+    front = outcome.front
+    points = sorted(front.points, key=lambda point: (measures(point).time, point.number))[:_MOST_DOTS]
+    by_memory = any(point.memory_peak_bytes for point in points)
+    tokens = all(point.tokens_per_s is not None for point in points)
+
+    def along(point: Point) -> float:
+        return float((point.memory_peak_bytes if by_memory else point.gpus) or 0)
+
+    def up(point: Point) -> float:
+        return point.tokens_per_s or 0.0 if tokens else float(point.step_time_ns or 0)
+
+    across = _Scale([along(point) for point in points], _LEFT, _WIDTH - _LEFT - 12)
+    upward = _Scale([up(point) for point in points], _HEIGHT - _BOTTOM, -(_HEIGHT - _BOTTOM - 12))
+    across_words, up_words = byte_size if by_memory else _plain, _plain if tokens else duration
+    drawn = []
+    for figure in across.ticks:
+        x = across.at(figure)
+        drawn.append(f'<line class="grid" x1="{x}" x2="{x}" y1="12" y2="{_HEIGHT - _BOTTOM}"/>')
+        words = escaped(across_words(round(figure)))
+        drawn.append(f'<text class="tick middle" x="{x}" y="{_HEIGHT - _BOTTOM + 16}">{words}</text>')
+    for figure in upward.ticks:
+        y = upward.at(figure)
+        drawn.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{y}" y2="{y}"/>')
+        words = escaped(up_words(round(figure)))
+        drawn.append(f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4}">{words}</text>')
+    best = {point.number for point in front.front}
+    line = sorted((point for point in points if point.number in best), key=along)
+    joined = " ".join(f"{across.at(along(point))},{upward.at(up(point))}" for point in line)
+    drawn.append(f'<polyline class="front" points="{joined}"/>')
+    columns = columns_of(outcome)
+    for point in sorted(points, key=lambda point: point.number in best):
+        x, y = across.at(along(point)), upward.at(up(point))
+        said = ", ".join(f"{label(name)} {shown(point.layout.get(name))}" for name in columns)
+        words = f"<title>{escaped(f'{duration(point.step_time_ns or 0)}: {said}')}</title>"
+        if point.number in best:
+            drawn.append(f'<path class="front" d="M{x} {y - 6}l6 6l-6 6l-6 -6z">{words}</path>')
+        else:
+            drawn.append(f'<circle class="dot" cx="{x}" cy="{y}" r="3">{words}</circle>')
+    below = "memory of the fullest stage" if by_memory else "GPUs"
+    beside = "tokens a second" if tokens else "step time"
+    title = f"{beside.capitalize()} against {below}; filled diamonds: the front"
+    drawn.append(f'<text class="tick middle" x="{(_WIDTH + _LEFT) // 2}" y="{_HEIGHT - 8}">{below}</text>')
+    return (
+        f'<section id="plot" class="plot">{element("h2", title)}<svg class="plot" role="img" '
+        f'aria-label="{escaped(title)}: all its figures are in the tables" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
+        + "".join(drawn) + "</svg></section>"
+    )  # fmt: skip
+
+
+def _plain(figure: float) -> str:
+    return f"{round(figure):,}".replace(",", " ")

@@ -26,7 +26,10 @@ def sweep_document(outcome: Outcome, path: str) -> str:
     title = f"Sweep: {counts[0]}"
     if front.points:
         fastest = front.best[0]
-        title = f"Sweep: fastest step {duration(fastest.step_time_ns or 0)}, of {counts[0]}"
+        step = f"{duration(fastest.step_time_ns or 0)} a step"
+        tokens = fastest.tokens_per_s
+        best = step if tokens is None else f"{_plain(tokens)} tokens/s, {step}"
+        title = f"Sweep: at best {best}; {counts[0]}"
     parts = [
         f'<section id="verdict" class="verdict">{element("p", path, "sub")}{element("h1", title)}\n'
         + "\n".join(element("p", line) for line in verdict) + "</section>",

@@ -117,6 +117,7 @@ class Parameters(Struct, frozen=True):
     global_batch: int | None = None
     seq: int | None = None
     sequence_parallel: str | None = None
+    overlap_tp: bool = False
     flash: str | None = None
     recompute: str | None = None
     zero: str | None = None
@@ -264,6 +265,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("seq", "model", "count", "tokens", "N", "tokens of a sequence (default: the model's)", of=_MODEL),
     Flag("sequence_parallel", "model", "word", "", "WORD",
          "cut activations between linears by tp (default off)", _ON_OFF, of=_MODEL),
+    Flag("overlap_tp", "model", "switch", "", "",
+         "with sequence parallelism, gathers and reduce-scatters of tp run in pieces beside their products",
+         of=_MODEL),
     Flag("flash", "model", "word", "", "WORD", "flash attention (default on)", _ON_OFF, of=_MODEL),
     Flag("recompute", "model", "word", "", "WORD", "what backward runs forward again (default none)",
          ("none", "selective", "full"), of=_MODEL),

@@ -56,6 +56,9 @@ class Prices(Struct):
             if key not in tables:
                 priced = [self._price(cost, folding, rank_class) for cost in program.costs]
                 table = [scaled(ns, scale) for ns, scale in priced]
+                for place, cost in enumerate(program.costs):
+                    if isinstance(cost, CollectiveCost) and cost.pieces > 1:
+                        table[place] = cost.share_of(table[place])
                 tables[key] = list(map(table.__getitem__, ops.cost))
             durations.append(tables[key])
         return durations
@@ -97,9 +100,12 @@ class Prices(Struct):
         priced = [self._price(cost, folding, rank_class) for cost in program.costs]
         assert self.jitter is not None
         factors = self.jitter.factors(number, program, folding)
+        for place, cost in enumerate(program.costs):
+            if isinstance(cost, CollectiveCost) and cost.pieces > 1:
+                priced[place] = cost.share_of(priced[place][0]), priced[place][1]
         return [
-            round(priced[cost][0] * (priced[cost][1] * factor))
-            for cost, factor in zip(ops.cost, factors, strict=True)
+            round(priced[number][0] * (priced[number][1] * factor))
+            for number, factor in zip(ops.cost, factors, strict=True)
         ]
 
     def transmissions(
@@ -115,9 +121,12 @@ class Prices(Struct):
             key: object
             if isinstance(cost, CollectiveCost):
                 group = folding.group_classes[rank_class.groups[cost.group]]
-                key = (group.shape, group.ports, cost.collective, cost.bytes)
+                size = cost.priced_bytes
+                key = (group.shape, group.ports, cost.collective, size, cost.pieces)
                 if key not in known:
-                    known[key] = sharing.collective(group.shape, group.ports, cost.collective, cost.bytes)
+                    known[key] = sharing.collective(group.shape, group.ports, cost.collective, size)
+                    if cost.pieces > 1:
+                        known[key] = known[key].scaled(1 / cost.pieces)
             else:
                 assert isinstance(cost, TransferCost)
                 link = rank_class.links[cost.step]

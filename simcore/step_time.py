@@ -111,6 +111,8 @@ class StepTimes:
             return self._simulated(parameters)
         workload = made(self.workload, parameters)
         model = network_model(parameters)
+        if workload.pieces:
+            return self._simulated(parameters)
         if model.unfolded or chosen_dialect(workload, parameters) == "astra-sim-1" or workload.is_table:
             return self._simulated(parameters)
         return self._joined(workload.as_written, parameters) or self._simulated(parameters)

@@ -111,6 +111,10 @@ def _collective(simulation: Simulation, of: int, cost: CollectiveCost) -> tuple[
     placed = PlacedCollective.of(group, cost)
     words = network.explain_collective(placed) + _ports(simulation, group.ports)
     scale = simulation.parameters.comm_scale
+    if cost.pieces > 1:
+        words += f"; of it piece {cost.piece + 1} of {cost.pieces}"
+        whole_ns = scaled(network.collective_ns(placed), scale)
+        return words, cost.share_of(whole_ns), [(scale, "comm scale")]
     rounded = ", each phase of a chunk rounded" if rounds_phases(network, placed, scale) else ""
     return words, network.collective_ns(placed, scale), [(scale, f"comm scale{rounded}")]
 

@@ -180,7 +180,7 @@ def _alone_ns(simulation: Simulation, network: Network, number: int, cost: int, 
     rank_class, what = folding.classes[number], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
         group = folding.group_classes[rank_class.groups[what.group]]
-        return network.collective_ns(PlacedCollective.of(group, what), scale)
+        return what.share_of(network.collective_ns(PlacedCollective.of(group, what), scale))
     assert isinstance(what, TransferCost)
     link = rank_class.links[what.step]
     return scaled(network.transfer_ns(link.shape, link.ports, what.bytes), scale)

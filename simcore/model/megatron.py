@@ -16,7 +16,7 @@ from simcore.model.rows import NOTHING, Row, Sent
 from simcore.model.sharding import Unit, UnitSize, is_sharded, sharded_rows
 from simcore.model.training import Training
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, GroupKind, Phase, StageRows
+from simcore.workload.model import PHASES, GroupKind, Phase, Pieces, StageRows
 
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
@@ -163,7 +163,29 @@ class MegatronRows:
             recomputed=self._recomputed,
             waits=self._waits,
             buckets=self._buckets(),
+            pieces=self._pieces(),
         )
+
+    def _pieces(self) -> dict[tuple[Phase, int], Pieces]:
+        """With `--overlap-tp` the cells of layers whose collectives run beside their products."""
+        found: dict[tuple[Phase, int], Pieces] = {}
+        if not self.training.overlap_tp:
+            return found
+        for place, row in enumerate(self._rows):
+            if row.name.startswith(("embedding", "final")):
+                continue
+            phases: tuple[tuple[Phase, Sent | None, list[Op]], ...] = (
+                ("fwd", row.fwd, row.ops.fwd), ("ig", row.ig, [*reversed(row.ops.ig)])
+            )  # fmt: skip
+            for phase, sent, ops in phases:
+                products = [number for number, op in enumerate(ops) if op.flops]
+                if sent is not None and sent.group == "tp" and products:
+                    first, last = products[0], products[-1] + 1
+                    before, product = nanoseconds(ops[:first]), nanoseconds(ops[first:last])
+                    before = min(before, nanoseconds(ops))
+                    product = min(product, nanoseconds(ops) - before)
+                    found[phase, place] = Pieces(self.training.tp, before, product)
+        return found
 
     def _buckets(self) -> dict[int, int]:
         """Bytes of a bucket of each buffer of gradients, and of parameters."""

@@ -35,7 +35,7 @@ class Training(Struct, frozen=True):
     chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where each stage holds
     another one too, as its last chunk. prefetch: units whose weights are gathered ahead; reshard: they are
     given up after their forward; shard_size: ranks that share out what ZeRO 2 and 3 do, 0 for all;
-    bucket_size: parameters, 0 for those of a row.
+    bucket_size: parameters, 0 for those of a row. overlap_tp: tensor-parallel collectives beside products.
     found: what was assumed.
     """
 
@@ -64,6 +64,7 @@ class Training(Struct, frozen=True):
     reshard: bool = True
     shard_size: int = 0
     bucket_size: int = 0
+    overlap_tp: bool = False
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -213,6 +214,15 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
     )  # fmt: skip
     training = _sharded(training, parameters, choice)
+    if parameters.overlap_tp:
+        if tp == 1 or not sequence_parallel:
+            found_words = "tp 1" if tp == 1 else "--sequence-parallel off"
+            fit = "--tp 2 or more with --sequence-parallel on" if tp == 1 else "--sequence-parallel on"
+            raise UsageError(
+                f"--overlap-tp cuts the gathers and reduce-scatters of sequence parallelism: found "
+                f"{found_words}; {fit} would fit"
+            )
+        training = replace(training, overlap_tp=True)
     return replace(training, found=tuple(found))
 
 

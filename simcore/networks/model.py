@@ -38,7 +38,7 @@ class PlacedCollective(NamedTuple):
     @classmethod
     def of(cls, group: GroupClass, cost: CollectiveCost) -> PlacedCollective:
         """The collective of an op, in the group of the rank that runs it."""
-        return cls(group.kind, group.shape, group.ports, cost.collective, cost.bytes)
+        return cls(group.kind, group.shape, group.ports, cost.collective, cost.priced_bytes)
 
 
 class Network(Protocol):

@@ -44,11 +44,26 @@ class ComputeCost(NamedTuple):
 
 
 class CollectiveCost(NamedTuple):
-    """A collective over a group of `group` kind; `bytes` is the whole buffer."""
+    """A collective over a group of `group` kind; `bytes` is the whole buffer.
+
+    Of one that runs in pieces this is piece `piece` of `pieces`, with its own bytes; whole: those of all.
+    """
 
     collective: str
     group: GroupKind
     bytes: int
+    whole: int = 0
+    piece: int = 0
+    pieces: int = 1
+
+    @property
+    def priced_bytes(self) -> int:
+        """Bytes of the collective that has the price."""
+        return self.whole or self.bytes
+
+    def share_of(self, ns: int) -> int:
+        """What this piece takes of what the whole takes, by cumulative floors: the pieces sum to it."""
+        return ns * (self.piece + 1) // self.pieces - ns * self.piece // self.pieces
 
 
 class TransferCost(NamedTuple):

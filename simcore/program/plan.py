@@ -27,7 +27,7 @@ from simcore.program.ops import (
 from simcore.program.order import ONE_PLACE, Placement
 from simcore.records import Struct, field
 from simcore.workload import Cells, Workload
-from simcore.workload.model import Phase, base_name
+from simcore.workload.model import Phase, Pieces, base_name
 
 
 class Segment(NamedTuple):
@@ -209,7 +209,9 @@ class RowOps:
 
     def compute(self, cells: Cells, row: int, phase: int) -> None:
         """The compute cell of a row; a cell of 0 makes no op."""
-        ns = cells.compute_ns[row]
+        self._compute(cells.compute_ns[row], cells, row, phase)
+
+    def _compute(self, ns: int, cells: Cells, row: int, phase: int) -> None:
         if ns:
             phase = OPT if self.plan.is_optimizer(row) else phase
             cost = self.plan.cost(ComputeCost(ns, self.plan.layer_scale(row, cells)))
@@ -226,20 +228,58 @@ class RowOps:
             return
         if group == "pp":  # a SENDRECV is a transfer, not a collective
             return
+        self._collective(CollectiveCost(name, group, size), row, phase, blocking)
+
+    def _collective(self, what: CollectiveCost, row: int, phase: int, blocking: bool) -> None:
         phase = OPT if self.plan.is_optimizer(row) else phase
-        cost = self.plan.cost(CollectiveCost(name, group, size))
+        cost = self.plan.cost(what)
         self.ops.append(
-            STREAM_OF_GROUP[group], phase, int(blocking), cost, row, self.microbatch_of.get(row, -1)
+            STREAM_OF_GROUP[what.group], phase, int(blocking), cost, row, self.microbatch_of.get(row, -1)
         )
+
+    def _in_pieces(self, cells: Cells, row: int, phase: int, size: int, pieces: Pieces) -> None:
+        """The cell of a row piece by piece: its collective of `size` bytes beside its products."""
+        count, name, group = pieces.cut_in, cells.collective[row], cells.group[row]
+        assert name is not None
+        assert group is not None
+        assert self._wait is not None
+        moves = count - 1
+        sent = [
+            CollectiveCost(name, group, size * (one + 1) // moves - size * one // moves, size, one, moves)
+            for one in range(moves)
+        ]
+        products = shares((1,) * count, pieces.product_ns)
+        self._compute(pieces.before_ns, cells, row, phase)
+        first = len(self.ops)
+        if name == "ALLGATHER":
+            for one in sent:
+                self._collective(one, row, phase, False)
+            self._compute(products[0], cells, row, phase)
+            for place, ns in enumerate(products[1:]):
+                self._wait(first + place)
+                self._compute(ns, cells, row, phase)
+        else:
+            for ns, one in zip(products, sent, strict=False):
+                self._compute(ns, cells, row, phase)
+                self._collective(one, row, phase, False)
+            last = len(self.ops) - 1
+            self._compute(products[-1], cells, row, phase)
+            self._wait(last)
+        rest = cells.compute_ns[row] - pieces.before_ns - pieces.product_ns
+        self._compute(rest, cells, row, phase)
 
     def forward(self, row: int, phase: int = FWD) -> None:
         """Forward of a row: compute, then its collective, blocking unless the file says otherwise."""
         fwd = self.plan.workload.fwd
         self.begin("fwd", row)
         first = len(self.ops)
-        self.compute(fwd, row, phase)
         size = fwd.bytes[row]
         lifted = max(size, self.plan.least_forward_bytes) if size else 0
+        pieces = self.plan.workload.pieces.get(("fwd", row))
+        if pieces is not None:
+            self._in_pieces(fwd, row, phase, lifted, pieces)
+            return
+        self.compute(fwd, row, phase)
         self.part_of_collective(fwd, row, phase, row not in fwd.asynchronous, lifted)
         self._end("fwd", row, first)
 
@@ -247,6 +287,10 @@ class RowOps:
         """Input gradient of a row: compute, then its collective, blocking unless the file says otherwise."""
         ig = self.plan.workload.ig
         self.begin("ig", row)
+        pieces = self.plan.workload.pieces.get(("ig", row))
+        if pieces is not None:
+            self._in_pieces(ig, row, IG, ig.bytes[row], pieces)
+            return
         first = len(self.ops)
         self.compute(ig, row, IG)
         self.collective(ig, row, IG, blocking=row not in ig.asynchronous)

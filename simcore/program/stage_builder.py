@@ -272,7 +272,7 @@ class StageBuilder:
             self.ops.extend(segment.ops.part(begun, until), microbatch)
 
         for place, op in segment.joins:
-            if begun <= place < end:
+            if begun <= place < end or place == end == len(segment.ops):
                 copy(place)
                 begun = place
                 self._wait(Join(issued[op]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from simcore.diagnostics import Diagnostic
 from simcore.names import Dialect
@@ -77,6 +77,20 @@ class Header(Struct, frozen=True):
     column: Mapping[str, int] = field(default_factory=dict)
 
 
+class Pieces(NamedTuple):
+    """A cell whose collective and whose matrix products run in pieces beside each other.
+
+    cut_in: into how many the products are cut; one is of the rank's own share, so that the collective has one
+    less. before_ns, product_ns: what the cell computes before the products, and in them; the rest follows.
+    An all-gather runs ahead of the products' pieces, each of which waits for its own; of a reduce-scatter
+    each piece follows a product's, and what follows the products waits for the last.
+    """
+
+    cut_in: int
+    before_ns: int
+    product_ns: int
+
+
 class StageRows(Struct, frozen=True):
     """The rows of one pipeline stage, where stages differ: indices into the columns of the workload.
 
@@ -125,7 +139,7 @@ class Workload(Struct, frozen=True):
     input gradient, beside those of the header's checkpoints. waits: (phase, row) -> the rows whose
     collectives of that phase, which compute does not wait for where they are issued, are over before this one
     begins. buckets: row -> bytes of its weight-gradient collective that are sent at once at least, where it
-    is sent piece by piece beside compute.
+    is sent piece by piece beside compute. pieces: cells whose collectives run beside their own products.
     """
 
     path: str
@@ -149,6 +163,7 @@ class Workload(Struct, frozen=True):
     recomputed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     waits: Mapping[tuple[Phase, int], tuple[int, ...]] = field(default_factory=dict)
     buckets: Mapping[int, int] = field(default_factory=dict)
+    pieces: Mapping[tuple[Phase, int], Pieces] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -229,7 +229,8 @@ class ModelMaker:
             given = [
                 flag_of(field).option
                 for field in (*_IN_AICB_ARGS, "world", "tp", "pp", "ep", "microbatches")
-                if getattr(parameters, field) != flag_of(field).default and field not in ("gpu", "memory_limit")
+                if getattr(parameters, field) != flag_of(field).default
+                and field not in ("gpu", "memory_limit")
             ]
             if given:
                 raise UsageError(f"{', '.join(given)}: --aicb-args has its own, give one of the two")

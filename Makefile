@@ -5,6 +5,7 @@
 # make bench runs every benchmark, writes the tables of benchmarks/README.md, lists the budgets that are missed
 # make digests        writes the digests of outputs anew (tests/digests) and says what has changed
 # make digests-check  says so, writes nothing, and fails if anything has
+# make gallery writes the pages of docs/gallery anew, and pictures of them
 # make shell writes the shell completions and the manual page anew, from the parsers of the commands
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: run test check prove bench lint digests digests-check pictures shell clean
+.PHONY: run test check prove bench lint digests digests-check pictures gallery shell clean
 
 run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
@@ -62,6 +63,10 @@ $(VENV)/.stamp-test: pyproject.toml constraints.txt
 # The pictures of README and docs, by the program itself.
 pictures: $(VENV)/.stamp-run
 	$(BIN)/python docs/pictures.py
+
+# Pages of the examples, and pictures of them where there is a Chromium.
+gallery: $(VENV)/.stamp-run
+	$(BIN)/python docs/gallery.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

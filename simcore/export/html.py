@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from simcore.diagnostics import printable
 from simcore.export.format import Export, Progress, Request
 from simcore.parameters import as_flags, command_words
 
@@ -55,7 +56,10 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
     else:
         from simcore.analysis.two_runs import compared
 
-        page = comparison_document(compared(*runs), timelines, strings, _commands_of_two(*runs))
+        found = compared(*runs)
+        for timeline, words in zip(timelines, found.sides, strict=True):
+            timeline.values["name"] = printable(words)
+        page = comparison_document(found, timelines, strings, _commands_of_two(*runs))
     yield page.encode("utf-8", "backslashreplace")
 
 

@@ -81,7 +81,7 @@ class PackedRun:
         alone = len(streams) == 1
         return {
             "number": number,
-            "title": printable(lanes.title(number), _NAME).strip(),
+            "title": _one_line(lanes.title(number)),
             "ranks": lanes.ranks(number).text(),
             "seams": list(lanes.seams(number)),
             "lane": self._lane(lanes, number, None),
@@ -123,7 +123,7 @@ class PackedRun:
             }  # fmt: skip
         return {
             "parts": parts,
-            "title": "" if stream is None else printable(lanes.stream_title(number, stream), _NAME).strip(),
+            "title": "" if stream is None else _one_line(lanes.stream_title(number, stream)),
             "stream": -1 if stream is None else put(stream),
             "start": _differences(spans.start),
             "length": _lengths(spans),
@@ -136,6 +136,11 @@ class PackedRun:
             "to_stream": to[1::3],
             "to_start": _differences(to[2::3]),
         }
+
+
+def _one_line(title: str) -> str:
+    """The name of a lane without what aligns it on a screen of cells."""
+    return " ".join(printable(title, _NAME).split())
 
 
 def _clean(text: str) -> str:

@@ -185,6 +185,9 @@
     const single = runs.length === 1 && runs[0].tracks.length === 1;
     if (single) unfolded.add(runs[0].tracks[0]);
 
+    // `stage 0, ranks 0-63`; a lane that is a rank's has it in its name.
+    const whose = (title, ranks) => (title === `rank ${ranks}` ? title
+      : `${title}, ${/[-,+]/.test(ranks) ? "ranks" : "rank"} ${ranks}`);
     const gutter = () => (room.clientWidth < 500 ? 96 : 190);
     const layOut = () => {
       rows = [];
@@ -211,8 +214,7 @@
         if (one.stream) name.classList.add("stream");
         if (!one.lane) name.classList.add("run");
         if (one.track) {
-          const many = one.track.ranks;
-          name.title = `${one.title}: ${/[-,+]/.test(many) ? "ranks" : "rank"} ${many}`;
+          name.title = whose(one.title, one.track.ranks);
         }
         if (one.folds) {
           name.setAttribute("aria-expanded", String(unfolded.has(one.track)));
@@ -408,7 +410,7 @@
       const { run, track, lane, title } = rows[row] || {};
       if (!lane || span < 0) {
         make("p", fact, track
-          ? `${title}, ranks ${track.ranks}. Click a span, or use the arrow keys, to read what it is and what ` +
+          ? `${whose(title, track.ranks)}. Click a span, or use the arrow keys, to read what it is and what ` +
             "it waited for; drag to pan, Ctrl and the wheel to zoom; click a name for its streams."
           : "Click a span to read what it is and what it waited for.", "sub");
         return;
@@ -416,7 +418,7 @@
       make("p", fact, strings[lane.what[span]] || kinds[lane.kind[span]], "what").style.fontWeight = "600";
       if (run.timed) {
         make("p", fact, `${exact(lane.start[span])} to ${exact(lane.end[span])}, takes ` +
-          `${duration(lane.length[span])} (${exact(lane.length[span])}); ${track.title}, ranks ${track.ranks}`);
+          `${duration(lane.length[span])} (${exact(lane.length[span])}); ${whose(track.title, track.ranks)}`);
       }
       const more = strings[lane.more[span]];
       if (more) make("p", fact, more, "sub");

@@ -188,7 +188,7 @@ def test_a_click_says_what_lies_there(browser: Browser, page: str) -> None:
     top = -canvas.size["height"] // 2 + 26 + 11
     webdriver.ActionChains(browser.driver).move_to_element_with_offset(canvas, left, top).click().perform()
     assert re.search(r"forward|exposed", browser.text(".fact"))
-    assert "stage 0, ranks 0-63" in browser.text(".fact").replace("stage  0", "stage 0")
+    assert "stage 0, ranks 0-63" in browser.text(".fact")
 
 
 def _column(browser: Browser, section: str, column: int) -> list[str]:
@@ -284,5 +284,6 @@ def test_two_runs_stand_on_one_axis(browser: Browser) -> None:
     names = [one.text for one in browser.all(".name.run")]
     assert [name[0] for name in names] == ["A", "B"]
     assert "430.4 ms" in names[0]
+    assert "--schedule 1f1b" in names[1]
     console, _ = browser.logs()
     assert console == []

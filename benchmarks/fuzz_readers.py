@@ -135,27 +135,68 @@ def profile(path: str, data: bytes) -> Any:
 
 
 def traces(path: str, data: bytes) -> Any:
-    """An execution trace of one rank, read and run by both rules, with its page."""
+    """An execution trace of one rank, alone and beside a second rank whose trace is whole, read and run by
+    both rules and on links, with its page.
+    """
     from simcore.chakra import find_set, open_set
-    from simcore.diagnostics import InputError
+    from simcore.diagnostics import InputError, UsageError
     from simcore.executing import executed_results
     from simcore.parameters import Parameters
     from simcore.report.pages import run_page
 
+    beside, second = Path(f"{path}-pair.0.et"), Path(f"{path}-pair.1.et")
     Path(f"{path}.0.et").write_bytes(data)
-    files = find_set(f"{path}.0.et")
-    assert files is not None
-    found = open_set(files)
-    try:
-        executed_results(found, Parameters(dialect="astra-sim-2"))
-    except InputError as error:
-        str(error)
+    beside.write_bytes(data)
+    if not second.exists():
+        second.write_bytes(_partner())
+    for first in (str(beside), f"{path}.0.et"):
+        files = find_set(first)
+        assert files is not None
+        try:
+            found = open_set(files)
+        except InputError:
+            if first != str(beside):
+                raise
+            continue
+        for asked in (
+            {"dialect": "astra-sim-2", "dim": ("switch:2:50:500",)},
+            {"dialect": "astra-sim-2", "network": "links", "dim": ("switch:2:50:500",)},
+            {"network": "links"},
+        ):
+            try:
+                executed_results(found, Parameters(**asked))
+            except (InputError, UsageError) as error:
+                str(error)
+        if first == str(beside):
+            try:
+                run_page(executed_results(found, Parameters()))
+            except InputError as error:
+                str(error)
     run_page(executed_results(found, Parameters()))
     return found
 
 
+def _pair() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Nodes of two ranks: compute, a collective, a message from the first to the second."""
+    from tests.executing.encoding import COLL, COMP, RECV, SEND
+
+    ends = {"comm_src": 0, "comm_dst": 1, "comm_tag": 3, "comm_size": 4096}
+    first: list[dict[str, Any]] = [
+        {"id": 1, "name": "mb0.fwd", "type": COMP, "micros": 5, "attributes": {"num_ops": 7}},
+        {"id": 2, "name": "sum", "type": COLL, "data": [1], "attributes": {"comm_type": 0, "comm_size": 64}},
+        {"id": 3, "name": "send", "type": SEND, "ctrl": [1], "attributes": ends},
+    ]
+    return first, [*first[:2], {"id": 3, "name": "receive", "type": RECV, "data": [2], "attributes": ends}]
+
+
+def _partner() -> bytes:
+    from tests.executing.encoding import et_bytes
+
+    return et_bytes(_pair()[1])
+
+
 def _traces() -> list[bytes]:
-    """Small execution traces: of one rank, with all kinds of nodes, and of the older schemas."""
+    """Small execution traces: one rank's with all kinds of nodes, a pair's first, of the older schemas."""
     from tests.executing.encoding import COLL, COMP, LOAD, et_bytes, field
     from tests.executing.old_schemas import OLD
 
@@ -167,7 +208,7 @@ def _traces() -> list[bytes]:
         {"id": 12, "name": "cpu", "type": COMP, "micros": 1, "attributes": {"is_cpu_op": True, "x": 0.5}},
     ]  # fmt: skip
     bare = et_bytes(nodes, packed=False, head=field(2, b""))
-    return [et_bytes(nodes), bare, *OLD.values()]
+    return [et_bytes(nodes), et_bytes(_pair()[0]), bare, *OLD.values()]
 
 
 def cluster(path: str, data: bytes) -> Any:

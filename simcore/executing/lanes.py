@@ -8,81 +8,57 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
-from simcore.executing.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT, account_of
+from simcore.executing.accounts import BUBBLE, IDLE, NAMES, WAIT, account_of
 from simcore.executing.span_words import NOTHING, TraceSpanWords
 from simcore.ranks import RankSet
+from simcore.run.accounts import Accounts
 from simcore.run.lanes import (
     KINDS,
     TIME,
     Figure,
-    Figures,
     LaneOrder,
     Searched,
     Spans,
     Stretch,
     codes,
-    figures_of,
 )
-from simcore.run.ranges import Ranges
+from simcore.run.rank_lanes import SEARCHED, RankLanes, figures_of_accounts, kinds_of_accounts
 from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.executing.ran import RanTraces
 
-_KIND_OF = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
-_SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
-# What a span is drawn as -> the words of a search that stand for it.
-_SEARCHED = {
-    "fwd": ("fwd", "compute"), "bwd": ("ig", "wg", "compute"), "opt": ("opt", "compute"), "tp": ("tp",),
-    "dp": ("dp",), "pp": ("pp",), "ep": ("ep",), "dp_ep": ("dp_ep",), "host": ("host",), "idle": ("idle",),
-    "wait": ("wait",), "bubble": ("bubble",),
-}  # fmt: skip
 _COLLECTIVES = {
     "ALL_REDUCE": "all-reduce", "ALL_GATHER": "all-gather", "REDUCE_SCATTER": "reduce-scatter",
     "ALL_TO_ALL": "all-to-all", "COMM_SEND": "send", "COMM_RECV": "receive",
 }  # fmt: skip
 
 
-def _of_account(account: str) -> int:
-    kind, _, category = account.partition(" ")
-    word = category or kind
-    return KINDS.index(_KIND_OF.get(word, word))
+_OF_ACCOUNT = kinds_of_accounts(NAMES)
+_ORDERS = (
+    LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
+    LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
+    LaneOrder("exposed", "most exposed", "expo"),
+)  # fmt: skip
 
 
-_OF_ACCOUNT = bytes(map(_of_account, ACCOUNTS)) + bytes(256 - len(ACCOUNTS))
-
-
-def _figure(account: str) -> Figure:
-    kind, _, of = account.partition(" ")
-    name = KINDS[_of_account(account)]
-    words = of if kind == "compute" else account
-    short = _SHORT.get(of, f"exp {of}" if kind == "exposed" else account)
-    return Figure(words, short, "" if name == "idle" else name, 0)
-
-
-_FIGURES = tuple(map(_figure, ACCOUNTS))
-
-
-class TraceLanes:
+class TraceLanes(RankLanes):
     """`RunLanes` of execution traces: a lane for each rank. The `op` of a span is the place of its node."""
 
     axis = TIME
     timed = True
     numbered = ("", "")
-    communication_words = "communication"
     idle_words = "idle"
+    account_figures = figures_of_accounts(NAMES)
     alike_words = ""
-    orders = (
-        LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
-        LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
-        LaneOrder("exposed", "most exposed", "expo"),
-    )  # fmt: skip
-
     def __init__(self, results: RanTraces) -> None:
+        super().__init__()
         self.results = results
-        self.numbers: Sequence[int] = results.ranks
-        self._spans: dict[tuple[int, str | None], Spans] = {}
-        self._waits: dict[int, dict[int, int]] = {}
+        self.numbers = results.ranks
+
+    @property
+    def accounts(self) -> Sequence[Accounts]:
+        return self.results.accounts
 
     @property
     def length(self) -> int:
@@ -104,21 +80,9 @@ class TraceLanes:
     def heat(self) -> dict[int, int]:
         return dict.fromkeys(self.numbers, 1)
 
-    def measure_ns(self, order: str, number: int) -> int:
-        one = self.results.accounts[number]
-        if order == "busy":
-            return one.busy_ns
-        return one.all_exposed_ns if order == "exposed" else one.ns(order)
-
-    def busy_ns(self, number: int) -> int:
-        return self.results.accounts[number].busy_ns
-
-    def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        words = {"busy": "compute"}
-        return {
-            words.get(order.id, order.id): [self.measure_ns(order.id, number) for number in numbers]
-            for order in self.orders[1:]
-        }
+    @property
+    def orders(self) -> tuple[LaneOrder, ...]:
+        return _ORDERS
 
     # -- ranks -------------------------------------------------------------------------
 
@@ -130,9 +94,6 @@ class TraceLanes:
 
     def number_of(self, rank: int) -> int | None:
         return rank if 0 <= rank < len(self.numbers) else None
-
-    def number_like(self, number: int) -> int:
-        return number
 
     def alike(self, number: int) -> Sequence[int]:
         return (number,)
@@ -169,14 +130,8 @@ class TraceLanes:
     def stream_title(self, number: int, stream: str) -> str:
         return in_short(stream, 14)
 
-    def seams(self, number: int) -> Sequence[int]:
-        return ()
-
     def overlaps(self, stream: str | None) -> bool:
         return stream is not None
-
-    def covers_all(self, stream: str | None) -> bool:
-        return False
 
     def spans(self, number: int, stream: str | None) -> Spans:
         found = self._spans.get((number, stream))
@@ -225,7 +180,7 @@ class TraceLanes:
         names: dict[tuple[str, ...], int] = {}
         kind_of, name_of = [], []
         for place, category in zip(spans.op, spans.category, strict=True):
-            words = frozenset(_SEARCHED.get(KINDS[category], ()))
+            words = frozenset(SEARCHED.get(KINDS[category], ()))
             told: tuple[str, ...] = ()
             if place != NOTHING:
                 what = results.what(number, place)
@@ -241,9 +196,6 @@ class TraceLanes:
     def passes(self, number: int) -> Sequence[Stretch]:
         return []
 
-    def waits(self, number: int) -> Sequence[int]:
-        return list(self._waits_of(number))
-
     def all_waits(self) -> Sequence[tuple[int, int]]:
         found = []
         for number in self.numbers:
@@ -251,19 +203,14 @@ class TraceLanes:
             found += [(kinds[at] == IDLE, -ns, number, at) for at, ns in self._waits_of(number).items()]
         return [(number, at) for _, _, number, at in sorted(found)]
 
-    def waited_ns(self, number: int, index: int) -> int:
-        return self._waits_of(number).get(index, 0)
-
-    def _waits_of(self, number: int) -> dict[int, int]:
-        if number not in self._waits:
-            one = self.results.accounts[number]
-            found = [
-                (kind == IDLE, one.edge[at] - one.edge[at + 1], at)
-                for at, kind in enumerate(one.account)
-                if kind in (WAIT, BUBBLE, IDLE)
-            ]
-            self._waits[number] = {at: -ns for _, ns, at in sorted(found)}
-        return self._waits[number]
+    def _found_waits(self, number: int) -> dict[int, int]:
+        one = self.accounts[number]
+        found = [
+            (kind == IDLE, one.edge[at] - one.edge[at + 1], at)
+            for at, kind in enumerate(one.account)
+            if kind in (WAIT, BUBBLE, IDLE)
+        ]
+        return {at: -ns for _, ns, at in sorted(found)}
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
         results = self.results
@@ -272,27 +219,9 @@ class TraceLanes:
             for one in results.critical_path
         )
 
-    @cached_property
-    def _ranges(self) -> Ranges:
-        found = self.results.accounts
-        return Ranges(lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS))
-
-    @property
-    def figure_words(self) -> Sequence[str]:
-        return [one.words for one in _FIGURES]
-
-    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
-        found = self._ranges.of_class(number, first_ns, last_ns)
-        return figures_of(_FIGURES, found, last_ns - first_ns, 1)
-
-    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
-        ranks = len(self.numbers)
-        found = self._ranges.of_all(first_ns, last_ns)
-        return figures_of(_FIGURES, found, (last_ns - first_ns) * ranks, ranks)
-
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
         found, account = self._ranges.longest(number, first_ns, last_ns)
-        return found.count, _FIGURES[account]._replace(ns=found.ns) if found.index >= 0 else None
+        return found.count, self.account_figures[account]._replace(ns=found.ns) if found.index >= 0 else None
 
     @cached_property
     def words(self) -> TraceSpanWords:

@@ -25,9 +25,10 @@ from simcore.measured.lanes import (
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
-from simcore.replay.accounts import ACCOUNTS, OVER
+from simcore.replay.accounts import NAMES, OVER
 from simcore.replay.span_words import MeasuredSpanWords
 from simcore.replay.waits import waited_ns
+from simcore.run.accounts import Accounts
 from simcore.run.lanes import (
     COMPUTE_STREAM,
     COMPUTING,
@@ -35,76 +36,41 @@ from simcore.run.lanes import (
     TIME,
     Axis,
     Figure,
-    Figures,
     LaneOrder,
     Searched,
     Spans,
     Stretch,
     codes,
-    figures_of,
     microbatch_words,
     order_axis,
 )
 from simcore.run.pieces import GAP
 from simcore.run.ranges import Ranges
+from simcore.run.rank_lanes import (
+    SEARCHED,
+    SHORT,
+    RankLanes,
+    drawn_as,
+    figures_of_accounts,
+    kind_of,
+    kinds_of_accounts,
+)
 from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
-_DRAWN_CATEGORY = {
-    "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
-    "gap": "idle", "outside": "idle",
-}  # fmt: skip
-
-
-def _drawn_as(category: str) -> int:
-    """Index into KINDS of a category of CATEGORIES."""
-    return KINDS.index(_DRAWN_CATEGORY.get(category, category))
-
-
-def _of_account(account: str) -> int:
-    kind, _, category = account.partition(" ")
-    return _drawn_as(category or kind)
-
-
-_OF_ACCOUNT = bytes(map(_of_account, ACCOUNTS)) + bytes(256 - len(ACCOUNTS))
+_OF_ACCOUNT = kinds_of_accounts(NAMES)
 _ON_COMPUTE = bytes(kind in (*COMPUTING, KINDS.index("host")) for kind in range(256))
 # Category of a lane -> index into KINDS, as `bytearray.translate` takes it.
-_TO_KINDS = bytes(map(_drawn_as, CATEGORIES)) + bytes(256 - len(CATEGORIES))
-
-_SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "embedding": "emb", "position": "pos"}
-
-
-def _kind_of(category: str) -> str:
-    """That of its cells; none for what is idle."""
-    kind = KINDS[_drawn_as(category)]
-    return "" if kind == "idle" else kind
-
-
-def _account_figure(account: str) -> Figure:
-    kind, _, of = account.partition(" ")
-    if kind == "compute":
-        return Figure(of, _SHORT.get(of, of), _kind_of(of), 0)
-    if kind == "exposed":
-        return Figure(account, f"exp {_SHORT.get(of, of)}", _kind_of(of), 0)
-    return Figure(account, account, _kind_of(account), 0)
-
+_TO_KINDS = bytes(map(drawn_as, CATEGORIES)) + bytes(256 - len(CATEGORIES))
 
 # An order without times has operations alone, and no accounts.
 _OPERATION_FIGURES = tuple(
-    Figure("not running" if name == "outside" else name, _SHORT.get(name, name), _kind_of(name), 0)
+    Figure("not running" if name == "outside" else name, SHORT.get(name, name), kind_of(name), 0)
     for name in CATEGORIES
 )
-_ACCOUNT_FIGURES = tuple(map(_account_figure, ACCOUNTS))
 
-# What a span is drawn as -> the words of a search that stand for it.
-_SEARCHED = {
-    "fwd": ("fwd", "compute"), "bwd": ("ig", "wg", "compute"), "opt": ("opt", "compute"),
-    "recompute": ("recompute", "compute"), "tp": ("tp",), "dp": ("dp",), "pp": ("pp",), "ep": ("ep",),
-    "kernel": ("compute",), "copy": ("copy",),
-    "dp_ep": ("dp_ep",), "all": ("all",), "host": ("host",), "idle": ("idle",),
-}  # fmt: skip
 # What a word of a search stands for -> a part of the operation's or collective's name as traces spell it.
 _SPELLED = {
     "all-reduce": ("allreduce", "all_reduce"), "all-gather": ("allgather", "all_gather"),
@@ -118,25 +84,27 @@ _SPELLED = {
 _ALIKE_PERCENT = 2
 
 
-class MeasuredLanes:
+class MeasuredLanes(RankLanes):
     """`RunLanes` of a measured or replayed run: a lane for each rank, by its place among `run.ranks`.
 
     The `op` of a span is an item of `simcore/measured/lanes.py`: an operation, a sub-operation behind them,
     or (below 0) a gap.
     """
 
-    communication_words = "communication"
     idle_words = "gap"
+    account_figures = figures_of_accounts(NAMES)
 
     def __init__(self, results: Timed) -> None:
+        super().__init__()
         self.results = results
         self.run = run = results.run
         self.numbers = range(len(run.ranks))
         self._place = {rank.number: number for number, rank in enumerate(run.ranks)}
-        self._spans: dict[tuple[int, str | None], Spans] = {}
         self._drawn: dict[tuple[int, str | None], Spans] = {}
-        # Of each rank, how long each span of its lane waits that does.
-        self._waits: dict[int, dict[int, int]] = {}
+
+    @property
+    def accounts(self) -> Sequence[Accounts]:
+        return self.results.accounts
 
     @property
     def timed(self) -> bool:
@@ -171,7 +139,7 @@ class MeasuredLanes:
     def kinds(self) -> Collection[str]:
         found = {category for number in self.numbers for category in set(self.drawn(number, None).category)}
         subs = {group for rank in self.run.ranks for group in rank.subs.group}
-        found |= {_drawn_as(category_of_group(group)) for group in subs}
+        found |= {drawn_as(category_of_group(group)) for group in subs}
         beside = {"host"} if not self.run.replayed and any(map(_host_names, self.run.ranks)) else set()
         return {KINDS[category] for category in found} | beside
 
@@ -198,22 +166,10 @@ class MeasuredLanes:
         """From the rank's accounts; `end`: how long it is over before the step is."""
         if order == "end":
             return self.run.length - self.run.ranks[number].last_ns
-        accounts = self.results.accounts[number]
-        if order == "busy":
-            return accounts.busy_ns
-        return accounts.all_exposed_ns if order == "exposed" else accounts.ns(order)
-
-    def busy_ns(self, number: int) -> int:
-        return self.results.accounts[number].busy_ns
+        return super().measure_ns(order, number)
 
     def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        if not self.run.timed:
-            return {}
-        words = {"busy": "compute", "end": "over before the others"}
-        return {
-            words.get(order.id, order.id): [self.measure_ns(order.id, number) for number in numbers]
-            for order in self.orders[1:]
-        }
+        return super().spread(numbers) if self.run.timed else {}
 
     # -- ranks -------------------------------------------------------------------------
 
@@ -229,9 +185,6 @@ class MeasuredLanes:
 
     def number_of(self, rank: int) -> int | None:
         return self._place.get(rank)
-
-    def number_like(self, number: int) -> int:
-        return number
 
     @property
     def alike_words(self) -> str:
@@ -299,15 +252,8 @@ class MeasuredLanes:
         name = GROUPS.get(stream) or in_short(stream, 14)
         return name if size is None else f"{name} x{size}"
 
-    def seams(self, number: int) -> Sequence[int]:
-        return ()
-
     def overlaps(self, stream: str | None) -> bool:
         return True
-
-    def covers_all(self, stream: str | None) -> bool:
-        # Overlapping operations have to be looked for; so all lanes are looked through.
-        return False
 
     def spans(self, number: int, stream: str | None) -> Spans:
         found = self._spans.get((number, stream))
@@ -388,7 +334,7 @@ class MeasuredLanes:
         kinds: dict[frozenset[str], int] = {}
         of_both: dict[tuple[int, int], int] = {}
         for category, name_code in set(zip(spans.category, name_of, strict=True)):
-            words = frozenset(_SEARCHED.get(KINDS[category], ())) | spelled[name_code]
+            words = frozenset(SEARCHED.get(KINDS[category], ())) | spelled[name_code]
             of_both[category, name_code] = kinds.setdefault(words, len(kinds))
         # Of a sub-operation it is the micro-batch of the operation that it lies in.
         batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(host) + len(ops) + 1)]
@@ -408,36 +354,28 @@ class MeasuredLanes:
             found.append(Stretch(ops.start[op], ops.end[op], words))
         return found
 
-    def waits(self, number: int) -> Sequence[int]:
-        return list(self._waits_by_span(number))
-
     def all_waits(self) -> Sequence[tuple[int, int]]:
         found = []
         for number in self.numbers:
             items = self.spans(number, None).op
-            waits = self._waits_by_span(number).items()
+            waits = self._waits_of(number).items()
             found += [(items[index] < 0, -ns, number, index) for index, ns in waits]
         return [(number, index) for _, _, number, index in sorted(found)]
 
-    def waited_ns(self, number: int, index: int) -> int:
-        return self._waits_by_span(number).get(index, 0)
-
-    def _waits_by_span(self, number: int) -> dict[int, int]:
+    def _found_waits(self, number: int) -> dict[int, int]:
         """How long operations wait in all, those that do, the longest first; behind them gaps, as long as
         they are.
         """
         if not self.run.timed:
             return {}
-        if number not in self._waits:
-            spans = self.spans(number, None)
-            ops = waited_ns(self.results, number, self.words.waits_of_rank(number))
-            found = []
-            for index, item in enumerate(spans.op):
-                ns = ops.get(item, 0) if item >= 0 else spans.end[index] - spans.start[index]
-                if ns:
-                    found.append((item < 0, -ns, index))
-            self._waits[number] = {index: -ns for _, ns, index in sorted(found)}
-        return self._waits[number]
+        spans = self.spans(number, None)
+        ops = waited_ns(self.results, number, self.words.waits_of_rank(number))
+        found = []
+        for index, item in enumerate(spans.op):
+            ns = ops.get(item, 0) if item >= 0 else spans.end[index] - spans.start[index]
+            if ns:
+                found.append((item < 0, -ns, index))
+        return {index: -ns for _, ns, index in sorted(found)}
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
         results, ranks = self.results, self.run.ranks
@@ -447,32 +385,15 @@ class MeasuredLanes:
 
     @property
     def _figures(self) -> tuple[Figure, ...]:
-        return _ACCOUNT_FIGURES if self.run.timed else _OPERATION_FIGURES
+        return self.account_figures if self.run.timed else _OPERATION_FIGURES
 
     @cached_property
     def _operations(self) -> Ranges:
         return operation_ranges(self.run)
 
     @cached_property
-    def _accounts(self) -> Ranges:
-        """By account: what of an operation is waiting counts as that."""
-        if not self.run.timed:
-            return self._operations
-        found = self.results.accounts
-        return Ranges(lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS))
-
-    @property
-    def figure_words(self) -> Sequence[str]:
-        return [one.words for one in self._figures]
-
-    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
-        found = self._accounts.of_class(number, first_ns, last_ns)
-        return figures_of(self._figures, found, last_ns - first_ns, 1)
-
-    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
-        ranks = len(self.run.ranks)
-        found = self._accounts.of_all(first_ns, last_ns)
-        return figures_of(self._figures, found, (last_ns - first_ns) * ranks, ranks)
+    def _ranges(self) -> Ranges:
+        return super()._ranges if self.run.timed else self._operations
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
         found, category = self._operations.longest(number, first_ns, last_ns)

@@ -216,9 +216,9 @@ def _utf8(text: str) -> str:
 def _recording(kept: _Kept, path: str) -> Recording:
     """Raises ValueError where columns do not fit together."""
     number = {name: array(kind, kept.numbers[name]) for name, kind in _NUMBERS.items()}
-    text: dict[str, list[str | None]] = {
-        name: [None if at < 0 else kept.texts[at] for at in array("i", kept.places[name])] for name in _TEXTS
-    }
+    # The last one is what -1 leads to.
+    texts: list[str | None] = [*kept.texts, None]
+    text = {name: list(map(texts.__getitem__, array("i", kept.places[name]))) for name in _TEXTS}
     count = len(number["start"])
     lengths = {*map(len, number.values()), *map(len, text.values())}
     if lengths != {count} or None in text["name"]:

@@ -88,15 +88,19 @@ def fastest(command: tuple[str, ...], runs: int = 3) -> Process:
     return min((process(command) for _ in range(runs)), key=lambda one: one.own_seconds)
 
 
-def times_between(command: tuple[str, ...], single: tuple[str, ...], runs: int = 3) -> tuple[float, float]:
-    """(s of the clock that a command takes, in the middle; how many times another one that is run before and
-    behind it, in the middle): what else the machine does lengthens both.
+def times_between(
+    command: tuple[str, ...], single: tuple[str, ...], runs: int = 3
+) -> tuple[float, float, float]:
+    """(s of the clock that a command takes; how many times another one, run before and behind it, by the
+    clock; the same by the processor), each in the middle: what else the machine does lengthens both.
     """
     found = []
     for _ in range(runs):
-        before, whole, after = (process(one).seconds for one in (single, command, single))
-        found.append((whole, 2 * whole / (before + after)))
-    return median(one[0] for one in found), median(one[1] for one in found)
+        before, whole, after = (process(one) for one in (single, command, single))
+        own = 2 * whole.own_seconds / (before.own_seconds + after.own_seconds)
+        found.append((whole.seconds, 2 * whole.seconds / (before.seconds + after.seconds), own))
+    seconds, times, own = map(median, zip(*found, strict=True))
+    return seconds, times, own
 
 
 def tree_peak_mb(command: tuple[str, ...]) -> float:
@@ -163,10 +167,10 @@ def one_set(table: Table, folder: Path, share: float) -> None:
     for rank in range(RANKS):
         size = repeated(source, job / f"rank{rank}.json", MEGABYTES_OF_RANK * share, rank)
     report = (*WLTUI, "report", "--no-cache")
-    whole, times_one = times_between((*report, str(job)), (*report, str(job / "rank0.json")))
+    whole, times_one, own = times_between((*report, str(job)), (*report, str(job / "rank0.json")))
     table.add(
         f"{RANKS} ranks of {size:.0f} MB: {whole:.2f} s of the clock = {times_one:.1f} times one of them "
-        f"(budget {TIMES_ONE:.0f})"
+        f"(budget {TIMES_ONE:.0f}); of all processors {own:.1f} times its"
     )
     table.judge(f"{RANKS} ranks: times one of them", times_one, TIMES_ONE)
     base = folder / "base.json"

@@ -13,10 +13,12 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.run import Run
+from simcore.analysis.two_runs import compared
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
+from simcore.report.comparisons import comparison_json
 from simcore.report.pages import run_json, run_page
 from simcore.run.lanes import KINDS
 from simcore.simulation import simulate
@@ -147,6 +149,24 @@ def test_a_page_of_two_runs_has_both_on_one_axis() -> None:
     assert ["--schedule", "1f1b", "zb-h1"] in rows
     assert "wltui compare" in text["command"]
     assert "--with '--schedule zb-h1'" in text["command"]
+
+
+def test_the_figures_of_a_comparison_are_those_of_the_json() -> None:
+    a, b = seed("002"), seed("002", schedule="zb-h1")
+    values, page = comparison_json(compared(a, b)), page_of(b, a)
+    text = re.sub(r"\s+", " ", text_of(page)["verdict"])
+    assert values["why"] in text
+    assert f"({values['difference_percent']:.1f} %)" in text
+    head, *rows = tables_of(page)["account-changes"][0]
+    shown = {row[0]: row[1:3] for row in rows}
+    for one in values["accounts"]:
+        if one["a_ns"] or one["b_ns"]:
+            cells = [float(cell) for cell in shown[one["account"]]]
+            assert cells == pytest.approx([one["a_ns"] / 1e9, one["b_ns"] / 1e9], abs=0.00051)
+    lines = tables_of(page)["path-changes"][0]
+    for one in values["critical_path"]["by_kind"]:
+        row = next(line for line in lines if line[0] == one["kind"])
+        assert float(row[1]) == pytest.approx(one["a_ns"] / 1e9, abs=0.00051)
 
 
 def test_seed_002_is_below_2_mb_and_asks_for_nothing() -> None:

@@ -71,16 +71,18 @@ def _commands(run: Run) -> list[str]:
 
 
 def _commands_of_two(a: Run, b: Run) -> list[str]:
-    """Both on the screen, and both as text where one command line can ask for them."""
+    """Both on the screen; both as text and this page, where one command line can ask for them."""
     found = []
     for name, run in (("A", a), ("B", b)):
         shown = ["wltui", *command_words(run.path, run.label, run.parameters)]
         found.append(f"{shlex.join(shown)}    # {name}")
     of_b = as_flags(b.parameters)
     if a.path == b.path and a.label == b.label:
-        words = [*command_words(a.path, a.label, a.parameters), "--with", shlex.join(of_b)]
+        page = words = [*command_words(a.path, a.label, a.parameters), "--with", shlex.join(of_b)]
     elif a.parameters == b.parameters:
-        words = [a.path, b.path, *of_b]
+        words, page = [a.path, b.path, *of_b], [b.path, "--against", a.path, *of_b]
     else:
         return found
-    return [*found, f"{shlex.join(['wltui', 'compare', *words])}    # both as text"]
+    text = ["wltui", "compare", *words]
+    page = ["wltui", "export", *page, "--format", "html", "-o", _EXAMPLE]
+    return [*found, f"{shlex.join(text)}    # both as text", f"{shlex.join(page)}    # this page"]

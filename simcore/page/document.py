@@ -13,10 +13,11 @@ from simcore import __version__
 from simcore.page.blocks import blocks, element, escaped, section
 from simcore.page.packing import PackedRun, Strings, packed, timelines
 from simcore.parameters import FLAGS
-from simcore.report import diagnostics, head, layers, sides
+from simcore.report import accounts, diagnostics, head, layers, sides, what_if
 from simcore.report.comparisons import SECTIONS as OF_TWO
 from simcore.report.pages import SECTIONS
 from simcore.report.section import PageAsked
+from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,17 +28,20 @@ if TYPE_CHECKING:
     from simcore.report.section import Section
 
 _ASKED = PageAsked(what_if=True, everything=True)
+# Who reads a page asks where the step goes and what would help; the other sections are in the report's order.
+_FIRST = (accounts, what_if)
 
 
 def run_document(run: Run, timeline: PackedRun | None, strings: Strings, commands: Sequence[str]) -> str:
     """The page of a run. timeline: with `strings`; None without lanes. commands: that make it anew."""
     title = run.figures.title.split("\n")
+    others = [one for one in SECTIONS if one not in (head, diagnostics, *_FIRST)]
     parts = [
         _verdict(run, title),
         _noticed("noticed", "Assumed and noticed", run),
         _facts("What it is", run.figures.facts),
         _timeline([] if timeline is None else [timeline], strings),
-        *_sections((one for one in SECTIONS if one not in (head, diagnostics)), run, _ASKED),
+        *_sections((*_FIRST, *others), run, _ASKED),
         _all_rows(run),
         _parameters([run]),
         commands_section(commands),
@@ -50,24 +54,34 @@ def comparison_document(
 ) -> str:
     """The page of two runs, A above B on one axis."""
     first = sides.lines(found, PageAsked(everything=True))
-    parts = [
-        f'<section id="verdict" class="verdict"><h1>{escaped(_difference(first))}</h1>\n'
-        + "\n".join(blocks(first)) + "\n</section>",
-        _timeline(timelines_of, strings),
-        *_sections((one for one in OF_TWO if one is not sides), found, PageAsked(everything=True)),
-        *(
+    noticed = [_noticed("noticed", "Assumed and noticed of both", found.a)]
+    if found.a.diagnostics != found.b.diagnostics:
+        noticed = [
             _noticed(f"noticed-{name}", f"Assumed and noticed of {name}", run)
             for name, run in (("A", found.a), ("B", found.b))
-        ),
+        ]
+    title = _difference(found)
+    parts = [
+        f'<section id="verdict" class="verdict"><h1>{escaped(title)}</h1>\n'
+        + "\n".join(blocks(first)) + "\n</section>",
+        *noticed,
+        _timeline(timelines_of, strings),
+        *_sections((one for one in OF_TWO if one is not sides), found, PageAsked(everything=True)),
         _parameters([found.a, found.b]),
         commands_section(commands),
     ]  # fmt: skip
-    return document(f"{_difference(first)} · {found.a.path} and {found.b.path}", parts)
+    paths = " and ".join(dict.fromkeys((found.a.path, found.b.path)))
+    return document(f"{title} · {paths}", parts)
 
 
-def _difference(lines: Sequence[str]) -> str:
-    """The line of a comparison that says by how much B differs."""
-    return next((line.strip().rstrip(";") for line in lines if line.startswith("B - A")), "Two runs")
+def _difference(found: Compared) -> str:
+    """By how much the step of B differs, in words."""
+    a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
+    if a_ns == b_ns:
+        return f"A and B take the same: {duration(a_ns)}"
+    longer = "shorter" if b_ns < a_ns else "longer"
+    by = duration(abs(b_ns - a_ns)) if not a_ns else f"{percent(abs(b_ns - a_ns), a_ns)} %"
+    return f"The step of B is {by} {longer}: {duration(b_ns)} instead of {duration(a_ns)}"
 
 
 def _sections(of: Iterable[Section[Any]], subject: object, asked: PageAsked) -> list[str]:
@@ -91,7 +105,19 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
     head = element("h1", " ".join(title[0].split()))
     subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
     words = "\n".join(element("p", one.text) for one in run.figures.said) if run.timed else ""
+    words += _best_change(run)
     return f'<section id="verdict" class="verdict">{file}{head}\n{subs}\n{words}\n</section>'
+
+
+def _best_change(run: Run) -> str:
+    """The change that gains most, where somebody can make one; its table has the others."""
+    changes = [one for one in run.what_if() if one.list == "change" and one.alike_ns is None]
+    if not run.timed or not changes:
+        return ""
+    best = min(changes, key=lambda one: one.better10_ns)
+    gain = change_percent(run.what_if_base_ns, best.better10_ns)
+    words = f"Of the changes that were tried {best.knob} gains most: {duration(best.better10_ns)} ({gain})."
+    return f'\n<p>{escaped(words)} <a href="#what-if">All of them</a></p>'
 
 
 def _noticed(identity: str, title: str, run: Run) -> str:

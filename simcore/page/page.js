@@ -49,7 +49,8 @@
         body.append(...keyed.map(one => one[2]));
       });
     });
-    if (rows.length < 8) continue;
+    // Fewer are seen at once.
+    if (rows.length < 12) continue;
     const line = document.createElement("div"), input = document.createElement("input");
     const label = document.createElement("label"), count = document.createElement("span");
     line.className = "filter";
@@ -176,6 +177,11 @@
       key.width = key.height = 12;
       key.dataset.kind = name;
       item.append(KIND_WORDS[name] || name);
+    }
+    if (runs.some(run => run.path && run.path.start.length)) {
+      const item = make("li", legend);
+      make("span", item, "", "path-key");
+      item.append("below a lane: the critical path");
     }
     chart.after(legend);
 
@@ -517,13 +523,13 @@
     button("\u2212", "zoom out (-)", () => zoom(2));
     button("\u2190", "pan left (a)", () => pan(-0.3));
     button("\u2192", "pan right (d)", () => pan(0.3));
-    button("all", "the whole step (0)", () => look(0, length));
+    button("whole step", "all of the axis (0)", () => look(0, length));
     if (runs.some(run => run.tracks.some(track => track.streams.length))) {
-      const every = button("unfold all", "the streams of all lanes", () => {
+      const every = button("unfold all lanes", "the streams of all lanes", () => {
         const folded = unfolded.size === 0;
         unfolded.clear();
         if (folded) for (const run of runs) for (const track of run.tracks) unfolded.add(track);
-        every.textContent = folded ? "fold all" : "unfold all";
+        every.textContent = folded ? "fold all lanes" : "unfold all lanes";
         row = 0;
         span = -1;
         layOut();
@@ -531,9 +537,9 @@
       });
     }
     if (runs.some(run => run.path && run.path.start.length)) {
-      const path = button("critical path: shown", "the red line under the spans", () => {
+      const path = button("hide the critical path", "the red line under the spans", () => {
         paths = !paths;
-        path.textContent = paths ? "critical path: shown" : "critical path: hidden";
+        path.textContent = `${paths ? "hide" : "show"} the critical path`;
         later();
       });
     }

@@ -22,6 +22,7 @@ from simcore.report.comparisons import comparison_json
 from simcore.report.pages import run_json, run_page
 from simcore.run.lanes import KINDS
 from simcore.simulation import simulate
+from simcore.units import duration
 from tests.page.opened import ROOT, data_of, page_of, seed, tables_of, text_of
 from tests.strategies import Case, Cell, Row, cases, make_workload
 
@@ -143,12 +144,36 @@ def test_a_page_of_two_runs_has_both_on_one_axis() -> None:
     page = page_of(b, a)
     data, text = data_of(page), text_of(page)
     assert [one["length"] for one in data["runs"]] == [a.step_time_ns, b.step_time_ns]
+    assert "The step of B is 27.6 % shorter: 10.695 s instead of 14.774 s" in text["verdict"]
     assert "B - A -4.079 s (-27.6 %)" in re.sub(r"\s+", " ", text["verdict"])
+    # What was noticed of both is said once.
+    assert "Assumed and noticed of both" in text["noticed"]
     head, *rows = tables_of(page)["parameters"][0]
     assert head == ["parameter", "A", "B"]
     assert ["--schedule", "1f1b", "zb-h1"] in rows
     assert "wltui compare" in text["command"]
     assert "--with '--schedule zb-h1'" in text["command"]
+    assert "wltui export" in text["command"]
+
+
+def test_the_change_that_gains_most_stands_with_the_verdict() -> None:
+    """It is the first row of the table of changes, and a run with it takes what it says."""
+    run = seed("000")
+    page = page_of(run)
+    said = re.search(r"Of the changes that were tried (--.*) gains most: (\S+ \w+) \((\S+ %)\)",
+                     text_of(page)["verdict"])  # fmt: skip
+    assert said is not None
+    rows = tables_of(page)["what-if"][0][1:]
+    assert rows[0][:3] == [said[1], said[2], said[3]]
+    assert said[1] == "--schedule 1f1b --overlap-grad-reduce"
+    again = seed("000", schedule="1f1b", overlap_grad_reduce=True)
+    assert duration(again.step_time_ns) == said[2]
+
+
+def test_where_no_change_gains_none_is_named() -> None:
+    workload = make_workload([Row("mlp", Cell(1000))], tp=1, pp=1, all_gpus=1)
+    page = page_of(Results(simulate(workload, Parameters(schedule="1f1b"))))
+    assert "gains most" not in text_of(page)["verdict"]
 
 
 def test_the_figures_of_a_comparison_are_those_of_the_json() -> None:
@@ -157,7 +182,7 @@ def test_the_figures_of_a_comparison_are_those_of_the_json() -> None:
     text = re.sub(r"\s+", " ", text_of(page)["verdict"])
     assert values["why"] in text
     assert f"({values['difference_percent']:.1f} %)" in text
-    head, *rows = tables_of(page)["account-changes"][0]
+    rows = tables_of(page)["account-changes"][0][1:]
     shown = {row[0]: row[1:3] for row in rows}
     for one in values["accounts"]:
         if one["a_ns"] or one["b_ns"]:

@@ -190,11 +190,11 @@ class TraceResults(RanTraces, frozen=True, dict=True):
                 if start[place] < 0 or ends[place] < 0:
                     continue
                 kind = self.type_of(who, place)
-                word = "compute" if kind == COMP else "communication"
+                word = "compute" if kind == COMP else "comm"
                 for what, ns in ((word, ends[place] - begin[place]), ("wait", begin[place] - start[place])):
                     if ns > best.get(what, (0, 0, 0))[0]:
                         best[what] = (ns, who, place)
-        words = {"compute": "the longest compute", "communication": "the longest communication",
+        words = {"compute": "the longest compute", "comm": "the longest communication",
                  "wait": "the longest wait for others"}  # fmt: skip
         for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
             first = one.start[who][place] if what == "wait" else one.begin[who][place]

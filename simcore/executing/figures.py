@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
@@ -32,6 +32,16 @@ if TYPE_CHECKING:
 
 # Streams of a rank that send nothing.
 _NO_MESSAGES = (COMPUTE_STREAM, "cpu", "memory")
+
+
+class _RankUse(NamedTuple):
+    """streams: a node of each, and what it is for the rank. overlapped_ns: communication beside compute,
+    comm_ns: all of it.
+    """
+
+    streams: list[tuple[int, StreamUse]]
+    overlapped_ns: int
+    comm_ns: int
 
 
 class TraceFigures:
@@ -94,10 +104,10 @@ class TraceFigures:
         found = []
         for track in self.results.tracks:
             one, streams = self.results.accounts[track.number], self._streams_of(track.number)
-            beside = self._beside[self.results.executed.units.of[track.number]]
+            use = self._uses[self.results.executed.units.of[track.number]]
             found.append(TrackUse(
                 track, one.compute_ns(), one.exposed_ns(), one.wait_ns, one.bubble_ns, one.ns("host"),
-                one.idle_ns, *beside, None, streams,
+                one.idle_ns, use.overlapped_ns, use.comm_ns, None, streams,
             ))  # fmt: skip
         return found
 
@@ -121,56 +131,61 @@ class TraceFigures:
     def _streams_of(self, rank: int) -> list[StreamUse]:
         """What each stream of a rank is; ranks that run alike have other groups."""
         results = self.results
-        uses = self._stream_uses[results.executed.units.of[rank]]
+        uses = self._uses[results.executed.units.of[rank]].streams
         return [replace(use, stream=results.stream_of(rank, place)) for place, use in uses]
 
     @cached_property
-    def _stream_uses(self) -> list[list[tuple[int, StreamUse]]]:
-        """Of each class of ranks a node of each stream, and what the stream is for its lowest rank."""
-        return [self._uses_of(rank) for rank in self.results.executed.units.first]
+    def _uses(self) -> list[_RankUse]:
+        """Of each class of ranks what the streams are for its lowest rank."""
+        return [self._use_of(rank) for rank in self.results.executed.units.first]
 
-    def _uses_of(self, rank: int) -> list[tuple[int, StreamUse]]:
+    def _use_of(self, rank: int) -> _RankUse:
         results = self.results
-        exposed: dict[str, int] = {}
         one = results.accounts[rank]
+        exposed: dict[str, int] = {}
         for segment, account in enumerate(one.account):
             if FIRST_EXPOSED <= account < WAIT:
                 stream = results.stream_of(rank, one.op[segment])
                 exposed[stream] = exposed.get(stream, 0) + one.edge[segment + 1] - one.edge[segment]
         computed = one.computed()
-        found = []
-        for stream, (place, times) in self._busy_of(rank).items():
-            busy, beside = 0, 0
-            for start, end in merged(times):
-                busy += end - start
-                beside += computed(end) - computed(start)
-            beside = 0 if stream == COMPUTE_STREAM else beside
-            found.append((place, StreamUse(stream, busy, beside, exposed.get(stream, 0))))
-        return found
 
-    @cached_property
-    def _beside(self) -> list[tuple[int, int]]:
-        """Of each class of ranks communication beside compute, and all communication, ns."""
-        found = []
-        for rank in self.results.executed.units.first:
-            computed = self.results.accounts[rank].computed()
-            busy = self._busy_of(rank)
-            times = [one for stream, (_, of) in busy.items() if stream not in _NO_MESSAGES for one in of]
-            sent = merged(times)
-            beside = sum(computed(end) - computed(start) for start, end in sent)
-            found.append((beside, sum(end - start for start, end in sent)))
-        return found
+        def joined(times: Iterable[tuple[int, int]]) -> tuple[int, int]:
+            """How long at least one of them runs, and how much of that the rank computes."""
+            spans = merged(times)
+            return (
+                sum(end - start for start, end in spans),
+                sum(computed(end) - computed(start) for start, end in spans),
+            )
+
+        streams = []
+        sent: list[tuple[int, int]] = []
+        for stream, (place, times) in self._busy_of(rank).items():
+            busy, beside = joined(times)
+            beside = 0 if stream == COMPUTE_STREAM else beside
+            streams.append((place, StreamUse(stream, busy, beside, exposed.get(stream, 0))))
+            sent += times if stream not in _NO_MESSAGES else ()
+        comm, overlapped = joined(sent)
+        return _RankUse(streams, overlapped, comm)
 
     def _busy_of(self, rank: int) -> dict[str, tuple[int, list[tuple[int, int]]]]:
         """Of each stream of a rank its first node, and (begin, end) of each that has run; waits left out."""
         results, executed = self.results, self.results.executed
-        start, begin = executed.start[rank], executed.begin[rank]
+        start, begin, meetings = executed.start[rank], executed.begin[rank], executed.meetings[rank]
+        columns, rows = executed.nodes[rank].columns, executed.nodes[rank].row
         found: dict[str, tuple[int, list[tuple[int, int]]]] = {}
+        # What a node is in is the same for all with its type and attributes: millions of nodes have hundreds.
+        known: dict[tuple[int, int, bool], list[tuple[int, int]]] = {}
         for place, end in enumerate(executed.end[rank]):
-            if end >= 0 and start[place] >= 0:
-                times = found.setdefault(results.stream_of(rank, place), (place, []))[1]
-                if end > begin[place]:
-                    times.append((begin[place], end))
+            if end < 0 or start[place] < 0:
+                continue
+            row = rows[place]
+            key = (columns.type[row], columns.attributes[row], meetings[place] < 0)
+            times = known.get(key)
+            if times is None:
+                stream = results.stream_of(rank, place)
+                times = known[key] = found.setdefault(stream, (place, []))[1]
+            if end > begin[place]:
+                times.append((begin[place], end))
         return found
 
     @cached_property

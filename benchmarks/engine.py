@@ -31,16 +31,20 @@ from simcore.cluster import choose_cluster
 from simcore.engine import run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import resolve_layout
+from simcore.model.maker import ModelMaker
+from simcore.model.names import MODELS
 from simcore.networks import open_network
 from simcore.parameters import Parameters
 from simcore.pricing import Prices
 from simcore.program import Program, build_program
+from simcore.simulation import simulate
 from simcore.workload import open_workload
 
 # SimAI's own example of 9216 GPUs; it is not ours to ship.
 EXAMPLE = ROOT.parent / "shared" / "corpus" / "simai" / "aliyun__SimAI__workload_analytical.txt"
 # Times the bare heap loop; times the report of 1024 ranks.
 ENGINE_RATIO, WORLD_RATIO = 3.0, 1.3
+EXPERTS_SECONDS = 2.0
 WORLDS = (1024, 16384, 262144, 1048576)
 # Flags of other reports, with the most seconds and MB that they may take.
 REPORTS: tuple[tuple[str, float | None, float | None], ...] = (
@@ -142,11 +146,28 @@ def add_reports(table: Table, runs: int) -> None:
         table.add(f"{name:<43} {done.seconds * 1000:8.0f} ms {done.peak_mb:7.1f} MB")
 
 
+def add_experts(table: Table, runs: int) -> None:
+    """The line of uneven experts: every rank of an expert group is a class of its own."""
+    model = MODELS["qwen3-235b-a22b"]
+    parameters = Parameters(
+        gpu="h100", world=1024, ep=128, global_batch=1024, expert_imbalance="lognormal:0.5"
+    )
+    simulation = simulate(ModelMaker(model.name, model).opened(), parameters)
+    seconds = median_seconds(lambda: simulate(ModelMaker(model.name, model).opened(), parameters), runs)
+    table.judge("1024 ranks with 128 loads of experts, s", seconds, EXPERTS_SECONDS)
+    timeline = simulation.timeline
+    table.add(
+        f"uneven experts, 1024 ranks, {len(timeline.classes)} classes {timeline.ops_simulated:8} ops "
+        f"{seconds * 1000:6.0f} ms (budget {EXPERTS_SECONDS:g} s)"
+    )
+
+
 def main(words: list[str]) -> int:
     """Print or write the table. Exit status 1 when a budget is missed."""
     runs = int(number_of(words, 7))
     table = Table(f"medians of {runs}")
     add_engine(table, runs)
+    add_experts(table, runs)
     add_reports(table, runs)
     return finished(__file__, table, words)
 

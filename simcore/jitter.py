@@ -1,33 +1,16 @@
-"""Jitter: the factor on each duration, hashed from what it belongs to, so that every machine gives the same.
+"""Jitter: the factor on each duration, hashed from what it belongs to.
 
-Only runs that have it import this: hashlib takes 11 ms.
+Only runs that have it import this.
 """
 
 from __future__ import annotations
 
 from array import array
-from hashlib import blake2b
-from struct import pack, unpack
 
 from simcore.folding import Folding
+from simcore.hashed import OF_GROUP, OF_RANK, OF_SENDER, normal
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, TO_NEXT
-
-_UNIFORMS = 12
-_HASHES = f"<{_UNIFORMS}I"
-# What a jittered duration's hash is about: a rank's compute, a group's collective, a transfer.
-OF_RANK, OF_GROUP, OF_SENDER = range(3)
-
-
-def normal(seed: int, about: int, number: int, op: int) -> float:
-    """A number of mean 0 and deviation 1 that depends on its arguments alone.
-
-    The sum of 12 hashed uniforms less 6: no library of mathematics, so every machine and
-    Python version gives the same. `number`: the rank or the group's lowest rank.
-    """
-    digest = blake2b(pack("<QQQQ", seed, about, number, op), digest_size=4 * _UNIFORMS).digest()
-    total: int = sum(unpack(_HASHES, digest))
-    return (total + _UNIFORMS / 2) / 2**32 - _UNIFORMS / 2
 
 
 class Jitter:

@@ -142,6 +142,12 @@ class Layout(Struct, frozen=True):
             return self.tp, self.shard or self.dp
         return 1 if self.dp % self.ep else self.tp, self.ep
 
+    def expert_place(self, rank: int) -> int:
+        """The place of a rank in its expert group."""
+        tp, dp, _ = self.position(rank)
+        step, count = self._steps("ep")
+        return (tp + self.tp * dp) // step % count
+
     def neighbour(self, rank: int, stage: int) -> int:
         """The rank of another stage at the same (tp, dp)."""
         tp, dp, _ = self.position(rank)

@@ -57,7 +57,7 @@ class Parameters(Struct, frozen=True):
     microbatch_size, global_batch: sequences. seq: tokens.
     sequence_parallel, flash, pp_scatter, reshard_after_forward: `on` or `off`. prefetch: units whose weights
     are gathered ahead. shard_size: ranks that share out weights; the others hold copies. bucket_size:
-    parameters. gpu: a name or the path of a file. memory_limit:
+    parameters. expert_capacity: times the mean load. gpu: a name or the path of a file. memory_limit:
     bytes with a unit. as_aicb: which of AICB's generators; aicb_args: its own arguments.
     comm_groups, remote_memory: paths of execution traces' files of groups and of remote memory.
     rendezvous_protocol, injection_scale, num_queues_per_dim: ASTRA-sim's flags of the same names.
@@ -125,6 +125,9 @@ class Parameters(Struct, frozen=True):
     reshard_after_forward: str | None = None
     shard_size: int | None = None
     bucket_size: int | None = None
+    expert_imbalance: str | None = None
+    expert_capacity: float | None = None
+    expert_placement: str | None = None
     grad_dtype: str | None = None
     precision: str | None = None
     pp_scatter: str | None = None
@@ -285,6 +288,14 @@ FLAGS: tuple[Flag, ...] = (
     Flag("bucket_size", "model", "count", "", "N",
          "with --overlap-grad-reduce or --overlap-param-gather, parameters that are sent at once at least "
          "(default: those of a row)", of=_MODEL),
+    Flag("expert_imbalance", "model", "text", "", "lognormal:SIGMA|FILE",
+         "how unevenly tokens go to experts: drawn (--seed), or numbers of a file, one an expert or a rank "
+         "of an expert group (default: all get the same)", of=_MODEL),
+    Flag("expert_capacity", "model", "positive", "x", "X",
+         "tokens of an expert above X times the mean are dropped (default: none is)", of=_MODEL),
+    Flag("expert_placement", "model", "word", "", "WORD",
+         "where experts lie: in their order, or so that ranks get tokens as evenly as can be (default given)",
+         ("given", "balanced"), of=_MODEL),
     Flag("grad_dtype", "model", "word", "", "TYPE", "gradients as they are added up and sent (default fp32)",
          ("fp32", "bf16"), of=_MODEL),
     Flag("precision", "model", "word", "", "TYPE", "of the linears (default bf16)",

@@ -49,7 +49,8 @@ class Prices(Struct):
                 for kind, group in rank_class.groups.items()
             )
             links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
-            key = (rank_class.stage if program.pipelined else 0, rank_class.slowdown, signature, links)
+            stage = rank_class.stage if program.pipelined else 0
+            key = (stage, rank_class.slowdown, rank_class.expert, signature, links)
             if self.jitter is not None:
                 durations.append(self._jittered(number, program, folding, ops))
                 continue
@@ -74,7 +75,7 @@ class Prices(Struct):
     ) -> tuple[int, float]:
         """(ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not have."""
         if isinstance(cost, ComputeCost):
-            return cost.ns, self.compute_scale * cost.scale * rank_class.slowdown
+            return cost.ns_of(rank_class.expert), self.compute_scale * cost.scale * rank_class.slowdown
         if isinstance(cost, JoinedCost):
             each = ((scaled(*self._price(one, folding, rank_class)), count) for one, count in cost.costs)
             return sum(ns * count for ns, count in each), 1.0

@@ -111,7 +111,7 @@ class StepTimes:
             return self._simulated(parameters)
         workload = made(self.workload, parameters)
         model = network_model(parameters)
-        if workload.pieces:
+        if workload.pieces or workload.uneven:
             return self._simulated(parameters)
         if model.unfolded or chosen_dialect(workload, parameters) == "astra-sim-1" or workload.is_table:
             return self._simulated(parameters)

@@ -52,6 +52,15 @@ def gpu_file(folder: Path) -> list[Diagnostic]:
     return [Diagnostic(one.severity, one.code, one.message, "gpu.toml", one.line, one.column)]
 
 
+def expert_loads(folder: Path) -> list[Diagnostic]:
+    (folder / "loads.txt").write_text("3 1 4\n1 five\n")
+    with pytest.raises(InputError) as caught:
+        opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
+        simulate(opened, Parameters(expert_imbalance=str(folder / "loads.txt")))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "loads.txt", one.line, one.column)]
+
+
 def run_of(**parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
@@ -74,6 +83,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "model-field-unpriced": config,
     "model-field-unknown": config,
     "gpu-file": gpu_file,
+    "expert-loads": expert_loads,
     "model-assumed": run_of(),
     "model-priced": run_of(gpu="a100-80"),
     "aicb-argument": aicb("plain", "--num_layers 2 --depth 3"),

@@ -125,7 +125,8 @@ def _loads(
     """(kind, what one op of a cost puts on each dimension) for a rank of a class."""
     if isinstance(cost, CollectiveCost) and cost.group in rank_class.groups:
         group = simulation.timeline.folding.group_classes[rank_class.groups[cost.group]]
-        return cost.group, collective_loads(slowed(group.ports), group.shape, cost.collective, cost.bytes)
+        size = cost.port_bytes(rank_class.expert)
+        return cost.group, collective_loads(slowed(group.ports), group.shape, cost.collective, size)
     if isinstance(cost, TransferCost) and cost.step in rank_class.links:
         link = rank_class.links[cost.step]
         return "pp", transfer_loads(slowed(link.ports), link.shape, cost.bytes)

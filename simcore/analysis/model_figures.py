@@ -159,8 +159,13 @@ def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: in
         return None
     timeline = simulation.timeline
     stage = timeline.stage_of(number)
+    training = maker.made(simulation.parameters).training
+    # The ranks of an expert group may differ; `figures` have the fullest.
+    expert = timeline.classes[number].expert if training.loads is not None else None
     memory: StageMemory = figures.memory[stage]
-    each = chunk_activations(maker.made(simulation.parameters).training, stage)
+    if expert is not None:
+        memory = stage_memory(training, stage, simulation.program.stages[stage].held, expert)
+    each = chunk_activations(training, stage, expert)
     ops, start, end = timeline.columns(number)
     times, held = array("q", [0]), array("q", [memory.static])
     activations = count = 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse, PortUse
     from simcore.analysis.file_memory import FileMemory
+    from simcore.analysis.imbalance import Imbalance
     from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.simai_estimate import EstimateLine, SimaiEstimate
@@ -194,6 +195,11 @@ class Run(Protocol):
     @property
     def model_figures(self) -> ModelFigures | None:
         """Throughput and memory of the run of a model; None of any other."""
+        ...
+
+    @property
+    def imbalance(self) -> Imbalance | None:
+        """What uneven loads of experts cost a simulated model; None of any other run."""
         ...
 
     @property

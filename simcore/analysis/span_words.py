@@ -98,11 +98,13 @@ def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tup
     if maker is None:
         words = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
     else:
-        words = f"{duration(cost.ns)}"
+        words = f"{duration(cost.ns_of(rank_class.expert))}"
         phase = next((known for known in CELLS if known == cell), None)
-        ops = "" if phase is None else maker.summed(simulation.parameters, row, phase)
+        # The ops of a cell are those of the fullest rank of an expert group.
+        known = phase is not None and cost.ns_of(rank_class.expert) == cost.ns
+        ops = maker.summed(simulation.parameters, row, phase) if known and phase else ""
         words += f": {ops}" if ops else ""
-    return words, scaled(cost.ns, product), factors
+    return words, scaled(cost.ns_of(rank_class.expert), product), factors
 
 
 def _collective(simulation: Simulation, of: int, cost: CollectiveCost) -> tuple[str, int, list[_Factor]]:

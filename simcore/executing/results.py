@@ -41,6 +41,10 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         return ""
 
     @property
+    def imbalance(self) -> None:
+        """None: experts are not known apart."""
+
+    @property
     def model_figures(self) -> None:
         """Of nodes no model is known."""
 

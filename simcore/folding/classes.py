@@ -35,7 +35,8 @@ class Link(Struct, frozen=True):
 class RankClass(Struct, frozen=True):
     """Ranks with equal timelines.
 
-    slowdown: factor on their compute durations. ports: factors on their own ports. groups:
+    slowdown: factor on their compute durations. expert: their place in an expert group, where its ranks
+    differ, or one with the same loads. ports: factors on their own ports. groups:
     number of the group class per group kind. links: per step (stages on, negative for back) the
     link to the neighbour there.
     """
@@ -46,6 +47,7 @@ class RankClass(Struct, frozen=True):
     ports: PortFactors
     groups: dict[GroupKind, int]
     links: dict[int, Link]
+    expert: int = 0
 
 
 class Folding(Struct, frozen=True):

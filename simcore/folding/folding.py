@@ -12,7 +12,7 @@ from simcore.layout import Layout
 from simcore.memory import check_memory, run_bytes
 from simcore.overrides import Overrides
 from simcore.program import Program
-from simcore.program.ops import CollectiveCost, TransferCost
+from simcore.program.ops import CollectiveCost, ComputeCost, TransferCost
 from simcore.ranks import RankSet
 from simcore.units import plural
 from simcore.workload.model import GroupKind
@@ -36,6 +36,7 @@ def fold(
     every_rank = every_rank or overrides.jitter > 0
     kinds: list[GroupKind] = []
     steps: list[int] = []
+    experts = _experts_alike(program)
     for cost in program.costs:
         if isinstance(cost, CollectiveCost) and cost.group not in kinds:
             kinds.append(cost.group)
@@ -43,7 +44,7 @@ def fold(
             # Who receives has to know who sends, so the way back is a link too.
             steps += [cost.step, -cost.step]
     if not every_rank and "all" not in kinds and is_aligned(layout, cluster):
-        graph = boxed_graph(layout, cluster, kinds, steps, overrides)
+        graph = boxed_graph(layout, cluster, kinds, steps, overrides, experts)
     else:
         if layout.world > MOST_LISTED_RANKS:
             raise UsageError(
@@ -51,8 +52,25 @@ def fold(
                 f"are looked at one by one: at most {MOST_LISTED_RANKS}"
             )
         _check_memory(layout, program, overrides, every_rank)
-        graph = listed_graph(layout, cluster, kinds, steps, overrides)
+        graph = listed_graph(layout, cluster, kinds, steps, overrides, experts)
     return _classes(graph, _refined(graph, every_rank))
+
+
+def _experts_alike(program: Program) -> tuple[int, ...]:
+    """By place in an expert group the first place of the same loads; () where ranks of one do not differ."""
+    loads = [
+        one
+        for cost in program.costs
+        for one in (
+            cost.by_rank if isinstance(cost, ComputeCost)
+            else cost.ports if isinstance(cost, CollectiveCost) else (),
+        )
+        if one
+    ]  # fmt: skip
+    if not loads:
+        return ()
+    first: dict[tuple[int, ...], int] = {}
+    return tuple(first.setdefault(of_place, place) for place, of_place in enumerate(zip(*loads, strict=True)))
 
 
 def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_rank: bool) -> None:
@@ -77,7 +95,7 @@ def _refined(graph: Graph, every_rank: bool) -> list[int]:
     """The colour of each cell when nothing splits any more."""
     if every_rank:
         return list(range(len(graph.cells)))
-    colours = _numbered([(cell.stage, cell.slowdown, cell.ports) for cell in graph.cells])
+    colours = _numbered([(cell.stage, cell.slowdown, cell.expert, cell.ports) for cell in graph.cells])
     while True:
         group_colours = _group_colours(graph.groups, colours)
         refined = _numbered(
@@ -136,7 +154,9 @@ def _classes(graph: Graph, colours: list[int]) -> Folding:
             step: Link(classes_of[other], shape, ports) for step, (other, shape, ports) in cell.links.items()
         }
         ranks = [graph.cells[number].ranks for number in members[colour]]
-        classes.append(RankClass(_union(ranks), cell.stage, cell.slowdown, cell.ports, groups, links))
+        classes.append(
+            RankClass(_union(ranks), cell.stage, cell.slowdown, cell.ports, groups, links, cell.expert)
+        )
     return Folding(tuple(classes), tuple(group_classes[number] for number in range(len(group_classes))))
 
 

@@ -21,7 +21,8 @@ from simcore.workload.model import GroupKind
 
 
 class Cell(Struct):
-    """Ranks that are alike. first: the lowest. slowdown, ports: their overrides.
+    """Ranks that are alike. first: the lowest. slowdown, ports: their overrides. expert: their place in an
+    expert group, where its ranks differ, or the first one with the same loads.
 
     groups: of each kind, the group's number.
     links: per step the neighbour's cell, the link's shape and its port factors.
@@ -32,6 +33,7 @@ class Cell(Struct):
     stage: int
     slowdown: float
     ports: PortFactors
+    expert: int = 0
     groups: dict[GroupKind, int] = field(default_factory=dict)
     links: dict[int, tuple[int, TransferShape, PortFactors]] = field(default_factory=dict)
 
@@ -53,7 +55,12 @@ class Graph(Struct):
 
 
 def listed_graph(
-    layout: Layout, cluster: Cluster, kinds: list[GroupKind], steps: list[int], overrides: Overrides
+    layout: Layout,
+    cluster: Cluster,
+    kinds: list[GroupKind],
+    steps: list[int],
+    overrides: Overrides,
+    experts: tuple[int, ...] = (),
 ) -> Graph:
     """The graph whose cells are single ranks."""
     cells = []
@@ -61,7 +68,8 @@ def listed_graph(
         stage = layout.position(rank)[2]
         slowdown = overrides.slow_ranks.get(rank, 1.0)
         ports = ports_of(overrides, cluster, (rank,))
-        cells.append(Cell(RankSet([Block(rank, rank)]), rank, stage, slowdown, ports))
+        expert = experts[layout.expert_place(rank)] if experts else 0
+        cells.append(Cell(RankSet([Block(rank, rank)]), rank, stage, slowdown, ports, expert))
     groups: list[Group] = []
     for kind in kinds:
         for members in layout.groups(kind):
@@ -184,7 +192,12 @@ def _axes_of_cuts(layout: Layout) -> Axes | None:
 
 
 def boxed_graph(
-    layout: Layout, cluster: Cluster, kinds: list[GroupKind], steps: list[int], overrides: Overrides
+    layout: Layout,
+    cluster: Cluster,
+    kinds: list[GroupKind],
+    steps: list[int],
+    overrides: Overrides,
+    experts: tuple[int, ...] = (),
 ) -> Graph:
     """The graph of an aligned layout: as many cells as the overrides need, however many ranks.
 
@@ -197,6 +210,11 @@ def boxed_graph(
     places = [layout.position(rank) for rank in sorted(named)]
     digits = [axes.digits(tp + layout.tp * dp) for tp, dp, _ in places]
     parts = [_parts(size, {found[axis] for found in digits}) for axis, size in enumerate(axes.sizes)]
+    if experts:
+        parts = [
+            _parts_of_experts(size, {found[axis] for found in digits}, axis, axes, experts)
+            for axis, size in enumerate(axes.sizes)
+        ]
     boxes = list(itertools.product(*(range(len(values)) for values in parts)))
     index_of = {box: index for index, box in enumerate(boxes)}
     cells: list[Cell] = []
@@ -209,7 +227,8 @@ def boxed_graph(
             ranks = _ranks_of_box(layout, axes, stage, values)
             slowdown = overrides.slow_ranks.get(ranks.first, 1.0)
             ports = ports_of(overrides, cluster, (ranks.first,))
-            cells.append(Cell(ranks, ranks.first, stage, slowdown, ports))
+            expert = experts[layout.expert_place(ranks.first)] if experts else 0
+            cells.append(Cell(ranks, ranks.first, stage, slowdown, ports, expert))
         for kind in kinds:
             varied = axes.varied[kind]
             found: dict[tuple[int, ...], int] = {}
@@ -240,6 +259,24 @@ def _parts(size: int, named: set[int]) -> list[tuple[int, ...]]:
     alone = [(value,) for value in sorted(named)]
     others = tuple(value for value in range(size) if value not in named)
     return [others, *alone] if others else list(alone)
+
+
+def _parts_of_experts(
+    size: int, named: set[int], axis: int, axes: Axes, experts: tuple[int, ...]
+) -> list[tuple[int, ...]]:
+    """`_parts`, with the values of an axis of the expert groups apart where their loads differ.
+
+    Where expert groups have several axes, each value of them is a part.
+    """
+    varied = axes.varied["ep"]
+    if axis not in varied:
+        return _parts(size, named)
+    if len(varied) > 1:
+        return [(value,) for value in range(size)]
+    alike: dict[object, list[int]] = {}
+    for value in range(size):
+        alike.setdefault(("named", value) if value in named else experts[value], []).append(value)
+    return [tuple(values) for values in alike.values()]
 
 
 def _kept(varied: tuple[int, ...], box: tuple[int, ...]) -> tuple[int, ...]:

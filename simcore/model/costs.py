@@ -6,6 +6,7 @@ Time of an op = max(FLOPs / (peak x efficiency), bytes / (hbm x share)) + launch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from simcore.model.gpu import Gpu
@@ -60,6 +61,21 @@ class Costs:
         efficiency = (gpu.grouped if batch > 1 else gpu.matmul) * wave * k / (k + gpu.half_depth)
         flops = 2.0 * batch * m * n * k
         moved = 2.0 * batch * (m * k + k * n + m * n)
+        return self._op(name, flops, moved, efficiency, self.peak_linear)
+
+    def uneven_product(self, name: str, sizes: Sequence[tuple[int, int, int]]) -> Op:
+        """Products of matrices (m, n, k) of unequal sizes in one kernel: grouped, as the experts' are."""
+        gpu = self.gpu
+        tiles = sum(-(-m // _TILE_ROWS) * -(-n // _TILE_COLUMNS) for m, n, k in sizes if k)
+        wave = tiles / (-(-tiles // gpu.sms) * gpu.sms) if tiles else 1.0
+        reached = (gpu.grouped if len(sizes) > 1 else gpu.matmul) * wave
+        flops = seconds = moved = 0.0
+        for m, n, k in sizes:
+            if m and n and k:
+                flops += 2.0 * m * n * k
+                seconds += 2.0 * m * n * k / (self.peak_linear * reached * k / (k + gpu.half_depth))
+                moved += 2.0 * (m * k + k * n + m * n)
+        efficiency = flops / (seconds * self.peak_linear) if seconds else 0.0
         return self._op(name, flops, moved, efficiency, self.peak_linear)
 
     def elementwise(
@@ -199,17 +215,36 @@ class Costs:
     @property
     def routed_tokens(self) -> int:
         """Tokens that one rank's experts get, if all get the same, each counted once an expert."""
-        moe = self.training.model.moe
-        assert moe is not None
-        return self.training.tokens * moe.experts_per_token // self.training.tp
+        return self.training.routed_tokens
 
-    def experts(self) -> RowOps:
-        """The experts of a rank, as grouped products."""
+    def experts(self, loads: Sequence[int] = ()) -> RowOps:
+        """The experts of a rank, as grouped products. loads: tokens of each, where they are uneven."""
         moe = self.training.model.moe
         assert moe is not None
         here = moe.experts // self.training.ep
+        if loads:
+            return self._uneven_experts(moe.ffn, loads)
         tokens = max(1, self.routed_tokens // here)
         return joined(self.mlp_in(moe.ffn, tokens, here), self.mlp_out(moe.ffn, tokens, here))
+
+    def _uneven_experts(self, ffn: int, loads: Sequence[int]) -> RowOps:
+        """`mlp_in` and `mlp_out` of experts with so many tokens each."""
+        hidden, width = self.training.model.hidden, 2 if self.training.model.gated else 1
+
+        def linear(name: str, out: int, inner: int) -> RowOps:
+            return RowOps(
+                [self.uneven_product(name, [(tokens, out, inner) for tokens in loads])],
+                [self.uneven_product(name, [(tokens, inner, out) for tokens in loads])],
+                [self.uneven_product(name, [(inner, out, tokens) for tokens in loads])],
+            )
+
+        numbers = sum(loads) * ffn
+        activation = RowOps(
+            [self.elementwise("activation", numbers, width + 1)],
+            [self.elementwise("activation", numbers, 2 * width + 1)],
+            [],
+        )
+        return joined(linear("up", width * ffn, hidden), activation, linear("down", hidden, ffn))
 
     def embedding(self) -> RowOps:
         """The rows of the table taken up, and their gradients added to it."""

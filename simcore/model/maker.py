@@ -112,7 +112,8 @@ class ModelMaker:
                 "schedule": "1f1b", "microbatches": 1, "virtual_stages": 1, "cp": 1, "microbatch_size": 1,
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
                 "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
-                "prefetch": "none", "reshard_after_forward": "none",
+                "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
+                "expert_capacity": "none", "expert_placement": "none",
             }  # fmt: skip
         training = made.training
         on_off = {True: "on", False: "off"}
@@ -279,7 +280,8 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "reshard_after_forward": ("on" if training.reshard else "off") if sharded else "none",
         "shard_size": training.shards if training.zero >= 2 else "none",
         "bucket_size": training.bucket_size or "none",
-    }
+        "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
+    }  # fmt: skip
 
 
 def _config_of(training: Training, model: Model) -> AicbConfig:

@@ -16,7 +16,7 @@ from simcore.model.rows import NOTHING, Row, Sent
 from simcore.model.sharding import Unit, UnitSize, is_sharded, sharded_rows
 from simcore.model.training import Training
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, GroupKind, Phase, Pieces, StageRows
+from simcore.workload.model import PHASES, GroupKind, Phase, Pieces, StageRows, Uneven
 
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
@@ -164,7 +164,22 @@ class MegatronRows:
             waits=self._waits,
             buckets=self._buckets(),
             pieces=self._pieces(),
+            uneven=self._uneven(),
         )
+
+    def _uneven(self) -> dict[tuple[Phase, int], Uneven]:
+        """The cells in which the ranks of an expert group differ."""
+        found: dict[tuple[Phase, int], Uneven] = {}
+        if self.training.loads is None:
+            return found
+        for place, row in enumerate(self._rows):
+            for phase in PHASES:
+                sent: Sent | None = getattr(row, phase)
+                compute = tuple(nanoseconds(getattr(ops, phase)) for ops in row.by_rank)
+                ports = sent.ports if sent is not None else ()
+                if compute or ports:
+                    found[phase, place] = Uneven(compute, ports)
+        return found
 
     def _pieces(self) -> dict[tuple[Phase, int], Pieces]:
         """With `--overlap-tp` the cells of layers whose collectives run beside their products."""
@@ -398,14 +413,23 @@ class MegatronRows:
         costs, training = self.costs, self.training
         moe = training.model.moe
         assert moe is not None
-        sent = None
+        sent, loads = None, training.loads
+        experts = costs.experts()
+        by_rank: tuple[OpCells, ...] = ()
+        if loads is not None:
+            by_rank = tuple(map(costs.experts, loads.tokens))
+            experts = by_rank[loads.hot]
         if training.ep > 1:
             sent = Sent("ALLTOALL", "ep", self._act * moe.experts_per_token // training.tp)
+            if loads is not None:
+                each = 2 * training.model.hidden
+                ports = tuple(each * tokens for tokens in loads.port_tokens)
+                sent = Sent("ALLTOALL", "ep", each * loads.sent, ports=ports)
         combined = joined(costs.permute(), costs.residual())
         rows = [
             Row("moe_router", joined(costs.norm(), costs.router()), sent),
             # Backward the gradients of what experts get go back the way the tokens came.
-            Row("moe_experts", costs.experts(), sent, sent),
+            Row("moe_experts", experts, sent, sent, by_rank=by_rank),
             Row("moe_combine", combined, None, sent),
         ]
         if moe.shared_experts:

@@ -45,11 +45,16 @@ class StageMemory(Struct, frozen=True):
         return self.weights + self.gradients + self.optimizer
 
 
-def stage_memory(training: Training, stage: int, held: Sequence[tuple[int, int, int]]) -> StageMemory:
-    """The memory of a rank of `stage`. held: when its schedule holds and frees a chunk (`StageProgram`)."""
+def stage_memory(
+    training: Training, stage: int, held: Sequence[tuple[int, int, int]], expert: int | None = None
+) -> StageMemory:
+    """The memory of a rank of `stage`. held: when its schedule holds and frees a chunk (`StageProgram`).
+
+    expert: its place in an expert group, by default that of the rank whose experts get most.
+    """
     parameters = stage_parameters(training, stage)
     weights, gradients, optimizer = _states(training, parameters, stage)
-    each = chunk_activations(training, stage)
+    each = chunk_activations(training, stage, expert)
     activations = count = at_peak = now = 0
     for _, chunk, change in held:
         now += change * each[chunk]
@@ -58,7 +63,7 @@ def stage_memory(training: Training, stage: int, held: Sequence[tuple[int, int, 
             activations, at_peak = now, count
     has_loss = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
     logits = _logits(training) if has_loss else 0
-    work = _work(training, stage)
+    work = _work(training, stage, expert)
     if not training.flash:
         # What attention needs and what the loss needs are there one after the other.
         work = max(0, work - logits)
@@ -90,12 +95,15 @@ def _gathered(training: Training, stage: int) -> int:
     return _WEIGHT * (sum(at_once) + sum(one.dense for one in units if one.root))
 
 
-def chunk_activations(training: Training, stage: int) -> list[int]:
-    """Bytes that each chunk of a stage holds of one micro-batch, from its forward to its backward."""
+def chunk_activations(training: Training, stage: int, expert: int | None = None) -> list[int]:
+    """Bytes that each chunk of a stage holds of one micro-batch, from its forward to its backward.
+
+    expert: as of `stage_memory`.
+    """
     found = []
     for chunk in training.stage_chunks:
         size = sum(
-            layer_activations(training, training.model.is_moe(layer))
+            layer_activations(training, training.model.is_moe(layer), expert=expert)
             for layer in training.layers_of(stage, chunk)
         )
         if training.position(stage, chunk) == 0 and training.model.dropout:
@@ -104,10 +112,12 @@ def chunk_activations(training: Training, stage: int) -> list[int]:
     return found
 
 
-def layer_activations(training: Training, moe: bool, recompute: str | None = None) -> int:
+def layer_activations(
+    training: Training, moe: bool, recompute: str | None = None, expert: int | None = None
+) -> int:
     """Bytes that one layer holds of one micro-batch (arXiv 2205.05198, table 2, tensor by tensor).
 
-    recompute: of another training than this one's.
+    recompute: of another training than this one's. expert: as of `stage_memory`.
     """
     model, tokens, tp, shard = training.model, training.tokens, training.tp, training.shard
     recompute = training.recompute if recompute is None else recompute
@@ -130,7 +140,9 @@ def layer_activations(training: Training, moe: bool, recompute: str | None = Non
     elif recompute != "selective":
         size += _scores(training)
     if moe and model.moe:
-        routed = tokens * model.moe.experts_per_token // tp
+        routed, loads = training.routed_tokens, training.loads
+        if loads is not None:
+            routed = loads.of_rank[loads.hot if expert is None else expert]
         size += 4 * routed * model.hidden + _mlp(training, model.moe.ffn, routed)
         if model.moe.shared_experts:
             size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
@@ -156,13 +168,13 @@ def _logits(training: Training) -> int:
     return words * (2 + 4) + 4 * training.tokens * training.model.hidden // training.shard
 
 
-def _work(training: Training, stage: int) -> int:
+def _work(training: Training, stage: int, expert: int | None) -> int:
     """What a single op needs beside what is held: a layer computed again, attention's scores."""
     layers = [layer for chunk in training.stage_chunks for layer in training.layers_of(stage, chunk)]
     kinds = {training.model.is_moe(layer) for layer in layers}
     size = 0
     if training.recompute == "full":
-        size = max(layer_activations(training, moe, "none") for moe in kinds)
+        size = max(layer_activations(training, moe, "none", expert) for moe in kinds)
     elif training.recompute == "selective" and not training.flash:
         size = _scores(training)
     if training.flash:

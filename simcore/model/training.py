@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters, flag_of
@@ -36,6 +37,7 @@ class Training(Struct, frozen=True):
     another one too, as its last chunk. prefetch: units whose weights are gathered ahead; reshard: they are
     given up after their forward; shard_size: ranks that share out what ZeRO 2 and 3 do, 0 for all;
     bucket_size: parameters, 0 for those of a row. overlap_tp: tensor-parallel collectives beside products.
+    loads: of the experts, None where all get the same.
     found: what was assumed.
     """
 
@@ -65,6 +67,7 @@ class Training(Struct, frozen=True):
     shard_size: int = 0
     bucket_size: int = 0
     overlap_tp: bool = False
+    loads: ExpertLoads | None = None
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -96,6 +99,11 @@ class Training(Struct, frozen=True):
     def expert_replicas(self) -> int:
         """Ranks that hold the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
         return max(1, self.dp * self.cp * self.tp // self.ep) if self.ep else 1
+
+    @property
+    def routed_tokens(self) -> int:
+        """Tokens that a rank sends to experts in a micro-batch, each counted once an expert."""
+        return self.tokens * (self.model.moe.experts_per_token if self.model.moe else 0) // self.tp
 
     @property
     def shards(self) -> int:
@@ -223,7 +231,30 @@ def resolve(model: Model, parameters: Parameters) -> Training:
                 f"{found_words}; {fit} would fit"
             )
         training = replace(training, overlap_tp=True)
+    training = replace(training, loads=_loads(training, parameters))
     return replace(training, found=tuple(found))
+
+
+def _loads(training: Training, parameters: Parameters) -> ExpertLoads | None:
+    """The loads of the experts. Raises `UsageError` where there are none."""
+    moe = training.model.moe
+    for field in ("expert_imbalance", "expert_capacity", "expert_placement"):
+        if getattr(parameters, field) is None:
+            continue
+        option = flag_of(field).option
+        if moe is None:
+            raise UsageError(
+                f"{option}: {printable(training.model.name, 40)} has no experts; a model with them would fit"
+            )
+        if parameters.expert_imbalance is None:
+            raise UsageError(f"{option} is of uneven loads: with --expert-imbalance it would fit")
+    placement = parameters.expert_placement
+    if placement is not None and placement not in flag_of("expert_placement").choices:
+        words = ", ".join(flag_of("expert_placement").choices)
+        raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {words} is expected")
+    if moe is None:
+        return None
+    return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
 
 
 def _sharded(training: Training, parameters: Parameters, choice: Callable[[str], str]) -> Training:

@@ -69,6 +69,11 @@ def check_flags(parameters: Parameters) -> list[Diagnostic]:
             f"--shard-size {parameters.shard_size}: network {name} knows no groups inside data parallelism; "
             f"{models} would fit"
         )
+    if model.unfolded and parameters.expert_imbalance is not None:
+        raise UsageError(
+            f"--expert-imbalance: network {name} sends messages of equal size; analytical and shared "
+            "would fit"
+        )
     if model.unfolded and parameters.overlap_tp:
         raise UsageError(
             f"--overlap-tp: network {name} has no pieces of collectives; analytical, shared and simai-auto "

@@ -37,16 +37,26 @@ FWD, IG, WG, OPT, RECOMPUTE = range(5)
 
 
 class ComputeCost(NamedTuple):
-    """Compute of `ns` nanoseconds, as the file's row says; `scale` is the factor of its layer."""
+    """Compute of `ns` nanoseconds, as the file's row says; `scale` is the factor of its layer.
+
+    by_rank: ns by place in the expert group, where the ranks of one differ.
+    """
 
     ns: int
     scale: float = 1.0
+    by_rank: tuple[int, ...] = ()
+
+    def ns_of(self, expert: int) -> int:
+        """ns of the rank at a place in its expert group."""
+        return self.by_rank[expert] if self.by_rank else self.ns
 
 
 class CollectiveCost(NamedTuple):
     """A collective over a group of `group` kind; `bytes` is the whole buffer.
 
     Of one that runs in pieces this is piece `piece` of `pieces`, with its own bytes; whole: those of all.
+    ports: bytes through the port of each rank, by place in the expert group, where they differ; the slowest
+    port has the price, `bytes` are what each sends on average.
     """
 
     collective: str
@@ -55,11 +65,16 @@ class CollectiveCost(NamedTuple):
     whole: int = 0
     piece: int = 0
     pieces: int = 1
+    ports: tuple[int, ...] = ()
 
     @property
     def priced_bytes(self) -> int:
         """Bytes of the collective that has the price."""
-        return self.whole or self.bytes
+        return max(self.ports) if self.ports else self.whole or self.bytes
+
+    def port_bytes(self, expert: int) -> int:
+        """Bytes of the rank at a place in its expert group."""
+        return self.ports[expert] if self.ports else self.bytes
 
     def share_of(self, ns: int) -> int:
         """What this piece takes of what the whole takes, by cumulative floors: the pieces sum to it."""

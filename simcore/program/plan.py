@@ -27,7 +27,7 @@ from simcore.program.ops import (
 from simcore.program.order import ONE_PLACE, Placement
 from simcore.records import Struct, field
 from simcore.workload import Cells, Workload
-from simcore.workload.model import Phase, Pieces, base_name
+from simcore.workload.model import Phase, Pieces, Uneven, base_name
 
 
 class Segment(NamedTuple):
@@ -157,6 +157,15 @@ class Plan(Struct):
         names = (name, base_name(name), ANY_ROW)
         return next((scales[one, phase] for one in names if (one, phase) in scales), 1.0)
 
+    def uneven(self, cells: Cells, row: int) -> Uneven | None:
+        """How the ranks of an expert group differ in a cell."""
+        workload = self.workload
+        if not workload.uneven:
+            return None
+        return workload.uneven.get(
+            ("fwd" if cells is workload.fwd else "ig" if cells is workload.ig else "wg", row)
+        )
+
     def is_optimizer(self, row: int) -> bool:
         """Whether a row's compute is the optimizer's, whatever cell it stands in."""
         return row in self.structure.tail or self.workload.name[row].startswith("grad_param_compute")
@@ -209,12 +218,14 @@ class RowOps:
 
     def compute(self, cells: Cells, row: int, phase: int) -> None:
         """The compute cell of a row; a cell of 0 makes no op."""
-        self._compute(cells.compute_ns[row], cells, row, phase)
+        uneven = self.plan.uneven(cells, row)
+        by_rank = uneven.compute_ns if uneven is not None else ()
+        self._compute(cells.compute_ns[row], cells, row, phase, by_rank)
 
-    def _compute(self, ns: int, cells: Cells, row: int, phase: int) -> None:
+    def _compute(self, ns: int, cells: Cells, row: int, phase: int, by_rank: tuple[int, ...] = ()) -> None:
         if ns:
             phase = OPT if self.plan.is_optimizer(row) else phase
-            cost = self.plan.cost(ComputeCost(ns, self.plan.layer_scale(row, cells)))
+            cost = self.plan.cost(ComputeCost(ns, self.plan.layer_scale(row, cells), by_rank))
             self.ops.append(COMPUTE, phase, 1, cost, row, self.microbatch_of.get(row, -1))
 
     def collective(self, cells: Cells, row: int, phase: int, blocking: bool) -> None:
@@ -228,7 +239,9 @@ class RowOps:
             return
         if group == "pp":  # a SENDRECV is a transfer, not a collective
             return
-        self._collective(CollectiveCost(name, group, size), row, phase, blocking)
+        uneven = self.plan.uneven(cells, row)
+        ports = uneven.port_bytes if uneven is not None else ()
+        self._collective(CollectiveCost(name, group, size, ports=ports), row, phase, blocking)
 
     def _collective(self, what: CollectiveCost, row: int, phase: int, blocking: bool) -> None:
         phase = OPT if self.plan.is_optimizer(row) else phase

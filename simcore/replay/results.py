@@ -192,6 +192,10 @@ class MeasuredResults(Timed, frozen=True, dict=True):
         return Spot(one.rank, one.start, one.end)
 
     @property
+    def imbalance(self) -> None:
+        """None: experts are not known apart."""
+
+    @property
     def model_figures(self) -> None:
         """None: a trace says no model."""
 

@@ -15,6 +15,7 @@ from simcore.report import (
     diagnostics,
     estimate,
     head,
+    imbalance,
     layers,
     links,
     measured,
@@ -35,6 +36,7 @@ SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
     head,
     memory,
+    imbalance,
     accounts,
     measured,
     usage,
@@ -53,7 +55,7 @@ SECTIONS: tuple[Section[Run], ...] = (
 _FIRST_KEYS = (
     "workload", "cluster", "schedule", "parameters", "step_time_ns", "microbatch_ns", "pass_end_ns",
     "step_end_ns", "steady_step_ns", "spans", "ops_simulated", "rank_classes", "classes", "mean_ns",
-    "throughput", "memory", "model", "layers", "critical_path", "what_if",
+    "throughput", "memory", "model", "imbalance", "layers", "critical_path", "what_if",
     "what_if_base_ns", "gradients", "streams", "dimensions", "worst_link", "sentences", "measured",
     "estimates", "diagnostics",
 )  # fmt: skip

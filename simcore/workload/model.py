@@ -91,6 +91,16 @@ class Pieces(NamedTuple):
     product_ns: int
 
 
+class Uneven(NamedTuple):
+    """A cell in which the ranks of an expert group differ; () where they do not.
+
+    compute_ns: what each computes. port_bytes: what goes through the port of each in its collective.
+    """
+
+    compute_ns: tuple[int, ...]
+    port_bytes: tuple[int, ...]
+
+
 class StageRows(Struct, frozen=True):
     """The rows of one pipeline stage, where stages differ: indices into the columns of the workload.
 
@@ -140,6 +150,7 @@ class Workload(Struct, frozen=True):
     collectives of that phase, which compute does not wait for where they are issued, are over before this one
     begins. buckets: row -> bytes of its weight-gradient collective that are sent at once at least, where it
     is sent piece by piece beside compute. pieces: cells whose collectives run beside their own products.
+    uneven: cells in which ranks of an expert group differ, whose columns are those of the fullest.
     """
 
     path: str
@@ -164,6 +175,7 @@ class Workload(Struct, frozen=True):
     waits: Mapping[tuple[Phase, int], tuple[int, ...]] = field(default_factory=dict)
     buckets: Mapping[int, int] = field(default_factory=dict)
     pieces: Mapping[tuple[Phase, int], Pieces] = field(default_factory=dict)
+    uneven: Mapping[tuple[Phase, int], Uneven] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -7,6 +7,7 @@ from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
 from simcore.model.maker import ModelMaker
+from simcore.model.names import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
@@ -311,6 +312,12 @@ def of_model(**parameters: str | int) -> Simulation:
     return simulate(ModelMaker("small", model).opened(), given)
 
 
+def of_experts(imbalance: str) -> Simulation:
+    """A model with experts on four GPUs."""
+    given = Parameters(world=4, ep=4, gpu="h100", expert_imbalance=imbalance)
+    return simulate(ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened(), given)
+
+
 def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> None:
     step_ns, least_ns = of_model().step_time_ns, Results(of_model()).fastest_ns
     assert least_ns is not None
@@ -381,6 +388,7 @@ SPEAKS = {
     "idle": bubble_bound,
     "memory": lambda: of_model(memory_limit="100MB"),
     "schedule-range": of_model,
+    "uneven-experts": lambda: of_experts("lognormal:0.5"),
 }
 SILENT = {
     "another-model": mostly_compute,
@@ -398,6 +406,7 @@ SILENT = {
     "idle": exposed_all_reduce,
     "memory": lambda: of_model(memory_limit="80GB"),
     "schedule-range": lambda: of_model(schedule="1f1b"),
+    "uneven-experts": lambda: of_experts("lognormal:0"),
 }
 
 

@@ -55,6 +55,7 @@ def test_a_word_has_its_choices() -> None:
         "zero": ("0", "1", "2", "3"),
         "prefetch": ("0", "1", "2"),
         "reshard_after_forward": ("on", "off"),
+        "expert_placement": ("given", "balanced"),
         "grad_dtype": ("fp32", "bf16"),
         "precision": ("bf16", "fp8"),
         "pp_scatter": ("on", "off"),

@@ -237,6 +237,8 @@ def layouts(draw: st.DrawFn) -> tuple[Model, dict[str, Any]]:
     if ep == 1 and dp * cp > 1 and pick(True, False):
         given["shard_size"] = pick(*(one for one in (2, 4) if dp * cp % one == 0))
     assume(not model.moe or cp * dp % ep == 0)
+    if pick(True, False):
+        given["slow_rank"] = (f"{draw(st.integers(0, 15)) % given['world']}=1.5",)
     return model, given
 
 

@@ -30,7 +30,7 @@ from tests.tui.made_runs import run, two_stages
 
 KINDS = (
     "simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed", "profiler",
-    "links", "executed",
+    "links", "executed", "experts",
 )  # fmt: skip
 
 
@@ -44,6 +44,12 @@ def of(kind: str) -> Run:
 
         opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
         return Results(simulate(opened, Parameters(world=4, pp=2, global_batch=4, gpu="h100")))
+    if kind == "experts":
+        from simcore.analysis import Results
+
+        opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
+        given = Parameters(world=4, ep=4, gpu="h100", expert_imbalance="lognormal:0.5")
+        return Results(simulate(opened, given))
     if kind == "astra-sim-1":
         return run(two_stages(), dialect="astra-sim-1")
     if kind == "links":
@@ -98,11 +104,12 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
-    of_models = {"throughput", "memory", "model", "links", "ranks", "groups"}
+    of_models = {"throughput", "memory", "model", "links", "ranks", "groups", "imbalance"}
     # Of a SimAI file its gradients say what a rank holds.
     assert of_models & set(found) == {
         "model": {"throughput", "memory", "model"}, "simai": {"memory"}, "links": {"links"},
         "executed": {"links", "ranks", "groups"},
+        "experts": {"throughput", "memory", "model", "imbalance"},
     }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).figures.recorded is not None)

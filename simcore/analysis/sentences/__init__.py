@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.sentences.assumed import schedule_range
 from simcore.analysis.sentences.compute import another_model, compute_bound, no_compute
+from simcore.analysis.sentences.experts import uneven_experts
 from simcore.analysis.sentences.faults import slow_link, straggler
 from simcore.analysis.sentences.memory import does_not_fit
 from simcore.analysis.sentences.model import Facts, Rule, Sentence
@@ -36,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     does_not_fit,
     no_compute,
     another_model,
+    uneven_experts,
     straggler,
     slow_link,
     compute_bound,

@@ -102,6 +102,18 @@ def _mended_ranks(simulation: Simulation) -> Iterator[Change]:
         yield Change({"slow_rank": left}, f"rank {rank} as fast as its peers")
 
 
+def _even_experts(simulation: Simulation) -> Iterator[Change]:
+    """What makes the loads of experts more even."""
+    if simulation.parameters.expert_imbalance is None:
+        return
+    from simcore.analysis.imbalance import expert_changes
+
+    for fields, dropped in expert_changes(simulation):
+        change = Change(fields)
+        words = f"{change.flags} (drops {100 * dropped:.1f} % of tokens)" if dropped else ""
+        yield replace(change, words=words)
+
+
 Family = Callable[[Simulation], Iterator[Change]]
 # Those of a pipeline's schedule, the schedule itself first; then those of any run.
 OF_SCHEDULES: tuple[Family, ...] = (
@@ -112,7 +124,7 @@ OF_SCHEDULES: tuple[Family, ...] = (
     _stage_layouts,
     _microbatches,
 )
-FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _mended_ranks)
+FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _mended_ranks, _even_experts)
 
 
 def can_be_scheduled(simulation: Simulation) -> bool:

@@ -1,0 +1,161 @@
+"""How unevenly tokens go to experts: drawn or read, placed on the ranks of an expert group, cut by capacity.
+
+All layers and micro-batches, and all expert groups, have the same loads (docs/experts.md).
+"""
+
+from __future__ import annotations
+
+import math
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.parameters import Parameters
+from simcore.records import Struct
+from simcore.units import plain_number, plural
+
+LOGNORMAL = "lognormal:"
+# Above it, one expert of 128 has nearly all tokens.
+_MOST_SIGMA = 5.0
+_MOST_LOAD = 1e15
+
+
+class ExpertLoads(Struct, frozen=True):
+    """Tokens of each expert, by rank of an expert group, in a micro-batch. routed: those that a rank sends.
+
+    dropped: tokens of the group that are above the capacity.
+    """
+
+    tokens: tuple[tuple[int, ...], ...]
+    routed: int
+    dropped: int = 0
+
+    @property
+    def of_rank(self) -> tuple[int, ...]:
+        """Tokens of the experts of each rank."""
+        return tuple(map(sum, self.tokens))
+
+    @property
+    def sent(self) -> int:
+        """Tokens that a rank sends, and gets back: the dropped ones left out, the same for all."""
+        return self.routed - self.dropped // len(self.tokens)
+
+    @property
+    def hot(self) -> int:
+        """The rank of an expert group that gets most."""
+        loads = self.of_rank
+        return loads.index(max(loads))
+
+    @property
+    def max_over_mean(self) -> float:
+        """What that rank gets, over the mean of all."""
+        loads = self.of_rank
+        return max(loads) * len(loads) / max(sum(loads), 1)
+
+    @property
+    def port_tokens(self) -> tuple[int, ...]:
+        """Tokens that go through a rank's port in the fuller direction: what it sends, or what it gets."""
+        return tuple(max(self.sent, one) for one in self.of_rank)
+
+
+def expert_loads(parameters: Parameters, experts: int, ranks: int, routed: int) -> ExpertLoads | None:
+    """The loads of `--expert-imbalance`; None where all experts get the same, or nothing is said of it.
+
+    experts: of a layer. ranks: of an expert group. routed: tokens that each of them sends, counted once an
+    expert. Raises `UsageError` and `InputError` that say what was found and what would fit.
+    """
+    text = parameters.expert_imbalance
+    if text is None:
+        return None
+    weights = _drawn(text, experts, parameters.seed) if text.startswith(LOGNORMAL) else _read(
+        text, experts, ranks
+    )  # fmt: skip
+    if len(set(weights)) == 1:
+        return None
+    total = routed * ranks
+    tokens = _shared(total, weights)
+    kept = tokens
+    if parameters.expert_capacity is not None:
+        most = math.ceil(parameters.expert_capacity * total / experts)
+        kept = [min(one, most) for one in tokens]
+    here = experts // ranks
+    placed = [kept[first : first + here] for first in range(0, experts, here)]
+    if parameters.expert_placement == "balanced":
+        placed = _balanced(kept, ranks)
+    return ExpertLoads(tuple(map(tuple, placed)), routed, total - sum(kept))
+
+
+def _drawn(text: str, experts: int, seed: int) -> list[int]:
+    """Weights of a log-normal distribution, each hashed of seed and expert, the same on every machine."""
+    # Imported here, as decimal is: most runs draw nothing.
+    from decimal import Decimal, localcontext
+
+    from simcore.hashed import OF_EXPERT, normal
+
+    sigma = plain_number(text[len(LOGNORMAL) :])
+    if sigma is None or not 0 <= sigma <= _MOST_SIGMA:
+        raise UsageError(
+            f"--expert-imbalance {printable(text, 60)}: a deviation from 0 to {_MOST_SIGMA:g} is "
+            "expected, for example lognormal:0.5"
+        )
+    with localcontext() as context:
+        # Decimal's exponential is rounded correctly; that of a library of mathematics is its own.
+        context.prec = 30
+        return [
+            int((Decimal(sigma) * Decimal(normal(seed, OF_EXPERT, expert, 0))).exp() * 10**9)
+            for expert in range(experts)
+        ]
+
+
+def _read(path: str, experts: int, ranks: int) -> list[int]:
+    """Weights of a file of numbers, one an expert or one a rank of an expert group."""
+    # Imported here: most runs read none.
+    from simcore.workload.opening import read_file
+
+    def refusal(message: str, line: int | None = None) -> InputError:
+        return InputError(
+            Diagnostic("error", "expert-loads", message, path, line, None if line is None else 1)
+        )
+
+    expected = f"{plural(experts, 'number')} of tokens, one an expert"
+    if ranks not in (1, experts):
+        expected += f", or {ranks}, one a rank of an expert group"
+    numbers: list[float] = []
+    for number, line in enumerate(read_file(path).decode("utf-8-sig", "replace").splitlines(), 1):
+        for word in line.partition("#")[0].replace(",", " ").split():
+            value = plain_number(word)
+            if value is None or not 0 <= value <= _MOST_LOAD:
+                raise refusal(f"found {printable(word, 40)}, expected {expected}", number)
+            numbers.append(float(value))
+            if len(numbers) > experts:
+                raise refusal(f"found more than {plural(experts, 'number')}, expected {expected}", number)
+    if len(numbers) not in (experts, ranks):
+        raise refusal(f"found {plural(len(numbers), 'number')}, expected {expected}")
+    if not any(numbers):
+        raise refusal(f"found only zeros, expected {expected}")
+    if len(numbers) < experts:
+        numbers = [one for one in numbers for _ in range(experts // ranks)]
+    # The denominators are powers of two.
+    whole = max(one.as_integer_ratio()[1] for one in numbers)
+    return [number * (whole // part) for number, part in map(float.as_integer_ratio, numbers)]
+
+
+def _shared(total: int, weights: list[int]) -> list[int]:
+    """`total` tokens split by weight, by cumulative floors: the parts sum to it."""
+    whole, found, weight, before = sum(weights), [], 0, 0
+    for one in weights:
+        weight += one
+        until = total * weight // whole
+        found.append(until - before)
+        before = until
+    return found
+
+
+def _balanced(tokens: list[int], ranks: int) -> list[list[int]]:
+    """As many experts on each rank, the fullest first, each on the emptiest rank that has room."""
+    placed: list[list[int]] = [[] for _ in range(ranks)]
+    room = len(tokens) // ranks
+    for one in sorted(tokens, reverse=True):
+        rank = min(
+            (rank for rank in range(ranks) if len(placed[rank]) < room), key=lambda rank: sum(placed[rank])
+        )
+        placed[rank].append(one)
+    return placed

@@ -1,0 +1,51 @@
+"""Uneven loads of experts: the ranks of an expert group whose experts get most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.report.section import Field, PageAsked, field_lines, more_line
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+
+_PLACES = 8
+
+
+def lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a place in the expert groups, the fullest first; nothing of a run without uneven experts."""
+    found = run.imbalance
+    if found is None:
+        return []
+    mean = sum(found.tokens) / len(found.tokens)
+    fields: list[Field[tuple[int, int]]] = [
+        Field("place in ep", lambda one: str(one[0])),
+        Field("tokens", lambda one: str(one[1])),
+        Field("of the mean", lambda one: f"{one[1] / mean:.2f}" if mean else ""),
+    ]
+    fullest = sorted(enumerate(found.tokens), key=lambda one: (-one[1], one[0]))
+    more = more_line(len(fullest) - _PLACES, "with fewer")
+    return [
+        "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
+        *field_lines(fields, fullest[:_PLACES]),
+        *more,
+    ]
+
+
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`imbalance` of a run with uneven experts; ns None where another run would take long to know it."""
+    found = run.imbalance
+    if found is None:
+        return {}
+    names, capacity = ("factor", "step_time_ns", "dropped"), found.capacity
+    return {
+        "imbalance": {
+            "hot_rank": found.hot_rank,
+            "max_over_mean": found.max_over_mean,
+            "lost_ns": found.lost_ns,
+            "dropped": found.dropped,
+            "balanced_placement_ns": found.placed_ns,
+            "capacity": None if capacity is None else dict(zip(names, capacity, strict=True)),
+            "tokens": list(found.tokens),
+        }
+    }

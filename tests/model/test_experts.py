@@ -1,0 +1,337 @@
+"""Uneven loads of experts: the rules of docs/experts.md, by hand and as properties."""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.analysis.model_figures import made_of, memory_lane, model_figures
+from simcore.analysis.sentences import sentences_of
+from simcore.diagnostics import InputError, UsageError
+from simcore.model.imbalance import ExpertLoads, expert_loads
+from simcore.model.names import MODELS
+from simcore.model.sizes import Model, Moe
+from simcore.parameters import Parameters
+from simcore.program.ops import CollectiveCost, ComputeCost
+from simcore.simulation import simulate
+from tests.model.test_megatron import SMALL, report, run
+
+MODEL = Model(
+    "uneven", 3, 1024, 8, 8, 128, 4096, True, 32000, 1024, tied_embeddings=False, moe=Moe(8, 2, 512, 1, 1)
+)
+
+
+def loads_of(
+    text: str, experts: int = 8, ranks: int = 4, routed: int = 1000, **given: Any
+) -> ExpertLoads | None:
+    return expert_loads(Parameters(expert_imbalance=text, **given), experts, ranks, routed)
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "loads.txt"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+# -- loads -----------------------------------------------------------------------------------
+
+
+def test_tokens_of_a_file_by_hand(tmp_path: Path) -> None:
+    found = loads_of(written(tmp_path, "# of layer 3\n1 3, 2 2\n0 0\n4 4\n"))
+    assert found is not None
+    # 4,000 tokens by 16 parts.
+    assert found.tokens == ((250, 750), (500, 500), (0, 0), (1000, 1000))
+    assert (found.hot, found.max_over_mean, found.dropped) == (3, 2.0, 0)
+    assert found.port_tokens == (1000, 1000, 1000, 2000)
+
+
+def test_a_file_may_have_a_number_for_each_rank(tmp_path: Path) -> None:
+    found = loads_of(written(tmp_path, "1 2 3 2"))
+    assert found is not None
+    assert found.tokens == ((250, 250), (500, 500), (750, 750), (500, 500))
+
+
+def test_tokens_above_the_capacity_are_dropped(tmp_path: Path) -> None:
+    found = loads_of(written(tmp_path, "1 3 2 2 0 0 4 4"), expert_capacity=1.5)
+    assert found is not None
+    # 1.5 times 500 is the most of an expert.
+    assert found.tokens == ((250, 750), (500, 500), (0, 0), (750, 750))
+    assert found.dropped == 500
+    assert found.sent == 875
+
+
+def test_a_balanced_placement_puts_the_fullest_expert_on_the_emptiest_rank(tmp_path: Path) -> None:
+    found = loads_of(written(tmp_path, "1 3 2 2 0 0 4 4"), expert_placement="balanced")
+    assert found is not None
+    assert sorted(map(sorted, found.tokens)) == [[0, 1000], [0, 1000], [250, 750], [500, 500]]
+    assert all(len(one) == 2 for one in found.tokens)
+
+
+@given(
+    st.integers(0, 2**40),
+    st.sampled_from((0.1, 0.5, 1.5)),
+    st.sampled_from((1, 2, 4, 8)),
+    st.integers(1, 10**6),
+)
+def test_drawn_loads_are_all_tokens_and_the_same_for_a_seed(
+    seed: int, sigma: float, ranks: int, routed: int
+) -> None:
+    one, other = (loads_of(f"lognormal:{sigma}", 8, ranks, routed, seed=seed) for _ in range(2))
+    assert one == other
+    assert one is not None
+    assert sum(one.of_rank) == routed * ranks
+    placed = loads_of(f"lognormal:{sigma}", 8, ranks, routed, seed=seed, expert_placement="balanced")
+    assert placed is not None
+    assert sorted(sum(placed.tokens, ())) == sorted(sum(one.tokens, ()))
+
+
+def test_the_deviation_of_many_drawn_loads_is_sigma() -> None:
+    found = loads_of("lognormal:0.5", 4096, 1, 10**9)
+    assert found is not None
+    import math
+
+    logs = [math.log(tokens) for tokens in found.tokens[0]]
+    mean = sum(logs) / len(logs)
+    assert math.sqrt(sum((one - mean) ** 2 for one in logs) / len(logs)) == pytest.approx(0.5, rel=0.03)
+
+
+# -- runs ------------------------------------------------------------------------------------
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> dict[str, Any]:
+    pick = lambda *values: draw(st.sampled_from(values))  # noqa: E731
+    tp, cp, dp, pp = pick(1, 2), pick(1, 2), pick(1, 2, 4), pick(1, 2)
+    ep = pick(1, 2, 4, 8)
+    assume(cp * dp % ep == 0 or tp * cp * dp % ep == 0)
+    return {
+        "world": tp * cp * dp * pp, "tp": tp, "cp": cp, "pp": pp, "ep": ep, "global_batch": dp * pick(1, 2),
+        "gpu": "h100", "dim": (f"switch:{pick(2, 4)}:300:500", "switch:64:20:5000"),
+        "zero": pick("0", "1"), "recompute": pick("none", "full"),
+        "rank_order": pick("tp-ep-dp-pp", "tp-pp-dp"),
+        "network": pick("analytical", "analytical", "shared"),
+    }  # fmt: skip
+
+
+@given(layouts())
+@settings(max_examples=25, deadline=None)
+def test_imbalance_0_is_the_balanced_run(given: dict[str, Any]) -> None:
+    balanced, found = run(MODEL, **given), run(MODEL, **given, expert_imbalance="lognormal:0")
+    assert found.step_time_ns == balanced.step_time_ns
+    assert found.timeline.times == balanced.timeline.times
+    assert model_figures(found).memory == model_figures(balanced).memory  # type: ignore[union-attr]
+    assert Results(found).imbalance is None
+
+
+@given(layouts(), st.integers(0, 99), st.integers(0, 63))
+@settings(max_examples=50, deadline=None)
+def test_accounts_folding_and_memory_hold(given: dict[str, Any], seed: int, slow: int) -> None:
+    given = {**given, "seed": seed, "expert_imbalance": "lognormal:0.8"}
+    if seed % 3 == 0:
+        given["slow_rank"] = (f"{slow % given['world']}=1.5",)
+    folded, whole = (run(MODEL, no_fold=no_fold, **given) for no_fold in (False, True))
+    ours, every = Results(folded), Results(whole)
+    assert folded.step_time_ns == whole.step_time_ns
+    training = made_of(folded).training  # type: ignore[union-attr]
+    loads = training.loads
+    assert loads is not None
+    for rank in range(folded.layout.world):
+        number = folded.timeline.folding.class_of(rank)
+        assert folded.timeline.columns(number)[1:] == whole.timeline.columns(rank)[1:]
+        assert sum(ours.accounts[number].total_ns) == folded.step_time_ns
+        assert ours.accounts[number].total_ns == every.accounts[rank].total_ns
+        # What it computes is what its own experts get, on every rank of the class.
+        place = folded.layout.expert_place(rank)
+        assert loads.tokens[folded.timeline.classes[number].expert] == loads.tokens[place]
+        lanes = [
+            memory_lane(one.model_figures, one.simulation, index)
+            for one, index in ((ours, number), (every, rank))
+        ]
+        assert lanes[0].held == lanes[1].held  # type: ignore[union-attr]
+    # The fullest rank of a stage has what the figures say.
+    figures = ours.model_figures
+    assert figures is not None
+    for stage in figures.memory:
+        lanes = [
+            memory_lane(figures, folded, number)
+            for number, one in enumerate(folded.timeline.classes)
+            if one.stage == stage.stage
+        ]
+        assert max(max(one.held) for one in lanes if one is not None) == stage.total
+
+
+def test_ranks_differ_in_compute_and_in_bytes(tmp_path: Path) -> None:
+    path = written(tmp_path, "1 1 1 1 1 1 4 6")
+    found = run(MODEL, gpu="h100", world=4, ep=4, global_batch=4, expert_imbalance=path)
+    assert len(found.timeline.classes) == 2  # three ranks have equal loads
+    computed = [sum(one.compute_ns().values()) for one in Results(found).accounts]
+    assert computed[1] > computed[0]
+    sent = {
+        cost.ports for cost in found.program.costs if isinstance(cost, CollectiveCost) and cost.group == "ep"
+    }
+    even = 2 * 1024 * 1024 * 2  # hidden x tokens x top-2 x 2 B
+    assert sent == {(even, even, even, even * 10 * 4 // 16)}
+    uneven = [cost for cost in found.program.costs if isinstance(cost, ComputeCost) and cost.by_rank]
+    assert uneven
+    assert all(one.by_rank[3] > one.by_rank[0] == one.by_rank[1] for one in uneven)
+
+
+def test_an_uneven_all_to_all_has_the_price_of_the_slowest_port(tmp_path: Path) -> None:
+    def all_to_all_ns(**given: Any) -> int:
+        found = run(MODEL, gpu="h100", world=4, ep=4, **given)
+        ops, start, end = found.timeline.columns(0)
+        lane = next(
+            op for op in range(len(ops)) if found.program.costs[ops.cost[op]][:2] == ("ALLTOALL", "ep")
+        )
+        return end[lane] - start[lane]
+
+    # The hot rank gets twice what each sends: as an even all-to-all of twice the tokens.
+    path = written(tmp_path, "2 2 2 2 2 2 6 6")
+    uneven = all_to_all_ns(global_batch=4, expert_imbalance=path, dim=("switch:4:100:0",), endpoint_delay=0)
+    twice = all_to_all_ns(global_batch=8, microbatch_size=2, dim=("switch:4:100:0",), endpoint_delay=0)
+    assert uneven == twice
+
+
+def test_all_layers_have_the_same_loads() -> None:
+    found = run(MODEL, gpu="h100", world=8, ep=8, global_batch=16, expert_imbalance="lognormal:0.5")
+    ops, _, _ = found.timeline.columns(0)
+    cells = {
+        (ops.phase[op], found.program.costs[ops.cost[op]])
+        for op in range(len(ops))
+        if isinstance(found.program.costs[ops.cost[op]], ComputeCost)
+        and found.program.costs[ops.cost[op]].by_rank  # type: ignore[union-attr]
+    }
+    assert len(cells) == 3  # forward, input gradient, weight gradient, of two layers and two micro-batches
+
+
+def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "--model mixtral-8x7b --gpu h100 --world 8 --ep 4 --global-batch 16 --expert-imbalance lognormal:0.5"
+    )
+    found = report(capsys, *words.split())
+    imbalance = found["imbalance"]
+    assert set(imbalance) == {
+        "hot_rank", "max_over_mean", "lost_ns", "dropped", "balanced_placement_ns", "capacity",
+        "tokens",
+    }  # fmt: skip
+    step = {
+        name: report(capsys, *words.split()[: -2 if name == "even" else None], *more)["step_time_ns"]
+        for name, more in (
+            ("even", ()), ("placed", ("--expert-placement", "balanced")),
+            ("cut", ("--expert-capacity", "1.25")),
+        )
+    }  # fmt: skip
+    assert imbalance["lost_ns"] == found["step_time_ns"] - step["even"]
+    assert imbalance["balanced_placement_ns"] == step["placed"]
+    assert imbalance["capacity"]["step_time_ns"] == step["cut"]
+    said = next(one for one in found["sentences"] if one["rule"] == "uneven-experts")
+    assert said["ns"] == imbalance["lost_ns"]
+    assert said["text"].startswith(f"Rank {imbalance['hot_rank']} is the hot one: its experts get 1.13 times")
+    # The rank that computes most.
+    busiest = max(found["classes"], key=lambda one: sum(one["compute_ns"].values()))
+    assert busiest["ranks"].startswith(str(imbalance["hot_rank"]))
+
+
+def test_without_uneven_experts_nothing_is_said_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--model mixtral-8x7b --gpu h100 --world 8 --ep 4 --global-batch 16"
+    found = report(capsys, *words.split())
+    assert "imbalance" not in found
+    assert not any(one["rule"] == "uneven-experts" for one in found["sentences"])
+    even = run(MODEL, gpu="h100", world=4, ep=4, expert_imbalance="lognormal:0")
+    assert not any(one.rule == "uneven-experts" for one in sentences_of(Results(even)))
+
+
+def test_what_would_help_is_among_the_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "--model mixtral-8x7b --gpu h100 --world 16 --ep 4 --pp 2 --global-batch 64 --zero 1 --recompute full"
+    )
+    words += " --expert-imbalance lognormal:1 --what-if --memory-limit 400GB"
+    found = report(capsys, *words.split())
+    knobs = [one["knob"] for one in found["what_if"] if one.get("list") == "change"]
+    assert any("--expert-placement balanced" in one for one in knobs)
+    words_of = [one["words"] for one in found["what_if"] if "words" in one]
+    assert any(re.search(r"--expert-capacity 1.25 \(drops [\d.]+ % of tokens\)", one) for one in words_of)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"expert_imbalance": "lognormal:x"},
+            "a deviation from 0 to 5 is expected, for example lognormal:0.5",
+        ),
+        ({"expert_imbalance": "lognormal:-1"}, "a deviation from 0 to 5 is expected"),
+        (
+            {"expert_capacity": 1.5},
+            "--expert-capacity is of uneven loads: with --expert-imbalance it would fit",
+        ),
+        ({"expert_placement": "balanced"}, "with --expert-imbalance it would fit"),
+        ({"expert_imbalance": "lognormal:1", "network": "links"}, "analytical and shared would fit"),
+    ],
+)
+def test_what_does_not_go_together_says_what_would(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(MODEL, gpu="h100", world=4, ep=4, **given)
+    assert words in str(caught.value)
+
+
+def test_a_model_without_experts_has_no_loads() -> None:
+    with pytest.raises(UsageError, match="small has no experts; a model with them would fit"):
+        run(SMALL, gpu="h100", world=4, expert_imbalance="lognormal:0.5")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1 2 3", "found 3 numbers, expected 8 numbers of tokens, one an expert, or 4, one a rank"),
+        ("1 2 x 4", "line 1: found x, expected 8 numbers"),
+        ("0 0 0 0", "found only zeros"),
+        ("1 2 3 4\n-1", "line 2: found -1"),
+        ("1 " * 9, "found more than 8 numbers"),
+        ("", "found 0 numbers"),
+    ],
+)
+def test_a_file_of_other_numbers_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run(MODEL, gpu="h100", world=4, ep=4, expert_imbalance=written(tmp_path, text))
+    found = caught.value.diagnostics[0]
+    said = f"line {found.line}: {found.message}" if found.line else found.message
+    assert words in said
+
+
+def test_each_rule_of_the_page_has_a_test_of_its_name() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "experts.md").read_text("utf-8")
+    here = Path(__file__).read_text("utf-8")
+    rules = re.findall(r"^\* \*\*(.+?)\.?\*\*", page, re.MULTILINE)
+    assert len(rules) == 5
+    for rule in rules:
+        name = re.sub(r"[^a-z0-9]+", "_", rule.lower().replace("all-to-all", "all_to_all")).strip("_")
+        assert f"def test_{name}(" in here
+
+
+@pytest.mark.slow
+def test_128_loads_on_1024_ranks_take_seconds() -> None:
+    """Budget 2 s on an idle machine (benchmarks/engine.py); here with room for others."""
+    model = MODELS["qwen3-235b-a22b"]
+    from simcore.model.maker import ModelMaker
+
+    begin = time.perf_counter()
+    found = simulate(
+        ModelMaker(model.name, model).opened(),
+        Parameters(gpu="h100", world=1024, ep=128, global_batch=1024, expert_imbalance="lognormal:0.5"),
+    )
+    assert time.perf_counter() - begin < 6
+    assert len(found.timeline.classes) == 128
+
+
+def test_the_json_keeps_its_keys_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--model mixtral-8x7b --gpu h100 --world 8 --ep 8 --expert-imbalance lognormal:0.5"
+    keys = list(report(capsys, *words.split()))
+    assert keys.index("imbalance") == keys.index("model") + 1
+    assert json.dumps(keys)

@@ -54,8 +54,8 @@ def gpu_file(folder: Path) -> list[Diagnostic]:
 
 def expert_loads(folder: Path) -> list[Diagnostic]:
     (folder / "loads.txt").write_text("3 1 4\n1 five\n")
+    opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
     with pytest.raises(InputError) as caught:
-        opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
         simulate(opened, Parameters(expert_imbalance=str(folder / "loads.txt")))
     (one,) = caught.value.diagnostics
     return [Diagnostic(one.severity, one.code, one.message, "loads.txt", one.line, one.column)]

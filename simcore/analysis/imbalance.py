@@ -22,7 +22,8 @@ class Imbalance(Struct, frozen=True):
 
     lost_ns: what the step is longer than with even loads. dropped: share of the tokens above the capacity.
     capacity: (factor, step ns, share of tokens dropped) of a run with one. placed_ns: the step with experts
-    placed evenly. tokens: of the ranks of an expert group, by place. Each None where it is not known, would change nothing, or is given already.
+    placed evenly. tokens: of the ranks of an expert group, by place. Each None where it is not known, would
+    change nothing, or is given already.
     """
 
     hot_rank: int
@@ -89,5 +90,6 @@ def imbalance_of(simulation: Simulation, step_ns: Callable[..., int | None]) -> 
             placed_ns = ns
     return Imbalance(
         hot, loads.max_over_mean, None if balanced_ns is None else simulation.step_time_ns - balanced_ns,
-        _dropped(simulation, simulation.parameters.expert_capacity), balanced_ns, capacity, placed_ns, loads.of_rank,
+        _dropped(simulation, simulation.parameters.expert_capacity), balanced_ns, capacity, placed_ns,
+        loads.of_rank,
     )  # fmt: skip

@@ -75,3 +75,15 @@ def test_a_count_is_scrubbed_from_what_is_in_force(tmp_path: Path) -> None:
     basis = form.basis(run)
     splits = next(one for one in form.fields(basis) if one.label == "splits")
     assert splits.scrubbed(run.parameters, basis, 1, False).splits == 5
+
+
+def test_a_switch_is_on_or_off(tmp_path: Path) -> None:
+    run = opened(tmp_path)
+    form = ExecutionForm()
+    basis = form.basis(run)
+    fold = next(one for one in form.fields(basis) if one.label == "no fold")
+    assert fold.shown(run.parameters, basis) == "off"
+    on = fold.scrubbed(run.parameters, basis, 1, False)
+    assert (on.no_fold, fold.shown(on, basis), fold.origin(on, basis)) == (True, "on", "given")
+    assert fold.typed(run.parameters, basis, "on").no_fold
+    assert not fold.typed(on, basis, "off").no_fold

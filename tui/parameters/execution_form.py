@@ -42,6 +42,8 @@ class ExecutionField(FormField):
         value = self._value(parameters, basis)
         if value is None or value == ():
             return _NONE
+        if isinstance(value, bool):
+            return "on" if value else "off"
         if isinstance(value, tuple):
             return " ".join(value)
         return number(value) if isinstance(value, int | float) else str(value)
@@ -57,6 +59,8 @@ class ExecutionField(FormField):
 
     def scrubbed(self, parameters: Parameters, basis: Any, direction: int, large: bool) -> Parameters:
         field, value = self.flag.field, self._value(parameters, basis)
+        if self.flag.kind == "switch":
+            return replaced(parameters, field, not value)
         if self.flag.kind == "word":
             names = self._names()
             now = _NONE if value is None else value

@@ -1,0 +1,98 @@
+"""The screens of execution traces as text: by ASTRA-sim's rules, and on links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from simcore.chakra import find_set, open_set
+from simcore.executing import TraceResults, executed_results
+from simcore.parameters import Parameters
+from simcore.records import replace
+from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
+from tests.tui.conftest import MakeApp
+from tests.tui.test_text_frames import SIZES, frame_after
+from tui.app import WltuiApp
+from tui.session import Session
+
+ASKED = {
+    "astra": Parameters(dialect="astra-sim-2", dim=("switch:4:50:500",)),
+    "links": Parameters(network="links", dim=("switch:4:50:500",), splits=2),
+}
+FRAMES = {
+    "summary": ("1",),
+    "timeline, unfolded": ("j", "space", "j"),
+    "nodes": ("3",),
+    "why": ("4",),
+    "parameters": ("5", "j", "j", "j"),
+}
+
+
+def node(number: int, name: str, kind: int, parents: list[int], **attributes: Any) -> dict[str, Any]:
+    micros = attributes.pop("micros", 0)
+    own = {"id": number, "name": name, "type": kind, "data": parents}
+    return {**own, "micros": micros, "attributes": attributes}
+
+
+def ranks() -> list[list[dict[str, Any]]]:
+    """Two stages of two ranks: a micro-batch forward and back, gradients summed over each stage."""
+    found = []
+    for rank in range(4):
+        stage, other = divmod(rank, 2)
+        ends = {"comm_tag": other, "comm_size": 200_000}
+        there = {"comm_src": other, "comm_dst": other + 2, **ends}
+        back = {"comm_src": other + 2, "comm_dst": other, **ends}
+        reduce = {"comm_type": 0, "comm_size": 400_000, "pg_name": str(stage + 1)}
+        if stage == 0:
+            nodes = [
+                node(1, "mb0.layer.0.mlp.y@0_COMP", COMP, [], micros=20 + other),
+                node(2, "mb0.layer.0.mlp.y@0_SEND", SEND, [1], **there),
+                node(3, "mb0.layer.1.mlp.dx@0_RECV", RECV, [1], **back),
+                node(4, "mb0.layer.0.mlp.dw@0_COMP", COMP, [3], micros=30),
+            ]
+        else:
+            nodes = [
+                node(1, "mb0.layer.0.mlp.y@0_RECV", RECV, [], **there),
+                node(2, "mb0.layer.1.mlp.y@0_COMP", COMP, [1], micros=25),
+                node(3, "mb0.layer.1.mlp.dx@0_COMP", COMP, [2], micros=15),
+                node(4, "mb0.layer.1.mlp.dx@0_SEND", SEND, [3], **back),
+            ]
+        found.append([*nodes, node(5, "grad.sum", COLL, [4 if stage == 0 else 3], **reduce)])
+    return found
+
+
+def run(folder: Path, asked: str) -> TraceResults:
+    """The path is a name alone: no test may depend on where it lies."""
+    found = find_set(write_set(folder, ranks()))
+    assert found is not None
+    groups = folder / "groups.json"
+    groups.write_text('{"1": [0, 1], "2": [2, 3]}')
+    opened = executed_results(
+        replace(open_set(found), path="wl"), replace(ASKED[asked], comm_groups=str(groups))
+    )
+    return TraceResults(replace(opened.executed, parameters=replace(ASKED[asked], comm_groups="groups.json")))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("asked", ASKED)
+async def test_the_screen_of_execution_traces_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, tmp_path: Path,
+    asked: str, name: str, size: tuple[int, int],
+) -> None:  # fmt: skip
+    make_app()
+    app = WltuiApp(Session(run(tmp_path, asked)), first="timeline")
+    assert await frame_after(app, size, FRAMES[name]) == snapshot
+
+
+async def test_execution_traces_in_ascii_are_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, tmp_path: Path
+) -> None:
+    make_app()
+    app = WltuiApp(Session(run(tmp_path, "links")), first="timeline", ascii_only=True)
+    text = await frame_after(app, (120, 36), FRAMES["timeline, unfolded"])
+    assert text.isascii()
+    assert text == snapshot

@@ -139,7 +139,7 @@ class StepTimes:
         if plans.order is None:
             return None
         network.diagnostics(workload, plan.structure)
-        plan.joined = _joined_streams(workload, parameters)
+        plan.joined = joined_streams(workload, parameters)
         order, costs = self._ordered(plans, parameters)
         folding = self._folded(plans, costs, parameters, cluster)
         if any(len(group.members) > 1 for group in folding.group_classes):
@@ -154,9 +154,7 @@ class StepTimes:
             step_ns, layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps, order.held
         )
 
-    def _folded(
-        self, plans: Planned, costs: _Costs, parameters: Parameters, cluster: Cluster
-    ) -> Folding:
+    def _folded(self, plans: Planned, costs: _Costs, parameters: Parameters, cluster: Cluster) -> Folding:
         """The rank classes. What several runs share goes by the layout and by what communicates at all."""
         plan = plans.plan
         # Those of joined ops are among the plan's.
@@ -296,9 +294,7 @@ def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
     return tuple(costs)
 
 
-def _finish(
-    order: _Order, costs: _Costs, folding: Folding, network: Network, parameters: Parameters
-) -> int:
+def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, parameters: Parameters) -> int:
     """When the last class is done, ns."""
     prices = Prices(network, parameters.compute_scale, parameters.comm_scale)
     known: dict[object, list[int]] = {}
@@ -323,7 +319,7 @@ def _finish(
     return finish_ns(scripts, tables, peers)
 
 
-def _joined_streams(workload: Workload, parameters: Parameters) -> frozenset[int]:
+def joined_streams(workload: Workload, parameters: Parameters) -> frozenset[int]:
     """The streams on which compute waits for every collective of a micro-batch, so that none is ever queued
     behind another.
 

@@ -36,9 +36,9 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
     model, tp = training.model, training.tp
     dense = experts = 0
     for chunk in training.stage_chunks:
-        for layer in training.layers_of(stage, chunk):
-            of_layer = layer_parameters(training, model.is_moe(layer))
-            dense, experts = dense + of_layer.dense, experts + of_layer.experts
+        for moe, count in training.kinds_of(stage, chunk):
+            of_layer = layer_parameters(training, moe)
+            dense, experts = dense + count * of_layer.dense, experts + count * of_layer.experts
     words = training.padded_vocab // tp * model.hidden
     first = any(training.position(stage, chunk) == 0 for chunk in training.stage_chunks)
     last = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
@@ -59,12 +59,12 @@ def whole_parameters(training: Training, stage: int) -> int:
     size = 0
     for chunk in training.stage_chunks:
         size += model.norm if training.is_last(stage, chunk) else 0
-        for layer in training.layers_of(stage, chunk):
-            size += model.attention()[1] + 2 * model.norm
-            if model.moe is not None and model.is_moe(layer):
-                size += model.moe.experts * model.hidden
+        for moe, count in training.kinds_of(stage, chunk):
+            size += count * (model.attention()[1] + 2 * model.norm)
+            if moe and model.moe is not None:
+                size += count * model.moe.experts * model.hidden
             else:
-                size += model.mlp(model.ffn)[1]
+                size += count * model.mlp(model.ffn)[1]
     return size
 
 
@@ -229,7 +229,7 @@ class MegatronRows:
         for stage in range(training.pp):
             held = stage_parameters(training, stage), whole_parameters(training, stage)
             if held not in prologues:
-                prologues[held] = self._added(self._prologue(*held))
+                prologues[held] = self._added(self.prologue(*held))
         # Of units that are shared out they stand among the rows of the layers.
         embedding = () if self._is_sharded else self._added([self._embedding()])
         scattered = training.pp_scatter and not training.sequence_parallel
@@ -483,7 +483,7 @@ class MegatronRows:
         """The norm of the gradients, one number of every rank of tp."""
         return [Row("optimizer1", NOTHING, Sent("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
 
-    def _prologue(self, parameters: StageParameters, whole: int) -> list[Row]:
+    def prologue(self, parameters: StageParameters, whole: int) -> list[Row]:
         """What a stage does with its gradients and parameters at the end of a step.
 
         whole: parameters that every rank of tp holds. With sequence parallelism each has seen a share of the

@@ -103,8 +103,8 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     found = []
     for chunk in training.stage_chunks:
         size = sum(
-            layer_activations(training, training.model.is_moe(layer), expert=expert)
-            for layer in training.layers_of(stage, chunk)
+            count * layer_activations(training, moe, expert=expert)
+            for moe, count in training.kinds_of(stage, chunk)
         )
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
@@ -170,8 +170,7 @@ def _logits(training: Training) -> int:
 
 def _work(training: Training, stage: int, expert: int | None) -> int:
     """What a single op needs beside what is held: a layer computed again, attention's scores."""
-    layers = [layer for chunk in training.stage_chunks for layer in training.layers_of(stage, chunk)]
-    kinds = {training.model.is_moe(layer) for layer in layers}
+    kinds = {moe for chunk in training.stage_chunks for moe, _ in training.kinds_of(stage, chunk)}
     size = 0
     if training.recompute == "full":
         size = max(layer_activations(training, moe, "none", expert) for moe in kinds)

@@ -21,7 +21,7 @@ DEFAULTS = {
 DEFAULT_GPU = "h100"
 _OF_FSDP = ("prefetch", "reshard_after_forward")
 # Pipelines that Megatron runs: its FSDP refuses them.
-_OF_MEGATRON = ("1f1b", "interleaved")
+OF_MEGATRON = ("1f1b", "interleaved")
 _MOST_LAYERS = 65536
 _MOST_MICROBATCHES = 1 << 20
 
@@ -146,6 +146,12 @@ class Training(Struct, frozen=True):
             first = (chunk * self.model.layers + before) // self.chunks
             count = self.stage_layers[stage] // self.chunks
         return range(first, first + count)
+
+    def kinds_of(self, stage: int, chunk: int) -> list[tuple[bool, int]]:
+        """How many layers of a virtual stage have no experts, and how many have, each if there are any."""
+        layers, moe = self.layers_of(stage, chunk), self.model.moe
+        dense = len(layers) if moe is None else min(max(moe.dense_layers - layers.start, 0), len(layers))
+        return [(kind, count) for kind, count in ((False, dense), (True, len(layers) - dense)) if count]
 
     def turned(self, chunk: int) -> bool:
         """Whether a chunk lies on the way up of a V."""
@@ -292,7 +298,7 @@ def _sharded(training: Training, parameters: Parameters, choice: Callable[[str],
             "--overlap-param-gather: ZeRO 3 gathers weights before each forward; --prefetch says how many "
             "units ahead, or --zero 1 would fit"
         )
-    if zero == 3 and training.pp > 1 and parameters.schedule in (None, *_OF_MEGATRON):
+    if zero == 3 and training.pp > 1 and parameters.schedule in (None, *OF_MEGATRON):
         raise UsageError(
             f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
             "--zero 1, --pp 1, or a schedule of PyTorch's (--schedule gpipe, looped-bfs) would fit"

@@ -9,18 +9,18 @@ import shlex
 from typing import Any
 
 from simcore import __version__
-from simcore.analysis.fitting import held_chunks
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
-from simcore.model.memory import memory_limit, stage_memory
+from simcore.model.memory import memory_limit
 from simcore.model.training import Training, resolve
 from simcore.parameters import FLAGS, Parameters, as_flags, flag_of, stated
 from simcore.records import Struct, replace
 from simcore.step_time import StepTimes
-from simcore.sweep.point import BOUND, CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point
+from simcore.sweep.bound import Bounds
+from simcore.sweep.peaks import PeakMemory
+from simcore.sweep.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
 from simcore.sweep.space import Candidate, Space
-from simcore.units import duration
 from simcore.workload import Workload
 
 # What --where and --by call by a name of their own; the rest are parameters.
@@ -75,7 +75,8 @@ def input_hash(data: bytes, space: Space) -> str:
 class Looked(Struct, frozen=True):
     """A candidate before it is run. layout: what --where and --by know. why: why it cannot be, "" if it can.
 
-    memory, limit: bytes of the fullest stage and of a GPU; work: tokens of a step (micro-batches of a
+    memory, limit: bytes of the fullest stage (at least, where they do not fit and are not run) and of a GPU;
+    work: tokens of a step (micro-batches of a
     workload); None where only a run tells. at_least_ns: no run of it takes less.
     """
 
@@ -105,7 +106,19 @@ class Evaluator:
 
     def _reset(self) -> None:
         self._times = StepTimes(self.workload)
-        self._held: dict[object, list[list[tuple[int, int, int]]]] = {}
+        self._memory = PeakMemory()
+        self._limits: dict[tuple[str | None, str], int] = {}
+        space = self.definition.space
+        # What no layout resolves, of what is given or varies at all.
+        names = dict.fromkeys([*(flag.field for flag in stated(space.fixed)), *space.varied])
+        self._further = [
+            name
+            for name in names
+            if name not in _OF_LAYOUT and name in _DEFAULTS and flag_of(name).kind != "words"
+        ]
+        maker = self.workload.maker
+        if isinstance(maker, ModelMaker):
+            self._bounds = Bounds(self.workload)
 
     def __getstate__(self) -> tuple[Workload, Definition]:
         return self.workload, self.definition
@@ -122,18 +135,26 @@ class Evaluator:
         parameters = candidate.parameters
         training = self._training(parameters)
         if training is None:
-            return Looked(candidate, _stated_layout(parameters))
+            return Looked(candidate, _stated_layout(parameters) | self._others(parameters))
         if isinstance(training, str):
-            return Looked(candidate, _stated_layout(parameters), why=training)
-        layout = _training_layout(training, parameters)
+            return Looked(candidate, _stated_layout(parameters) | self._others(parameters), why=training)
+        layout = _training_layout(training, parameters) | self._others(parameters)
         work = training.global_batch * training.seq * parameters.steps
         try:
-            held = self._held_of(training, parameters)
-            limit = memory_limit(parameters.memory_limit, find_gpu(training.gpu).memory)
+            limit = self._limit_of(parameters.memory_limit, training.gpu)
+            memory = self._memory.bytes_of(training, parameters, limit if self.definition.rule else None)
         except (UsageError, InputError) as error:
             return Looked(candidate, layout, training.world, work=work, why=_one_line(error))
-        memory = max(stage_memory(training, stage, held[stage]).total for stage in range(training.pp))
         return Looked(candidate, layout, training.world, memory, limit, work)
+
+    def _others(self, parameters: Parameters) -> dict[str, Any]:
+        return {name: _as_plain(getattr(parameters, name)) for name in self._further}
+
+    def _limit_of(self, given: str | None, gpu: str) -> int:
+        """Bytes of a GPU."""
+        if (given, gpu) not in self._limits:
+            self._limits[given, gpu] = memory_limit(given, find_gpu(gpu).memory)
+        return self._limits[given, gpu]
 
     def _training(self, parameters: Parameters) -> Training | str | None:
         """How a model is trained, or why it cannot be; None of a workload file."""
@@ -145,19 +166,13 @@ class Evaluator:
         except (UsageError, InputError) as error:
             return _one_line(error)
 
-    def _held_of(self, training: Training, parameters: Parameters) -> list[list[tuple[int, int, int]]]:
-        key = (
-            training.pp, training.chunks, training.microbatches, parameters.schedule,
-            parameters.overlap_fwd_bwd,
-        )  # fmt: skip
-        if key not in self._held:
-            self._held[key] = held_chunks(training, parameters)
-        return self._held[key]
-
     def is_meant(self, looked: Looked) -> bool:
         """Whether every `--where` holds."""
-        values = _defaults() | looked.layout
-        return all(condition.holds(values) for condition in self.definition.space.where)
+        where = self.definition.space.where
+        if not where:
+            return True
+        values = _DEFAULTS | looked.layout
+        return all(condition.holds(values) for condition in where)
 
     # -- points ----------------------------------------------------------------------
 
@@ -181,24 +196,27 @@ class Evaluator:
             tokens = work * 1e9 / max(found.step_time_ns, 1)
         return self._point(
             looked, layout=layout, step_time_ns=found.step_time_ns, tokens_per_s=tokens, gpus=gpus, work=work,
-            cost=self._cost(gpus, found.step_time_ns), at_least_ns=None,
+            cost=self._cost(gpus, found.step_time_ns),
         )  # fmt: skip
 
     def no_memory(self, looked: Looked) -> Point:
         """A point that was left out because it does not fit."""
         assert looked.memory is not None
         assert looked.limit is not None
-        words = f"needs {looked.memory / 1e9:.1f} GB of {looked.limit / 1e9:.1f} GB"
+        words = f"needs {looked.memory / 1e9:.1f} GB or more of {looked.limit / 1e9:.1f} GB"
         return self._skipped(looked, f"{NO_MEMORY}: {words}")
 
     def bounded(self, looked: Looked) -> Looked:
-        """The same, with what it takes at least."""
-        return replace(looked, at_least_ns=0)
+        """The same, with what it takes at least; of a workload file nothing is certain."""
+        training = self._training(looked.candidate.parameters)
+        if not isinstance(training, Training):
+            return replace(looked, at_least_ns=0)
+        return replace(looked, at_least_ns=self._bounds.at_least_ns(looked.candidate.parameters, training))
 
     def left_out(self, looked: Looked) -> Point:
         """A point that was left out because no run of it is among the best."""
         assert looked.at_least_ns is not None
-        return self._skipped(looked, f"{BOUND}: takes {duration(looked.at_least_ns)} at least")
+        return self._skipped(looked, bound_words(looked.at_least_ns))
 
     def failed(self, looked: Looked, why: str) -> Point:
         """A point whose process ended again and again."""
@@ -234,9 +252,8 @@ def parameters_of(point: Point) -> Parameters:
     return Parameters(**values)
 
 
-def _defaults() -> dict[str, Any]:
-    """What parameters are without being given."""
-    return {flag.field: flag.default for flag in FLAGS}
+# What parameters are without being given.
+_DEFAULTS: dict[str, Any] = {flag.field: flag.default for flag in FLAGS}
 
 
 def _plain(parameters: Parameters) -> dict[str, Any]:
@@ -257,7 +274,6 @@ def _stated_layout(parameters: Parameters) -> dict[str, Any]:
     ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
     layout["gpus"] = parameters.world
     layout["dp"] = None if parameters.world is None else parameters.world // ranks
-    layout |= _further(parameters)
     for name in ("schedule", "virtual_stages", "microbatches"):
         layout[name] = getattr(parameters, name)
     return layout
@@ -272,7 +288,7 @@ def _training_layout(training: Training, parameters: Parameters) -> dict[str, An
         "virtual_stages": training.chunks, "microbatches": training.microbatches,
         "microbatch_size": training.microbatch_size, "global_batch": training.global_batch,
         "recompute": training.recompute, "zero": training.zero, "gpu": training.gpu,
-        "sequence_parallel": training.sequence_parallel, **_further(parameters, given=True),
+        "sequence_parallel": training.sequence_parallel,
     }  # fmt: skip
 
 
@@ -287,13 +303,3 @@ _OF_LAYOUT = {
     "tp", "pp", "ep", "cp", "world", "schedule", "virtual_stages", "microbatches", "microbatch_size",
     "global_batch", "recompute", "zero", "gpu", "sequence_parallel",
 }  # fmt: skip
-
-
-def _further(parameters: Parameters, given: bool = False) -> dict[str, Any]:
-    """Parameters that no layout resolves, those that are not at their default. given: of a model."""
-    names = [flag.field for flag in stated(parameters)]
-    return {
-        name: _as_plain(getattr(parameters, name))
-        for name in names
-        if name not in _OF_LAYOUT and flag_of(name).kind != "words"
-    }

@@ -1,7 +1,8 @@
 """All layouts of a model that fit a number of ranks and its batch: what `--layouts` stands for.
 
 What was given, or varies by itself, stays as it is. The order is the same everywhere: degrees first, then the
-micro-batch size, the schedule with its virtual stages, what is recomputed, and ZeRO.
+micro-batch size, the schedule with its virtual stages, what is recomputed, and ZeRO. Schedules are those that
+a what-if tries; others are named (`--vary schedule=1f1b,dualpipe`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
+from simcore.model.training import OF_MEGATRON
 from simcore.parameters import Parameters, flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
@@ -63,11 +65,11 @@ def _schedules(model: Model, layout: Parameters, microbatches: int, free) -> Ite
     names: list[str | None] = [layout.schedule]
     if free("schedule"):
         # Of one stage they are all the same.
-        names = [name for name, one in SCHEDULES.items() if one.pipelined] if pp > 1 else [None]
+        names = [name for name, one in SCHEDULES.items() if one.pipelined and one.tried] if pp > 1 else [None]
     for name in names:
         for chunks in _chunks(model, layout, name, microbatches, free):
             for recompute in ("none", "selective", "full") if free("recompute") else (layout.recompute,):
-                for zero in _zeros(layout) if free("zero") else (layout.zero,):
+                for zero in _zeros(layout, name) if free("zero") else (layout.zero,):
                     yield replace(
                         layout, schedule=name, virtual_stages=chunks, recompute=recompute, zero=zero
                     )
@@ -87,10 +89,13 @@ def _chunks(model: Model, layout: Parameters, name: str | None, microbatches: in
     return [one for one in _divisors(model.layers // pp) if one > 1 and not model.layers % (pp * one)]
 
 
-def _zeros(layout: Parameters) -> tuple[str, ...]:
-    """Where nobody shares the weights, there is nothing to share out."""
-    ranks = (layout.world or 1) // ((layout.tp or 1) * (layout.pp or 1))
-    return ("0", "1", "2", "3") if ranks > 1 else ("0",)
+def _zeros(layout: Parameters, schedule: str | None) -> tuple[str, ...]:
+    """Where nobody shares the weights, there is nothing to share out; pipelines of Megatron refuse ZeRO 3."""
+    pp = layout.pp or 1
+    ranks = (layout.world or 1) // ((layout.tp or 1) * pp)
+    if ranks == 1:
+        return ("0",)
+    return ("0", "1", "2") if pp > 1 and schedule in (None, *OF_MEGATRON) else ("0", "1", "2", "3")
 
 
 def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:

@@ -8,6 +8,7 @@ import msgspec
 
 from simcore.diagnostics import UsageError, printable
 from simcore.records import Struct
+from simcore.units import duration
 
 SCHEMA = "wltui.sweep/1"
 # What a line that was not simulated begins with; the rest says it in full.
@@ -65,6 +66,11 @@ class Point(Struct, frozen=True):
     def reason(self) -> str:
         """The kind of reason why it was not simulated, "" where it was."""
         return (self.skipped or "").partition(":")[0]
+
+
+def bound_words(at_least_ns: int) -> str:
+    """Why a point was left out that takes so long at least."""
+    return f"{BOUND}: takes {duration(at_least_ns)} at least"
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simcore.records import Struct
+from simcore.records import Struct, replace
 from simcore.sweep.engines import Engine
 from simcore.sweep.evaluating import Evaluator, Looked
-from simcore.sweep.front import Front, Rule, measures_of
+from simcore.sweep.front import Front, Rule, measures_of, rule_of
 from simcore.sweep.layouts import layouts_of
-from simcore.sweep.point import Point
+from simcore.sweep.point import Point, bound_words
 from simcore.sweep.results_file import ResultsFile
 from simcore.sweep.space import Candidate
 
@@ -55,12 +55,14 @@ class Sweep:
         rule: Rule | None = None,
         file: ResultsFile | None = None,
         shard: Shard = Shard(),  # noqa: B008 - frozen, and the whole is the plain case
+        wave: int = WAVE,
     ) -> None:
         self.evaluator = evaluator
         self.engine = engine
         self.rule = rule
         self.file = file
         self.shard = shard
+        self.wave = wave
         self.progress = Progress()
         self._there = {point.number: point for point in file.there} if file is not None else {}
 
@@ -102,9 +104,9 @@ class Sweep:
         waiting.sort(key=lambda entry: entry[:2])
         self.progress.total = self.progress.done + sum(self.shard.has(number) for _, number, _ in waiting)
         front = Front(rule)
-        for first in range(0, len(waiting), WAVE):
+        for first in range(0, len(waiting), self.wave):
             to_run, left = [], []
-            for _, number, one in waiting[first : first + WAVE]:
+            for _, number, one in waiting[first : first + self.wave]:
                 if not self.shard.has(number):
                     continue
                 least = measures_of(one.at_least_ns or 0, one.work, one.memory, one.gpus)
@@ -163,6 +165,36 @@ class Sweep:
                 self.progress.excluded += 1
                 if not whole and self.progress.total is not None:
                     self.progress.total -= 1
+
+
+def as_one(points: Iterable[Point], wave: int = WAVE) -> list[Point]:
+    """The points of all parts of a sweep as one process would have written them, in the order of numbers.
+
+    What a part ran because it did not know the others' results is left out again.
+    """
+    found = {point.number: point for point in points}
+    rule = next((point.rule for point in found.values()), "")
+    if rule:
+        bounded = sorted(
+            (least_time(point.at_least_ns, point.work), number)
+            for number, point in found.items()
+            if point.at_least_ns is not None
+        )
+        front = Front(rule_of(rule))
+        for first in range(0, len(bounded), wave):
+            kept = []
+            for _, number in bounded[first : first + wave]:
+                point = found[number]
+                least = measures_of(point.at_least_ns or 0, point.work, point.memory_peak_bytes, point.gpus)
+                if front.leaves_out(point.layout, least):
+                    why = bound_words(point.at_least_ns or 0)
+                    nothing = {"step_time_ns": None, "tokens_per_s": None, "cost": None, "skipped": why}
+                    found[number] = replace(point, **nothing)
+                else:
+                    kept.append(point)
+            for point in kept:
+                front.add(point)
+    return [found[number] for number in sorted(found)]
 
 
 def least_time(at_least_ns: int | None, work: int | None) -> float:

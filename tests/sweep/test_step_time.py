@@ -75,6 +75,17 @@ _OF_MODELS = st.fixed_dictionaries(
 )
 
 
+def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a layout whose world and batch fit it."""
+    given = dict(given)
+    dp = given.pop("dp")
+    given["world"] = given["tp"] * given["pp"] * given["cp"] * dp
+    given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
+    if name != "experts":
+        given["ep"] = 1
+    return given
+
+
 def _found(times: StepTimes, workload: Workload, given: dict[str, Any]) -> None:
     """Both say the same: the step and what beside it a sweep keeps, or why it cannot be."""
     _found_of(times, workload, Parameters(**given))
@@ -100,13 +111,7 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
 @settings(deadline=None)
 @given(_either(*_MODELS), _OF_MODELS)
 def test_of_models(name: str, given: dict[str, Any]) -> None:
-    given = dict(given)
-    dp = given.pop("dp")
-    given["world"] = given["tp"] * given["pp"] * given["cp"] * dp
-    given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
-    if name != "experts":
-        given["ep"] = 1
-    _found(_TIMES[name], _MODELS[name], given)
+    _found(_TIMES[name], _MODELS[name], layout_of(name, given))
 
 
 @pytest.mark.parametrize(

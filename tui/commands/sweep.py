@@ -202,8 +202,9 @@ def print_results(path: str) -> None:
 def _merge(arguments: argparse.Namespace) -> int:
     from simcore.sweep.outcome import Outcome
     from simcore.sweep.results_file import merged, write_all
+    from simcore.sweep.running import as_one
 
-    points = merged(arguments.merge)
+    points = as_one(merged(arguments.merge))
     if arguments.output is not None:
         size = write_all(arguments.output, points, arguments.force)
         print(f"{printable(arguments.output)}: {plural(len(points), 'point')}, {size} B", file=sys.stderr)

@@ -1,0 +1,328 @@
+"""What the step of a model takes at least, whatever its schedule does: found without a run.
+
+A rank does all compute of its stage one after another, and waits for each collective that compute waits for.
+Before its first micro-batch comes to a stage, the stages before it have forwarded that, and behind its last
+gradient those stages have theirs to make; then come its optimizer and what is sent for it, unless that
+overlaps. Of the schedule only the placement of chunks is asked, and whether weight gradients are put off.
+
+Layers of one kind take the same on every stage, so that one of each kind is priced for all layouts that cut
+it alike. What is not certain to take its time counts as nothing: where transmissions share ports, where
+groups lie differently from stage to stage, where single ranks or ops have factors.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.cluster import Cluster, choose_cluster, group_shape
+from simcore.collectives.exact import scaled
+from simcore.folding.graph import is_aligned
+from simcore.layout import Layout
+from simcore.model.costs import Costs, nanoseconds
+from simcore.model.gpu import find_gpu
+from simcore.model.maker import ModelMaker
+from simcore.model.megatron import MegatronRows, stage_parameters, whole_parameters
+from simcore.model.training import Training
+from simcore.networks import Network, PlacedCollective, Sharing, network_model, open_network
+from simcore.parameters import Parameters
+from simcore.program.blocks import is_embedding
+from simcore.program.building import planned
+from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost, JoinedCost
+from simcore.program.schedules import SCHEDULES
+from simcore.program.stage_builder import StageBuilder
+from simcore.records import Struct, replace
+from simcore.simulation import place
+from simcore.step_time import joined_streams
+from simcore.workload import Workload
+from simcore.workload.model import GroupKind
+
+# Kinds of layout that are kept: those next to each other in a sweep.
+_KEPT = 512
+_PARTS = ("fwd", "bwd", "ig", "wg")
+
+
+class _Times(NamedTuple):
+    """ns of forward, backward, and its input and weight gradients."""
+
+    fwd: int
+    bwd: int
+    ig: int
+    wg: int
+
+    def __add__(self, other: object) -> _Times:
+        assert isinstance(other, _Times)
+        return _Times(*(mine + its for mine, its in zip(self, other, strict=True)))
+
+    def times(self, count: int) -> _Times:
+        """So many of them."""
+        return _Times(*(count * mine for mine in self))
+
+
+_NOTHING = _Times(0, 0, 0, 0)
+
+
+class _Units(Struct, frozen=True):
+    """What a micro-batch takes in the parts that stages are made of. layers: dense, with experts."""
+
+    embedding: _Times
+    layers: tuple[_Times, _Times]
+    head: _Times
+
+
+class _Place(Struct):
+    """Where ranks are. shapes: of the first group of each kind; None where groups lie differently."""
+
+    layout: Layout
+    cluster: Cluster
+    network: Network
+    prices: dict[object, int]
+    aligned: bool
+
+
+class Bounds:
+    """Lower bounds of the step times of one model."""
+
+    def __init__(self, workload: Workload) -> None:
+        maker = workload.maker
+        assert isinstance(maker, ModelMaker)
+        self.workload = workload
+        self.maker = maker
+        model = maker.model
+        assert model is not None
+        # A layer of each kind is enough.
+        layers = min(model.layers, model.moe.dense_layers + 1 if model.moe else 1)
+        self._few = ModelMaker(maker.path, replace(model, layers=layers))
+        self._units: dict[object, _Units] = {}
+        self._edges_of: dict[object, list[int]] = {}
+        self._places: dict[object, _Place] = {}
+
+    def at_least_ns(self, parameters: Parameters, training: Training) -> int:
+        """No run under these parameters has a shorter step; 0 where nothing is certain."""
+        if (
+            parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
+            or parameters.slow_link or network_model(parameters).unfolded
+        ):  # fmt: skip
+            return 0
+        units = self._units_of(parameters, training)
+        name = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
+        rules = SCHEDULES.get(name)
+        if rules is None:
+            return 0
+        splits, count = rules.splits_backward, training.microbatches
+        whole, first = _stages(training, units)
+        edges = self._edges(parameters, training)
+        least = filled = drained = 0
+        both = training.placement == "both-ways"
+        for stage in range(training.pp):
+            one = whole[stage]
+            busy = count * (one.fwd + (one.ig + one.wg if splits else one.bwd))
+            least = max(least, filled + busy + edges[stage])
+            until_last = count * (one.fwd + (one.ig if splits else one.bwd))
+            least = max(least, filled + until_last + drained + (0 if splits else edges[0]))
+            if not both:
+                filled += first[stage].fwd
+                drained += first[stage].ig if splits else first[stage].bwd
+        return least
+
+    # -- stages ----------------------------------------------------------------------
+
+    def _edges(self, parameters: Parameters, training: Training) -> list[int]:
+        """ns of each stage's optimizer, and of what is sent for it where that does not overlap."""
+        key = (
+            self._where(parameters, training), training.chunks, training.placement, training.stage_layers,
+            training.zero, training.grad_bytes, training.sequence_parallel, parameters.overlap_grad_reduce,
+            parameters.overlap_param_gather, parameters.comm_scale, parameters.compute_scale,
+        )  # fmt: skip
+        found = self._edges_of.get(key)
+        if found is None:
+            found = self._edges_made(parameters, training)
+            _keep(self._edges_of, key, found)
+        return found
+
+    def _edges_made(self, parameters: Parameters, training: Training) -> list[int]:
+        where = self._place_of(parameters, training)
+        overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        sends = where.aligned and not overlaps and training.placement != "both-ways"
+        rows = MegatronRows(Costs(find_gpu(training.gpu), training))
+        known: dict[object, int] = {}
+        found = []
+        for stage in range(training.pp):
+            held = stage_parameters(training, stage), whole_parameters(training, stage)
+            if held not in known:
+                compute = 0
+                sent: dict[tuple[bool, GroupKind], int] = {}
+                for row in rows.prologue(*held):
+                    compute += sum(
+                        scaled(nanoseconds(ops), parameters.compute_scale) for ops in row.ops if ops
+                    )
+                    if sends and row.wg is not None:
+                        key = row.wg.collective == "ALLGATHER", row.wg.group
+                        ns = self._price(where, parameters, row.wg.group, row.wg.collective, row.wg.bytes)
+                        sent[key] = sent.get(key, 0) + ns
+                # Each stream by itself, all reductions before the optimizer and all gathers behind it.
+                for gathers in (False, True):
+                    compute += max((ns for key, ns in sent.items() if key[0] is gathers), default=0)
+                known[held] = compute
+            found.append(known[held])
+        return found
+
+    def _price(
+        self, where: _Place, parameters: Parameters, kind: GroupKind, collective: str, size: int
+    ) -> int:
+        if not size or not where.aligned or where.layout.group_size(kind) == 1:
+            return 0
+        key = (kind, collective, size, parameters.comm_scale)
+        if key not in where.prices:
+            shape = group_shape(where.cluster, next(where.layout.groups(kind)))
+            placed = PlacedCollective(kind, shape, (), collective, size)
+            where.prices[key] = scaled(where.network.collective_ns(placed), parameters.comm_scale)
+        return where.prices[key]
+
+    def _where(self, parameters: Parameters, training: Training) -> object:
+        """What of the parameters says where ranks are and what they send."""
+        return (
+            training.tp, training.cp, training.ep, training.dp, training.pp, training.gpu, parameters.cluster,
+            parameters.dim, parameters.system, parameters.network, parameters.rank_order, parameters.splits,
+            parameters.active_chunks, parameters.endpoint_delay, parameters.local_mem_bw,
+            parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
+            parameters.nics_per_server, parameters.gpus_per_server, parameters.gpu_type, parameters.nic_type,
+        )  # fmt: skip
+
+    def _place_of(self, parameters: Parameters, training: Training) -> _Place:
+        """Where the ranks of a run are."""
+        key = self._where(parameters, training)
+        found = self._places.get(key)
+        if found is None:
+            gpu = find_gpu(training.gpu)
+            given = None
+            if not parameters.dim and parameters.cluster is None:
+                given = (gpu.dims(training.world), gpu.hbm)
+            layout = Layout(
+                training.tp, training.ep, training.dp * training.cp, training.pp, parameters.rank_order,
+                training.cp,
+            )  # fmt: skip
+            model = network_model(parameters)
+            if model.place:
+                cluster = model.place(parameters, layout)
+            else:
+                cluster = choose_cluster(parameters, given).cluster(training.world)
+            network = open_network(parameters, layout, cluster)
+            aligned = is_aligned(layout, cluster) and not isinstance(network, Sharing)
+            found = _Place(layout, cluster, network, {}, aligned)
+            _keep(self._places, key, found)
+        return found
+
+    # -- units -----------------------------------------------------------------------
+
+    def _units_of(self, parameters: Parameters, training: Training) -> _Units:
+        """One layer of each kind and what else a stage may have, as a rank of stage 0 does them.
+
+        How many replicas there are changes none of that, but where experts lie.
+        """
+        one_stage = replace(
+            parameters, pp=None, schedule=None, virtual_stages=None, stage_layers=None, zero=None, steps=1,
+            world=training.tp * training.cp * training.dp, microbatches=None,
+            global_batch=training.microbatch_size * training.dp, overlap_grad_reduce=False,
+            overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None,
+        )  # fmt: skip
+        apart = training.dp * training.cp % training.ep > 0
+        key = (
+            replace(one_stage, world=None, global_batch=None, memory_limit=None), apart,
+            parameters.overlap_fwd_bwd,
+        )  # fmt: skip
+        aligned = self._place_of(parameters, training).aligned
+        if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:
+            aligned = False
+        found = self._units.get(key)
+        if found is None or not aligned:
+            found = self._made(one_stage, aligned and not parameters.overlap_fwd_bwd)
+            if aligned:
+                _keep(self._units, key, found)
+        return found
+
+    def _made(self, parameters: Parameters, sends: bool) -> _Units:
+        made = self._few.made(parameters)
+        workload = made.workload
+        layout, cluster, _ = place(self._few.opened(), parameters)
+        network = open_network(parameters, layout, cluster)
+        where = _Place(layout, cluster, network, {}, sends)
+        plan = planned(workload, layout, parameters).plan
+        plan.joined = joined_streams(workload, parameters)
+        builder = StageBuilder(plan, 0)
+
+        def cost_ns(cost: object) -> int:
+            if isinstance(cost, ComputeCost):
+                return scaled(cost.ns, parameters.compute_scale * cost.scale)
+            if isinstance(cost, CollectiveCost):
+                return self._price(where, parameters, cost.group, cost.collective, cost.bytes)
+            assert isinstance(cost, JoinedCost)
+            return sum(cost_ns(one) * count for one, count in cost.costs)
+
+        def times(rows: tuple[int, ...]) -> _Times:
+            found = []
+            for part in _PARTS:
+                ops = builder.part_ops(part, rows).ops
+                table = [cost for _, cost in plan.costs]
+                columns = zip(ops.stream, ops.blocking, ops.cost, strict=True)
+                waited = (cost for stream, blocks, cost in columns if blocks or stream == COMPUTE)
+                found.append(sum(cost_ns(table[cost]) for cost in waited))
+            return _Times(*found)
+
+        assert workload.stages is not None
+        chunk, loss = workload.stages[0].chunks[0], workload.stages[0].loss
+        names = workload.name
+        embedding = tuple(row for row in chunk if is_embedding(names[row]))
+        final = tuple(row for row in chunk if names[row].startswith("final_"))
+        layers = [row for row in chunk if row not in embedding and row not in final]
+        model = made.training.model
+        kinds = [model.is_moe(layer) for layer in range(model.layers)]
+        by_kind: dict[bool, _Times] = {}
+        place_of = 0
+        for moe in kinds:
+            # A layer's rows are those to the next row of the name of its first.
+            end = place_of + 1
+            while end < len(layers) and names[layers[end]] != names[layers[place_of]]:
+                end += 1
+            if moe not in by_kind:
+                by_kind[moe] = times(tuple(layers[place_of:end]))
+            place_of = end
+        dense = by_kind.get(False, _NOTHING)
+        head = times(final) + (times(loss) if loss else _NOTHING)
+        return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
+
+
+def _stages(training: Training, units: _Units) -> tuple[list[_Times], list[_Times]]:
+    """What a micro-batch takes on each stage, and in its first chunk alone."""
+    model = training.model
+    whole, first = [], []
+    for stage in range(training.pp):
+        total, of_first = _NOTHING, _NOTHING
+        chunks = training.stage_chunks
+        if training.placement == "both-ways":
+            # Half of the micro-batches go through each of its two chunks.
+            chunks = range(1)
+        for chunk in chunks:
+            layers = training.layers_of(stage, chunk)
+            moe = sum(map(model.is_moe, layers)) if model.moe is not None else 0
+            here = units.layers[0].times(len(layers) - moe) + units.layers[1].times(moe)
+            if training.placement != "both-ways":
+                if training.position(stage, chunk) == 0:
+                    here = here + units.embedding
+                if training.is_last(stage, chunk):
+                    here = here + units.head
+            total = total + here
+            if chunk == 0:
+                of_first = here
+        whole.append(total)
+        first.append(of_first)
+    if training.placement == "both-ways":
+        # Of each micro-batch one of the two, whichever takes less.
+        pairs = zip(whole, reversed(whole), strict=True)
+        whole = [_Times(*map(min, mine, other)) for mine, other in pairs]
+    return whole, first
+
+
+def _keep(kept: dict, key: object, value: object) -> None:  # type: ignore[type-arg]
+    kept[key] = value
+    if len(kept) > _KEPT:
+        del kept[next(iter(kept))]

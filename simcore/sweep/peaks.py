@@ -1,0 +1,142 @@
+"""How much memory the fullest stage of a layout needs, as `stage_memory` has it, without going through steps.
+
+What a schedule holds at most of each chunk does not change with more micro-batches than a few times its
+stages, so it is found once for all of them; of stages with the same layers the one that holds most counts.
+"""
+
+from __future__ import annotations
+
+from simcore.analysis.fitting import held_chunks
+from simcore.diagnostics import UsageError
+from simcore.model.memory import stage_memory
+from simcore.model.training import Training
+from simcore.parameters import Parameters
+from simcore.program.building import chosen_schedule
+from simcore.records import replace
+
+# Every forward comes before every backward: all chunks of all micro-batches are held at once.
+ALL_FORWARD = ("gpipe", "looped-bfs")
+# The same, but for what the last chunk does: with more micro-batches more is held.
+GROWING = ("breadth-first",)
+# Of each stage: the numbers of its chunks that are held together, those that are not less than others.
+Peaks = tuple[tuple[tuple[int, ...], ...], ...]
+_Held = list[tuple[int, int, int]]
+_KEPT = 4096
+
+
+class PeakMemory:
+    """Bytes of the fullest stage of many layouts."""
+
+    def __init__(self) -> None:
+        self._peaks: dict[object, Peaks] = {}
+        # The stages that may be the fullest, each with a way through its peaks.
+        self._leasts: dict[Training, int] = {}
+        self._fullest: dict[object, list[tuple[int, _Held]]] = {}
+
+    def bytes_of(self, training: Training, parameters: Parameters, limit: int | None = None) -> int:
+        """Bytes of the fullest stage; of more than `limit`, some of them. Raises `UsageError` for a schedule
+        that cannot be.
+        """
+        name, given = _chosen(training, parameters)
+        if limit is not None and (least := self._least(training)) > limit:
+            return least
+        peaks = self._peaks_of(training, parameters, name, given)
+        key = (peaks, training.chunks, training.placement, training.stage_layers)
+        fullest = self._fullest.get(key)
+        if fullest is None:
+            fullest = self._fullest[key] = _fullest(training, peaks)
+            if len(self._fullest) > _KEPT:
+                del self._fullest[next(iter(self._fullest))]
+        return max(stage_memory(training, stage, held).total for stage, held in fullest)
+
+    def _least(self, training: Training) -> int:
+        """Bytes of the first stage with one micro-batch, which every schedule holds; 0 of a V."""
+        moe = training.model.moe
+        if training.placement != "loop" or (moe and moe.dense_layers and training.chunks > 1):
+            # Which layers the first stage has depends on the chunks.
+            return 0
+        whole = replace(training, chunks=1, found=(), gpu="")
+        key = replace(whole, global_batch=0)
+        if key not in self._leasts:
+            self._leasts[key] = stage_memory(whole, 0, [(0, 0, 1)]).total
+            if len(self._leasts) > _KEPT:
+                del self._leasts[next(iter(self._leasts))]
+        return self._leasts[key]
+
+    def _peaks_of(self, training: Training, parameters: Parameters, name: str, given: bool) -> Peaks:
+        """What each stage holds at most. given: the schedule is a file."""
+        stages, count = training.pp, training.microbatches
+        if name in ALL_FORWARD:
+            return (((count,) * training.chunks,),) * stages
+        is_bounded = not given and name not in GROWING
+        few = few_microbatches(stages, count) if is_bounded else count
+        key = (name, stages, training.chunks, few, parameters.overlap_fwd_bwd)
+        found = self._peaks.get(key)
+        if found is None:
+            batch = few * training.microbatch_size * training.dp
+            held = held_chunks(replace(training, global_batch=batch), parameters)
+            found = self._peaks[key] = tuple(_highest(one, len(training.stage_chunks)) for one in held)
+            if len(self._peaks) > _KEPT:
+                del self._peaks[next(iter(self._peaks))]
+        return found
+
+
+def _chosen(training: Training, parameters: Parameters) -> tuple[str, bool]:
+    """The schedule's name, and whether it is a file. Raises `UsageError` where it cannot be."""
+    name = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
+    schedule, given = chosen_schedule(name)
+    misfit = schedule.misfit(training.pp, training.microbatches)
+    if misfit:
+        raise UsageError(f"--schedule {name}: {misfit}")
+    return name, given is not None
+
+
+def few_microbatches(stages: int, count: int) -> int:
+    """As few micro-batches as hold what `count` hold: as many more than whole rounds of them."""
+    least, step = 4 * stages, 2 * stages
+    return count if count < least + step else least + (count - least) % step
+
+
+def _highest(held: _Held, chunks: int) -> tuple[tuple[int, ...], ...]:
+    """The numbers of chunks held together that no others are above."""
+    now = [0] * chunks
+    seen: dict[tuple[int, ...], None] = {}
+    for _, chunk, change in held:
+        now[chunk] += change
+        if change > 0:
+            seen[tuple(now)] = None
+    found: list[tuple[int, ...]] = []
+    for peak in sorted(seen, key=sum, reverse=True):
+        if not any(_covers(other, peak) for other in found):
+            found.append(peak)
+    return tuple(found)
+
+
+def _fullest(training: Training, peaks: Peaks) -> list[tuple[int, _Held]]:
+    """Of stages with the same layers one, with the peaks of all of them that no others are above."""
+    alike: dict[object, tuple[int, list[tuple[int, ...]]]] = {}
+    for stage, of_stage in enumerate(peaks):
+        what = tuple(
+            (tuple(training.kinds_of(stage, chunk)), training.position(stage, chunk) == 0,
+             training.is_last(stage, chunk))
+            for chunk in training.stage_chunks
+        )  # fmt: skip
+        _, known = alike.setdefault(what, (stage, []))
+        known += of_stage
+    return [(stage, _way(known)) for stage, known in alike.values()]
+
+
+def _way(peaks: list[tuple[int, ...]]) -> _Held:
+    """A way through all of these, as `StageProgram.held` has it: down before it goes up."""
+    found: _Held = []
+    now = (0,) * len(peaks[0]) if peaks else ()
+    kept = [one for one in peaks if not any(_covers(other, one) and other != one for other in peaks)]
+    for peak in dict.fromkeys(kept):
+        changes = [(chunk, there - here) for chunk, (here, there) in enumerate(zip(now, peak, strict=True))]
+        found += [(0, chunk, change) for chunk, change in sorted(changes, key=lambda one: one[1]) if change]
+        now = peak
+    return found
+
+
+def _covers(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return all(left >= right for left, right in zip(one, other, strict=True))

@@ -1,0 +1,47 @@
+"""What a step takes at least is never more than what it takes, and of plain layouts not much less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+
+from simcore.diagnostics import InputError, UsageError
+from simcore.inputs import open_model
+from simcore.model.training import resolve
+from simcore.parameters import Parameters
+from simcore.step_time import StepTimes
+from simcore.sweep.bound import Bounds
+from tests.sweep.test_step_time import _MODELS, _OF_MODELS, _TIMES, _either, layout_of
+
+_BOUNDS = {name: Bounds(workload) for name, workload in _MODELS.items()}
+
+
+@settings(deadline=None)
+@given(_either(*_MODELS), _OF_MODELS)
+def test_no_step_is_shorter(name: str, given: dict[str, Any]) -> None:
+    parameters = Parameters(**layout_of(name, given))
+    try:
+        found = _TIMES[name].of(parameters)
+    except (UsageError, InputError):
+        return
+    model = _MODELS[name].maker.model  # type: ignore[union-attr]
+    least = _BOUNDS[name].at_least_ns(parameters, resolve(model, parameters))
+    assert least <= found.step_time_ns
+
+
+def test_of_plain_layouts_little_is_missed() -> None:
+    """Of what a real model takes nine tenths are certain."""
+    workload = open_model("llama-3-70b")
+    times, bounds = StepTimes(workload), Bounds(workload)
+    shares = []
+    layouts = ((8, 4, "1f1b"), (4, 8, "1f1b"), (8, 8, "interleaved"), (8, 4, "zb-h1"), (8, 1, None))
+    for tp, pp, schedule in layouts:
+        parameters = Parameters(
+            world=256, tp=tp, pp=pp, schedule=schedule, global_batch=512, zero="1",
+            virtual_stages=2 if schedule == "interleaved" else None,
+        )  # fmt: skip
+        training = resolve(workload.maker.model, parameters)  # type: ignore[union-attr]
+        shares.append(bounds.at_least_ns(parameters, training) / times.of(parameters).step_time_ns)
+    assert min(shares) > 0.9
+    assert max(shares) <= 1

@@ -1,0 +1,63 @@
+"""Memory of the fullest stage is that of the whole run, and what a schedule holds needs few micro-batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from simcore.analysis.model_figures import model_figures
+from simcore.diagnostics import InputError, UsageError
+from simcore.model.training import resolve
+from simcore.parameters import Parameters
+from simcore.program.order import Shape
+from simcore.program.schedules import SCHEDULES
+from simcore.simulation import simulate
+from simcore.sweep.peaks import ALL_FORWARD, GROWING, PeakMemory, _highest, few_microbatches
+from tests.sweep.test_step_time import _MODELS, _OF_MODELS, _either, layout_of
+
+_MEMORY = PeakMemory()
+
+
+@settings(deadline=None)
+@given(_either(*_MODELS), _OF_MODELS)
+def test_memory_is_that_of_the_run(name: str, given: dict[str, Any]) -> None:
+    parameters = Parameters(**layout_of(name, given))
+    try:
+        figures = model_figures(simulate(_MODELS[name], parameters))
+    except (UsageError, InputError):
+        return
+    assert figures is not None
+    training = resolve(_MODELS[name].maker.model, parameters)  # type: ignore[union-attr]
+    most = figures.fullest.total
+    assert _MEMORY.bytes_of(training, parameters) == most
+    # Below a limit that it does not reach it is the same; above some of it is enough.
+    assert _MEMORY.bytes_of(training, parameters, most) == most
+    assert most - 1 < _MEMORY.bytes_of(training, parameters, most - 1) <= most
+    assert 10 < _MEMORY.bytes_of(training, parameters, 10) <= most
+
+
+@pytest.mark.parametrize("name", [name for name, one in SCHEDULES.items() if one.pipelined])
+@pytest.mark.parametrize("stages", [1, 2, 3, 4, 6, 8])
+def test_more_micro_batches_hold_no_more(name: str, stages: int) -> None:
+    """Of those that hold all forwards at once that is the rule; of the others what few of them hold."""
+    rules = SCHEDULES[name]
+    for chunks in (2, 3, 5) if rules.chunks is None else (rules.chunks,):
+        for count in (*range(1, 3 * stages), *range(5 * stages, 15 * stages, 3), 12 * stages, 14 * stages):
+            if rules.misfit(stages, count):
+                continue
+            found = []
+            for microbatches in (count, few_microbatches(stages, count)):
+                shape = Shape(stages, microbatches, chunks)
+                number = 2 if rules.placement == "both-ways" else chunks
+                held = [
+                    [(0, one.chunk, 1 if one.kind == "F" else -1) for one in rules.actions(shape, stage)
+                     if one.kind != "I"]
+                    for stage in range(stages)
+                ]  # fmt: skip
+                found.append([_highest(one, number) for one in held])
+            if name in ALL_FORWARD:
+                assert found[0] == [((count,) * chunks,)] * stages
+            elif name not in GROWING:
+                assert found[0] == found[1]

@@ -1,0 +1,147 @@
+"""Leaving points out changes nothing of what is looked for, on any engine, interrupted anywhere and in parts.
+
+Seen to fail on these bugs, planted one at a time: a bound that is 3 % too high; a point left out that is slower
+than another and needs less memory; points of the file that are not given again; waves that know what is of
+their own. (That each family has a best of its own `test_front` finds.)
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.model.maker import ModelMaker
+from simcore.parameters import Parameters
+from simcore.sweep.engines import HereEngine, ProcessEngine
+from simcore.sweep.evaluating import Definition, Evaluator
+from simcore.sweep.front import Rule
+from simcore.sweep.outcome import Outcome
+from simcore.sweep.point import BOUND, Point, line_of
+from simcore.sweep.results_file import ResultsFile, ResultsReader, merged
+from simcore.sweep.running import Shard, Sweep, as_one
+from simcore.sweep.space import axis_of, space_of
+from tests.sweep.test_step_time import _MODELS
+
+_AXES = (
+    "tp=1,2,4", "pp=1,2,4", "cp=1,2", "ep=1,2", "microbatch-size=1,2,4", "recompute=none,selective,full",
+    "zero=0,1,2,3", "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "virtual-stages=none,2", "world=8,16,32",
+    "sequence-parallel=on,off", "overlap-grad-reduce=on,off", "grad-dtype=fp32,bf16", "gpu=h100,a100-80",
+    "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2",
+)  # fmt: skip
+_SPACES = st.lists(st.sampled_from(_AXES), min_size=2, max_size=5, unique=True)
+_RULES = st.builds(
+    Rule,
+    st.sampled_from((("time",), ("time", "memory"), ("time", "memory", "gpus"), ("time", "gpus", "cost"))),
+    st.sampled_from((1, 2, 5)),
+    st.sampled_from(("", "tp", "pp", "schedule")),
+)
+
+
+def _evaluator(name: str, axes: list[str], rule: Rule | None, limit: str = "40MB") -> Evaluator:
+    fixed: dict[str, Any] = {"global_batch": 64, "memory_limit": limit, "seq": 128}
+    if not any(axis.startswith("world") for axis in axes):
+        fixed["world"] = 16
+    space = space_of(Parameters(**fixed), [axis_of(text) for text in axes])
+    model = _MODELS[name].maker.model  # type: ignore[union-attr]
+    definition = Definition(("--model", name), space, 2.0, rule.text if rule else "", "x")
+    return Evaluator(ModelMaker(name, model).opened(), definition)
+
+
+def _asked(points: list[Point], rule: Rule) -> tuple[Any, ...]:
+    """What a sweep is run for: front, best and families, each point by what it is and takes."""
+    front = Outcome(rule, points).front
+
+    def told(found: list[Point]) -> list[Any]:
+        return [(one.number, one.step_time_ns, one.memory_peak_bytes, one.cost) for one in found]
+
+    return told(front.front), {family: told(best) for family, best in front.families().items()}
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(sorted(_MODELS)), _SPACES, _RULES, st.sampled_from(("40MB", "12MB", "4MB")),
+    st.sampled_from((4, 16, 128)),
+)  # fmt: skip
+def test_what_is_looked_for_is_the_same(
+    name: str, axes: list[str], rule: Rule, limit: str, wave: int
+) -> None:
+    every = list(Sweep(_evaluator(name, axes, None, limit), HereEngine()).points())
+    pruned = list(Sweep(_evaluator(name, axes, rule, limit), HereEngine(), rule, wave=wave).points())
+    assert sorted(one.number for one in pruned) == sorted(one.number for one in every)
+    assert _asked(pruned, rule) == _asked(every, rule)
+    ran = {one.number: one for one in every}
+    for point in pruned:
+        if point.reason == BOUND:
+            assert (point.at_least_ns or 0) <= (ran[point.number].step_time_ns or 0)
+        elif point.reason == "memory":
+            assert not ran[point.number].fits
+
+
+_SOME = ["tp=1,2,4", "pp=1,2,4", "microbatch-size=1,2", "recompute=none,full", "zero=0,1"]
+_RULE = Rule(("time", "memory"), 2, "tp")
+
+
+def _lines(points: list[Point]) -> list[bytes]:
+    return sorted(map(line_of, points))
+
+
+def _swept(path: Path, rule: Rule | None, engine: Any = None, shard: Shard = Shard(), stop: int = 0) -> None:  # noqa: B008
+    """Runs the sweep into a file, or goes on with it; stop: after so many points of this time."""
+    evaluator = _evaluator("dense", _SOME, rule)
+    engine = engine or HereEngine()
+    with ResultsFile(str(path), evaluator.definition.sweep, resume=True) as file:
+        sweep = Sweep(evaluator, engine, rule, file, shard, wave=8)
+        for count, _ in enumerate(sweep.points(), 1):
+            if count == stop:
+                break
+    engine.close()
+
+
+@pytest.mark.parametrize("rule", [None, _RULE], ids=["every point", "left out"])
+def test_an_interrupted_sweep_ends_as_one_that_was_not(tmp_path: Path, rule: Rule | None) -> None:
+    """No line is lost and none is there twice, wherever it was stopped and the last line cut."""
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    _swept(whole, rule)
+    chance = random.Random(3)
+    for stop in (1, 3, 7, 20, 40, 0):
+        _swept(parts, rule, stop=stop)
+        if stop:
+            data = parts.read_bytes()
+            parts.write_bytes(data[: len(data) - chance.randrange(400)])
+    assert sorted(parts.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
+    assert len(whole.read_bytes().splitlines()) == 72
+
+
+@pytest.mark.parametrize("rule", [None, _RULE], ids=["every point", "left out"])
+def test_processes_and_parts_write_the_same_lines(tmp_path: Path, rule: Rule | None) -> None:
+    whole = tmp_path / "whole"
+    _swept(whole, rule)
+    expected = sorted(whole.read_bytes().splitlines(keepends=True))
+    processes = tmp_path / "processes"
+    _swept(processes, rule, ProcessEngine(2))
+    assert sorted(processes.read_bytes().splitlines(keepends=True)) == expected
+    paths = []
+    for index in (1, 2, 3):
+        paths.append(str(tmp_path / str(index)))
+        _swept(Path(paths[-1]), rule, shard=Shard(index, 3))
+    assert sum(len(ResultsReader(path).new()) for path in paths) == len(expected)
+    assert _lines(as_one(merged(paths), wave=8)) == expected
+
+
+def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+    """Each time some points have come, one of the processes is killed."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    _swept(whole, None)
+    evaluator = _evaluator("dense", _SOME, None)
+    engine = ProcessEngine(2)
+    with ResultsFile(str(killed), evaluator.definition.sweep, resume=False) as file:
+        for count, _ in enumerate(Sweep(evaluator, engine, None, file).points()):
+            if count in (5, 30) and engine._pool is not None:
+                next(iter(engine._pool._processes.values())).kill()
+    engine.close()
+    assert sorted(killed.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())

@@ -118,3 +118,13 @@ def test_points_that_cannot_be_are_counted_by_reason() -> None:
         "3 cannot be, like: tp 3 does not fit 4",
         "2 more that no --where means",
     ]
+
+
+def test_each_family_has_a_best_of_its_own() -> None:
+    """What is slower than the best of another family is still the best of its own."""
+    front = Front(Rule(("time",), 1, "tp"), [made_point(0, 10, tp=1)])
+    least = Measures(20.0, 10.0, 8.0, 160.0)
+    assert front.leaves_out({"tp": 1}, least)
+    assert not front.leaves_out({"tp": 2}, least)
+    front.add(made_point(1, 15, tp=2))
+    assert front.leaves_out({"tp": 2}, least)

@@ -1,8 +1,8 @@
 """Leaving points out changes nothing of what is looked for, on any engine, interrupted anywhere and in parts.
 
-Seen to fail on these bugs, planted one at a time: a bound that is 3 % too high; a point left out that is slower
-than another and needs less memory; points of the file that are not given again; waves that know what is of
-their own. (That each family has a best of its own `test_front` finds.)
+Seen to fail on these bugs, planted one at a time: a bound that is 3 % too high; a point left out that is
+slower than another and needs less memory; points of the file that are not given again; waves
+that know what is of their own. (That each family has a best of its own `test_front` finds.)
 """
 
 from __future__ import annotations

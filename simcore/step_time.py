@@ -110,6 +110,9 @@ class StepTimes:
             # Each op has a factor, or a place between others, of its own.
             return self._simulated(parameters)
         workload = made(self.workload, parameters)
+        if workload.uneven:
+            # Ranks of an expert group wait for each other.
+            return self._simulated(parameters)
         model = network_model(parameters)
         if workload.pieces or workload.uneven:
             return self._simulated(parameters)

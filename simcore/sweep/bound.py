@@ -100,7 +100,7 @@ class Bounds:
         """No run under these parameters has a shorter step; 0 where nothing is certain."""
         if (
             parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
-            or parameters.slow_link or network_model(parameters).unfolded
+            or parameters.slow_link or parameters.expert_imbalance or network_model(parameters).unfolded
         ):  # fmt: skip
             return 0
         units = self._units_of(parameters, training)

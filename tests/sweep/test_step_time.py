@@ -124,12 +124,14 @@ def test_of_models(name: str, given: dict[str, Any]) -> None:
         {"slow_link": ("0:3=0.2",)},
         {"time_scale": ("stream tp=0.5",)},
         {"no_fold": True},
+        {"expert_imbalance": "lognormal:0.8", "ep": 2, "tp": 1},
         {"network": "links"},
     ],
 )
 def test_of_faults_and_what_no_op_is_joined_under(given: dict[str, Any]) -> None:
     given = {"world": 16, "tp": 2, "pp": 4, "microbatch_size": 1, "global_batch": 16} | given
-    _found(_TIMES["old"], _MODELS["old"], given)
+    name = "experts" if "ep" in given else "old"
+    _found(_TIMES[name], _MODELS[name], given)
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["weight gradients", "a forward"])

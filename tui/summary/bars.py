@@ -116,7 +116,9 @@ class RankRows:
 
     def head(self, rows: list[BarRow], wide: bool) -> str:
         size = self._name_cells(rows)
-        return f"  {'rank':>{size}} {'stage':>5}".ljust(size + 9)
+        # Of execution traces and profiles nobody knows stages.
+        stage = "stage" if any(row.aside for row in rows) else ""
+        return f"  {'rank':>{size}} {stage:>5}".ljust(size + 9)
 
     def label(self, row: BarRow, rows: list[BarRow], wide: bool) -> str:
         size = self._name_cells(rows)

@@ -33,6 +33,7 @@ _RUN: tuple[Input, ...] = ("workload", "execution")
 _ALL: tuple[Input, ...] = ("workload", "trace", "execution")
 _EXECUTION: tuple[Input, ...] = ("execution",)
 _ON_OFF = ("on", "off")
+_OFF_ON = ("off", "on")
 
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
 MOST_CHUNKS = 1024
@@ -42,7 +43,8 @@ class Parameters(Struct, frozen=True):
     """What a user may set; None means "as the file says" or "the default".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
-    (interleaved). passes: how often layer-loop runs the file. layers: how often an op table's
+    (interleaved). rescale: `on` makes rows for the degrees, of AICB's files.
+    passes: how often layer-loop runs the file. layers: how often an op table's
     one layer runs. steps: how many a pipeline runs. overlap_fwd_bwd: forwards beside backwards.
     cluster: a preset or the path of a file. system: the path of an ASTRA-sim
     system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
@@ -68,6 +70,7 @@ class Parameters(Struct, frozen=True):
     ep: int | None = None
     pp: int | None = None
     rank_order: str = "tp-ep-dp-pp"
+    rescale: str = "off"
     schedule: str | None = None
     microbatches: int | None = None
     virtual_stages: int | None = None
@@ -180,6 +183,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("ep", "layout", "count", "ranks", "N", "expert-parallel degree, over the header's", in_file=True),
     Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's", in_file=True),
     Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first", RANK_ORDERS),
+    Flag("rescale", "layout", "word", "", "WORD",
+         "rows of an AICB file made anew for other degrees, `on` or `off`", _OFF_ON),
     Flag("schedule", "schedule", "word", "", "NAME|FILE",
          "a name or a file; default 1f1b, without a pipeline layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn",
@@ -409,6 +414,9 @@ def as_dict(parameters: Parameters, of: Input = "workload") -> dict[str, Any]:
     Of a trace those of workloads are there too, at their defaults: one form for every run.
     """
     there = [flag.field for flag in FLAGS if "workload" in flag.of or belongs(flag, of)]
+    if parameters.rescale == "off":
+        # It is said where rows are made anew, and nowhere else.
+        there.remove("rescale")
     values = {name: getattr(parameters, name) for name in there}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 

@@ -107,11 +107,10 @@ def simulate(
 
 
 def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[], bool]) -> Simulation:
-    workload = made(workload, parameters)
+    # The workload of a run has its groups and sizes; another run begins with those of the file.
+    workload = made(workload.as_written, parameters)
     model = network_model(parameters)
     unused = check_flags(parameters)
-    # The workload of a run has its groups and sizes; another run begins with those of the file.
-    workload = workload.as_written
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
         _check_queued(parameters)
@@ -165,7 +164,22 @@ def made(workload: Workload, parameters: Parameters) -> Workload:
     Raises `UsageError` for parameters that such an input does not have.
     """
     refuse_others(parameters, "workload" if workload.maker is None else "model")
+    if parameters.rescale == "on":
+        return _rescaled(workload, parameters)
     return workload if workload.maker is None else workload.maker.workload(parameters)
+
+
+def _rescaled(workload: Workload, parameters: Parameters) -> Workload:
+    """The rows of a file for the degrees that are asked for, as AICB would write them."""
+    if workload.maker is not None:
+        raise UsageError("--rescale on is of files: found a model, whose rows are its own; off would fit")
+    if chosen_dialect(workload, parameters) == "astra-sim-1":
+        raise UsageError("--rescale on is of dialect simai: found astra-sim-1; off would fit")
+    # Imported here: few runs ask for it.
+    from simcore.recovery.rescale import rescaled
+
+    found = rescaled(workload, parameters)
+    return workload if found is None else found.workload
 
 
 def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, list[Diagnostic]]:

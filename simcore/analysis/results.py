@@ -88,6 +88,11 @@ class Results(Finished, frozen=True, dict=True):
         return run_words.other_model(self.simulation)
 
     @property
+    def rescaled(self) -> str:
+        """That its rows were made anew for other degrees, in words; "" where they are the file's."""
+        return run_words.rescaled_words(self.simulation)
+
+    @property
     def origin(self) -> str:
         return "simulated"
 

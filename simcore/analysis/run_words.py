@@ -68,11 +68,14 @@ def headline(results: Finished, wide: bool) -> list[str]:
         return [memory_words(figures), total, each, flops, mfu, hfu, ranks, program.schedule]
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
-        return [plural(layout.world, "rank"), f"{printable(program.schedule, 20)}{count}"]
+        made = ["rescaled"] if simulation.workload.rescaled else []
+        return [plural(layout.world, "rank"), *made, f"{printable(program.schedule, 20)}{count}"]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     ns = microbatch_ns(results)
     schedule = schedule_words(program) + (f" of {duration(ns)}" if ns and program.steps == 1 else "")
-    return [ranks, schedule, printable(simulation.parameters.network, 40)]
+    anew = rescaled_words(simulation)
+    said = [anew.replace("rows are ", "rows ")] if anew else []
+    return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]
 
 
 def facts(results: Finished) -> list[tuple[str, str]]:
@@ -99,6 +102,8 @@ def facts(results: Finished) -> list[tuple[str, str]]:
             f"for {digits(timeline.spans)} spans of all ranks",
         ),
     ]
+    if workload.rescaled:
+        found.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
     figures = results.model_figures
     if figures is not None:
         from simcore.analysis.model_figures import memory_words, model_words
@@ -128,4 +133,18 @@ def other_model(simulation: Simulation) -> str:
     if header.pp is not None and header.pp != layout.pp:
         layers = "half" if header.pp == 2 * layout.pp else f"{layout.pp / header.pp:.3g} times"
         said.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
-    return f"rows are not rescaled: {'; '.join(said)}" if said else ""
+    return f"rows are not rescaled: {'; '.join(said)}{_offer(simulation)}" if said else ""
+
+
+def _offer(simulation: Simulation) -> str:
+    """That rows can be made anew, of a file whose model is known."""
+    # Imported here: only a run with other degrees asks.
+    from simcore.recovery.rescale import can_rescale
+
+    return "; --rescale on makes them anew" if can_rescale(simulation.workload.as_written) else ""
+
+
+def rescaled_words(simulation: Simulation) -> str:
+    """`rows are rescaled from tp 8 to tp 4`; "" where they are the file's."""
+    words = simulation.workload.rescaled
+    return f"rows are rescaled {words}" if words else ""

@@ -275,7 +275,24 @@ def export(request: Request) -> Export:
     if request.ranks is not None or request.every_rank or request.per_rank:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
     # What `ExportFormat.requested` has told apart.
+    if request.parameters.rescale == "on":
+        return _export_rescaled(opened, request.parameters)
     return _export(opened, request.parameters)
+
+
+def _export_rescaled(workload: Workload, parameters: Parameters) -> Export:
+    """The rows of an AICB file for other degrees: AICB's own text, unless more is asked for."""
+    # Imported here: few files are rescaled.
+    from simcore.recovery.rescale import rescaled
+
+    found = rescaled(workload, parameters)
+    rest = replace(parameters, rescale="off", world=None, tp=None, ep=None, pp=None, microbatches=None)
+    if found is None:
+        return _export(workload, rest)
+    if rest != Parameters():
+        return _export(found.workload, rest)
+    what = f"{plural(len(found.workload), 'row')}, rescaled {found.workload.rescaled}"
+    return Export([found.text.encode()], what, found.workload.diagnostics)
 
 
 def _export(workload: Workload, parameters: Parameters) -> Export:
@@ -350,6 +367,8 @@ def _header(workload: Workload) -> str:
             words.append(" ".join(map(str, (f"{key}:", len(rows), *rows))))
     if header.pp_comm is not None:
         words.append(f"pp_comm: {header.pp_comm}")
+    if header.rescaled_from:
+        words.append(f"rescaled_from: {','.join(map(str, header.rescaled_from))}")
     text = " ".join(words)
     if workload.dialect == "simai" and dialect_of(_keys(text), workload) != "simai":
         # Says nothing but that this is a header of AICB.

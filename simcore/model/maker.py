@@ -269,7 +269,7 @@ class ModelMaker:
         )
         message = f"{why}; compute cells are those of {printable(gpu.name, 40)} (docs/models.md)"
         found.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
-        return _own_times(config, gpu), found
+        return own_times(config, gpu), found
 
 
 def _sharding_values(training: Training) -> dict[str, Any]:
@@ -295,12 +295,12 @@ def _config_of(training: Training, model: Model) -> AicbConfig:
     )  # fmt: skip
 
 
-def _own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
+def own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
     """What AICB would measure, from the constants of a GPU; its layers are without collectives."""
     moe = None
     if config.experts is not None:
         moe = Moe(config.experts, min(config.experts_per_token, config.experts), config.ffn)
-    heads = max(config.heads, 1)
+    heads = max(config.heads, config.tp, 1)
     model = Model(
         "AICB", max(config.layers, 1), config.hidden, heads, heads, max(config.hidden // heads, 1),
         config.ffn, False, config.vocab, config.seq, positions=config.seq, moe=moe, mla=config.mla,

@@ -12,6 +12,7 @@ from simcore.model.sizes import Mla, Model, Moe
 from simcore.records import Struct, asdict, replace
 from simcore.recovery.difference import Compared, Difference, compared
 from simcore.recovery.known import known_model
+from simcore.recovery.reference import Reference, on_layout, reference_of
 from simcore.recovery.solving import configs_of
 from simcore.recovery.statement import NAMES, first_foreign, statement_of
 from simcore.units import digits, plural
@@ -37,7 +38,7 @@ class Recovered(Struct, frozen=True, dict=True):
     exact: its rows are those of `config`, the cells and the header too. fits: in names, types and bytes.
     times: ns of its cells, None in plain files. others: other configs with the same rows, the most common
     first; found: how many there are, with `config`. difference: the first place that AICB writes otherwise.
-    differing: rows that differ.
+    differing: rows that differ. reference: what the rows were rescaled from, as the header states it.
     """
 
     path: str
@@ -50,6 +51,7 @@ class Recovered(Struct, frozen=True, dict=True):
     difference: Difference | None = None
     differing: int = 0
     why: str = ""
+    reference: Reference | None = None
 
     @property
     def mode(self) -> str:
@@ -169,7 +171,10 @@ def recover(workload: Workload, data: bytes | None = None) -> Recovered:
         where = f"row {foreign} (line {row.line})"
         why = f"{where} is {printable(row.name, 40)}, a name that AICB does not write"
         return replace(none, why=why, difference=row)
-    configs = _possible(configs_of(stated))
+    reference = reference_of(workload, stated)
+    # It knows what is lost where layers do not divide, and sizes that no row of this layout has.
+    told = [] if reference is None else [on_layout(reference, stated)]
+    configs = _possible([*told, *configs_of(stated)])
     if not configs:
         parameters = digits((stated.dense or stated.total or [0])[0])
         why = f"no sizes that were tried have the {parameters} parameters of a rank"
@@ -193,7 +198,7 @@ def recover(workload: Workload, data: bytes | None = None) -> Recovered:
     return Recovered(
         workload.path, config, times, differences.first is None,
         not differences.rows and not differences.header,
-        tuple(same[:_NAMED]), len(same) + 1, differences.first, differences.rows,
+        tuple(same[:_NAMED]), len(same) + 1, differences.first, differences.rows, "", reference,
     )  # fmt: skip
 
 

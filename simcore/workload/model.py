@@ -58,7 +58,8 @@ class Header(Struct, frozen=True):
     that one stage holds (not Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus:
     world size. pp_comm: bytes of one activation between neighbouring stages. checkpoints and
     checkpoint_initiates: row indices, from 0. last_bottom_layer: index of the last row of the
-    bottom MLP (HYBRID_DLRM). line: where the header begins, from 1; column: where each key stands.
+    bottom MLP (HYBRID_DLRM). rescaled_from: of rows that were rescaled the layout and times before, as
+    `simcore.recovery` states them. line: where the header begins, from 1; column: where each key stands.
     """
 
     tp: int | None = None
@@ -73,6 +74,7 @@ class Header(Struct, frozen=True):
     checkpoints: tuple[int, ...] = ()
     checkpoint_initiates: tuple[int, ...] = ()
     last_bottom_layer: int | None = None
+    rescaled_from: tuple[int, ...] = ()
     line: int = 1
     column: Mapping[str, int] = field(default_factory=dict)
 
@@ -151,6 +153,7 @@ class Workload(Struct, frozen=True):
     begins. buckets: row -> bytes of its weight-gradient collective that are sent at once at least, where it
     is sent piece by piece beside compute. pieces: cells whose collectives run beside their own products.
     uneven: cells in which ranks of an expert group differ, whose columns are those of the fullest.
+    rescaled: of rows made anew for other degrees, from which to which; as_read is the file's then.
     """
 
     path: str
@@ -176,6 +179,7 @@ class Workload(Struct, frozen=True):
     buckets: Mapping[int, int] = field(default_factory=dict)
     pieces: Mapping[tuple[Phase, int], Pieces] = field(default_factory=dict)
     uneven: Mapping[tuple[Phase, int], Uneven] = field(default_factory=dict)
+    rescaled: str = ""
 
     def __len__(self) -> int:
         return len(self.name)

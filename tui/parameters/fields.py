@@ -494,6 +494,19 @@ def fields_for(basis: Basis) -> list[FormField]:
     return found
 
 
+def _asks_for_rescaling(basis: Basis) -> bool:
+    """Whether rows could be made anew, and would differ: another degree than the file's is given."""
+    if basis.parameters.rescale == "on":
+        return True
+    header = basis.workload.as_written.header
+    given = ((getattr(basis.parameters, name), getattr(header, name)) for name in ("tp", "pp", "ep"))
+    if all(value is None or value == of_file for value, of_file in given):
+        return False
+    from simcore.recovery.rescale import can_rescale
+
+    return can_rescale(basis.workload.as_written)
+
+
 def _made(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
     """The field of a flag. Of a list its help tells the form, too."""
     words = f"{form_of(flag.field)}  {flag.help}" if flag.kind == "words" else flag.help
@@ -508,6 +521,8 @@ def _is_left_out(flag: Flag, basis: Basis) -> bool:
         return True
     if flag.field == "layers":
         return not basis.workload.is_table
+    if flag.field == "rescale":
+        return maker is not None or not _asks_for_rescaling(basis)
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 

@@ -51,6 +51,8 @@ def notices(comparison: Comparison) -> list[str]:
     for name, results, other in (("A", comparison.a, comparison.b), ("B", comparison.b, comparison.a)):
         if results.other_model and results.other_model != other.other_model:
             found.append(f"{name} is not the model of its file: {results.other_model}.")
+        if results.rescaled and results.rescaled != other.rescaled:
+            found.append(f"{name}: {results.rescaled}.")
     for field in without_effect(comparison):
         side = next(name for name, one in (("B", comparison.b), ("A", comparison.a)) if field in one.ignored)
         results = comparison.b if side == "B" else comparison.a

@@ -34,7 +34,9 @@ _NUMBERS = {
     "DLRM_LAST_BOTTOM_LAYER": "last_bottom_layer",
 }
 _LISTS = ("checkpoints", "checkpoint_initiates")
-_KNOWN = frozenset((*_NUMBERS, *_LISTS))
+# Our own: numbers between commas, in one word.
+_RESCALED = "rescaled_from"
+_KNOWN = frozenset((*_NUMBERS, *_LISTS, _RESCALED))
 _DEGREES = ("tp", "ep", "pp")
 _POSITIVE = ("vpp", "all_gpus")
 _EXPECTED = "a number"
@@ -80,6 +82,7 @@ class HeaderReader:
         self._numbers: dict[str, int | None] = {}
         self._lists: dict[str, list[tuple[int, Cell]]] = {}
         self._column: dict[str, int] = {}
+        self._rescaled: tuple[int, ...] = ()
         self._line = 1
         self.policy = ""
 
@@ -124,6 +127,7 @@ class HeaderReader:
             checkpoints=self._present("checkpoints", rows),
             checkpoint_initiates=self._present("checkpoint_initiates", rows),
             last_bottom_layer=self._last_bottom_layer(rows),
+            rescaled_from=self._rescaled,
             line=self._line,
             column=self._column,
         )
@@ -135,6 +139,13 @@ class HeaderReader:
             value = f" and its value {quoted(' '.join(cell.text for cell in values))}" if values else ""
             message = f"found {key.shown()}{value}, expected a known key; ignored"
             self._findings.add("note", "unknown-key", message, key)
+        elif key.text == _RESCALED:
+            words = values[0].text.split(",") if values else []
+            if words and all(word.isascii() and word.isdigit() and len(word) < 19 for word in words):
+                self._rescaled = tuple(map(int, words))
+            else:
+                message = f"{key.shown()}: found no numbers between commas, expected them; ignored"
+                self._findings.add("note", "unknown-key", message, key)
         elif key.text in _LISTS:
             self._place(key, key.text)
             self._lists[key.text] = self._list(key, values)

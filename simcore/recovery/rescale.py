@@ -1,0 +1,185 @@
+"""The rows of an AICB file made anew for other degrees: what `--rescale on` runs.
+
+Names, types and bytes are AICB's own for that layout. Each compute cell is the file's times the ratio of the
+cost model between the two layouts, so that the file's cells stay the reference: a file that is written of
+them has the reference in its header (`rescaled_from`), and comes back to it.
+"""
+
+from __future__ import annotations
+
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text
+from simcore.model.aicb_arguments import check_config
+from simcore.model.gpu import find_gpu
+from simcore.model.maker import own_times
+from simcore.parameters import Parameters
+from simcore.records import Struct, replace
+from simcore.recovery.recovered import Recovered, recover
+from simcore.recovery.reference import Reference
+from simcore.units import digits
+from simcore.workload import Workload
+
+# Whose constants the ratios are made with: cells of public files are of A100s or say of none.
+_GPU = "a100-80"
+_CHANGED = ("world", "tp", "ep", "pp")
+# A form asks for the rows of the draft, of the run on the screen and of another one, in turn.
+_KEPT = 6
+_recovered: list[tuple[Workload, Recovered]] = []
+_made: dict[tuple[int, Parameters], tuple[Workload, Rescaled]] = {}
+
+
+class Rescaled(Struct, frozen=True):
+    """Rows for another layout. text: the file of them. workload: as it is read, with what is said of it."""
+
+    workload: Workload
+    text: str
+
+
+def known(workload: Workload) -> Recovered:
+    """What made the rows of a file; of the files asked for last it is kept."""
+    for one, found in _recovered:
+        if one is workload:
+            return found
+    found = recover(workload)
+    _recovered.append((workload, found))
+    del _recovered[:-_KEPT]
+    return found
+
+
+def can_rescale(workload: Workload) -> bool:
+    """Whether rows can be made for other degrees than the file's."""
+    from simcore.recovery.statement import is_like_aicb
+
+    return is_like_aicb(workload) and known(workload).exact
+
+
+def rescaled(workload: Workload, parameters: Parameters) -> Rescaled | None:
+    """The rows for the degrees and micro-batches of `parameters`; None where they are the file's.
+
+    Raises `UsageError` for a file that is not AICB's as it stands, and for degrees that do not fit.
+    """
+    found = known(workload)
+    if not found.exact or found.config is None:
+        raise UsageError(f"--rescale on: {printable(workload.path, 60)} is {_why(found)}; off would fit")
+    asked = Parameters(
+        world=parameters.world, tp=parameters.tp, ep=parameters.ep, pp=parameters.pp,
+        microbatches=parameters.microbatches,
+    )  # fmt: skip
+    key = id(workload), asked
+    if key not in _made or _made[key][0] is not workload:
+        config = _asked_for(found.config, asked)
+        if config == found.config:
+            return None
+        _made[key] = workload, _rows(workload, found, config)
+        for oldest in list(_made)[:-_KEPT]:
+            del _made[oldest]
+    return _made[key][1]
+
+
+def _why(found: Recovered) -> str:
+    if found.config is None:
+        return found.line()
+    assert found.difference is not None
+    return f"AICB's but for {found.difference.text()}"
+
+
+def _asked_for(config: AicbConfig, asked: Parameters) -> AicbConfig:
+    """The config on another layout: the global batch stays, micro-batches follow."""
+    degrees = {name: getattr(asked, name) or getattr(config, name) for name in _CHANGED}
+    one = replace(config, **degrees)
+    if (one.tp, one.pp, one.ep, one.world) == (config.tp, config.pp, config.ep, config.world):
+        one = config
+    ranks = one.tp * one.pp
+    if one.world % ranks == 0 and asked.microbatches is not None and asked.microbatches != one.microbatches:
+        one = replace(one, global_batch=asked.microbatches * one.microbatch_size * one.dp)
+    check_config(one)
+    for what, size in (("the hidden size", one.hidden), ("the inner size", one.ffn)):
+        if size % one.tp:
+            fitting = [str(tp) for tp in (1, 2, 4, 8, 16, 32) if size % tp == 0]
+            raise UsageError(
+                f"--rescale on: --tp {one.tp} does not divide {what} {size}: {', '.join(fitting)} would fit"
+            )
+    if one.stage_layers == 0:
+        raise UsageError(
+            f"--rescale on: --pp {one.pp} is above the {one.layers} layers: at most those would fit"
+        )
+    if one.microbatches == 0:
+        raise UsageError(
+            f"--rescale on: a global batch of {one.global_batch} is less than micro-batch "
+            f"{one.microbatch_size} x dp {one.dp}: --microbatches 1 or a smaller --world would fit"
+        )
+    if one.ep > 1 and one.dp % one.ep and (one.tp * one.dp) % one.ep:
+        raise UsageError(
+            f"--rescale on: --ep {one.ep} divides neither dp {one.dp} nor tp {one.tp} x dp {one.dp}; "
+            "1 would fit"
+        )
+    return one
+
+
+def _rows(workload: Workload, found: Recovered, config: AicbConfig) -> Rescaled:
+    from simcore.workload.formats.simai_text import read
+
+    assert found.config is not None
+    reference = found.reference or Reference(found.config, found.times)
+    back = config == reference.config
+    times, ratios = reference.times, ""
+    if reference.times is not None and not back:
+        times, ratios = _scaled(reference.config, reference.times, config)
+    text = aicb_text(config, times)
+    if not back:
+        first, _, rest = text.partition("\n")
+        text = f"{first} rescaled_from: {reference.word()}\n{rest}"
+    words = _words(found.config, config)
+    said = [f"rows made anew {words}: a global batch of {digits(config.global_batch)}"]
+    said[0] += f", {digits(config.microbatches)} micro-batches of {config.microbatch_size}"
+    if ratios:
+        said[0] += f"; compute cells of the file times {ratios} (the cost model, constants of {_GPU})"
+    elif back and found.reference:
+        said[0] += "; compute cells are those that the file was rescaled from"
+    lost = config.layers - config.stage_layers * config.pp
+    if lost:
+        said.append(f"{config.layers} layers on pp {config.pp}: AICB loses {lost} of them")
+    left = config.global_batch - config.microbatches * config.microbatch_size * config.dp
+    if left:
+        each = config.microbatch_size * config.dp
+        said.append(
+            f"a global batch of {config.global_batch} is not a multiple of micro-batch "
+            f"{config.microbatch_size} x dp {config.dp} = {each}: AICB leaves out {left} sequences"
+        )
+    notes = [
+        Diagnostic("warning" if at else "note", "rescaled", one, workload.path) for at, one in enumerate(said)
+    ]
+    made = read(workload.path, text.encode())
+    diagnostics = (*workload.diagnostics, *notes)
+    return Rescaled(replace(made, diagnostics=diagnostics, as_read=workload, rescaled=words), text)
+
+
+def _words(before: AicbConfig, after: AicbConfig) -> str:
+    """`from tp 8 to tp 4`: what of a layout differs."""
+    names = [name for name in ("tp", "pp", "ep", "world") if getattr(before, name) != getattr(after, name)]
+    if not names:
+        return f"from {before.microbatches} to {after.microbatches} micro-batches"
+    parts = [", ".join(f"{name} {getattr(one, name)}" for name in names) for one in (before, after)]
+    return f"from {parts[0]} to {parts[1]}"
+
+
+def _scaled(reference: AicbConfig, times: AicbTimes, config: AicbConfig) -> tuple[AicbTimes, str]:
+    """The times on the other layout, each times the ratio of what it costs there and here."""
+    gpu = find_gpu(_GPU)
+    before, after = own_times(reference, gpu), own_times(config, gpu)
+
+    def scale(ns: int, old: int, new: int) -> int:
+        # A cell of 1 stands for none.
+        return ns if ns <= 1 or not old else (2 * ns * new + old) // (2 * old)
+
+    adam = sum(before.optimizer), sum(after.optimizer)
+    made = AicbTimes(
+        scale(times.embedding, before.embedding, after.embedding),
+        scale(times.attention, before.attention, after.attention),
+        scale(times.mlp, before.mlp, after.mlp),
+        (scale(times.optimizer[0], *adam), scale(times.optimizer[1], *adam)),
+        scale(times.latent, before.latent, after.latent),
+    )
+    pairs = (("attention", before.attention, after.attention), ("mlp", before.mlp, after.mlp),
+             ("embedding", before.embedding, after.embedding), ("optimizer", *adam))  # fmt: skip
+    return made, ", ".join(f"{name} {new / max(old, 1):.3g}" for name, old, new in pairs)

@@ -24,10 +24,12 @@ from simcore.units import plain_number
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
 # What is opened: a workload is simulated, a model too, a trace shown as it was measured or replayed,
 # execution traces run.
-Input = Literal["workload", "model", "trace", "execution"]
+# A file is a workload that has its rows, where a model's are made.
+Input = Literal["workload", "model", "trace", "execution", "file"]
 _BOTH: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
 _MODEL: tuple[Input, ...] = ("model",)
+_FILE: tuple[Input, ...] = ("file",)
 # What a workload and execution traces have, and what all three.
 _RUN: tuple[Input, ...] = ("workload", "execution")
 _ALL: tuple[Input, ...] = ("workload", "trace", "execution")
@@ -184,7 +186,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's", in_file=True),
     Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first", RANK_ORDERS),
     Flag("rescale", "layout", "word", "", "WORD",
-         "rows of an AICB file made anew for other degrees, `on` or `off`", _OFF_ON),
+         "rows of an AICB file made anew for other degrees (default off)", _OFF_ON, of=_FILE),
     Flag("schedule", "schedule", "word", "", "NAME|FILE",
          "a name or a file; default 1f1b, without a pipeline layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn",
@@ -380,15 +382,16 @@ def refuse_others(parameters: Parameters, of: Input) -> None:
     if of == "execution":
         verb = "has" if len(others) == 1 else "have"
         raise UsageError(f"{options} {verb} no meaning for execution traces")
-    not_of_files = [flag for flag in stated(parameters) if "workload" not in flag.of]
+    not_of_files = [flag for flag in stated(parameters) if not belongs(flag, "workload")]
     if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
         raise UsageError(f"{options}: found a workload file, which has its rows; --model NAME|FILE would fit")
     if of == "model":
         there = {input for flag in stated(parameters) if flag.option in others for input in flag.of}
         expected = "rank traces" if "trace" in there else "execution traces"
+        expected = "a file that AICB wrote" if there == {"file"} else expected
         raise UsageError(f"{options}: found a model, expected {expected}")
     if of == "workload":
-        there = {input for flag in stated(parameters) if of not in flag.of for input in flag.of}
+        there = {input for flag in stated(parameters) if not belongs(flag, of) for input in flag.of}
         expected = "rank traces" if there == {"trace"} else "execution traces"
         raise UsageError(f"{options}: found a workload file, expected {expected}")
     verb = "has" if len(others) == 1 else "have"
@@ -400,6 +403,8 @@ def refuse_others(parameters: Parameters, of: Input) -> None:
 
 def belongs(flag: Flag, of: Input) -> bool:
     """Whether such an input has the parameter: a model has those of workloads, too."""
+    if of == "workload" and "file" in flag.of:
+        return True
     return of in flag.of or (of == "model" and "workload" in flag.of)
 
 
@@ -414,7 +419,7 @@ def as_dict(parameters: Parameters, of: Input = "workload") -> dict[str, Any]:
     Of a trace those of workloads are there too, at their defaults: one form for every run.
     """
     there = [flag.field for flag in FLAGS if "workload" in flag.of or belongs(flag, of)]
-    if parameters.rescale == "off":
+    if parameters.rescale == "off" and "rescale" in there:
         # It is said where rows are made anew, and nowhere else.
         there.remove("rescale")
     values = {name: getattr(parameters, name) for name in there}

@@ -171,8 +171,6 @@ def made(workload: Workload, parameters: Parameters) -> Workload:
 
 def _rescaled(workload: Workload, parameters: Parameters) -> Workload:
     """The rows of a file for the degrees that are asked for, as AICB would write them."""
-    if workload.maker is not None:
-        raise UsageError("--rescale on is of files: found a model, whose rows are its own; off would fit")
     if chosen_dialect(workload, parameters) == "astra-sim-1":
         raise UsageError("--rescale on is of dialect simai: found astra-sim-1; off would fit")
     # Imported here: few runs ask for it.

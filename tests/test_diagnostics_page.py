@@ -309,6 +309,8 @@ EXAMPLES: dict[str, Example] = {
     "gather-is-shard": text(SHARD),
     "compute-placeholder": text(changed(changed(changed(TEXT, " 10 ", " 1 "), " 20 ", " 1 "), " 30 ", " 0 ")),
     "ep-clamped": text(changed(TEXT, "ep: 1", "ep: 64")),
+    "rescaled": text(
+        aicb_text(AicbArguments("--global_batch 8 --world_size 8").config, None), rescale="on", tp=2),
     "not-rescaled": text(TEXT, tp=4),
     "degrees-do-not-fit": text(changed(TEXT, "all_gpus: 8", "all_gpus: 9")),
     "ga-missing": text(BARE),

@@ -133,15 +133,7 @@ def other_model(simulation: Simulation) -> str:
     if header.pp is not None and header.pp != layout.pp:
         layers = "half" if header.pp == 2 * layout.pp else f"{layout.pp / header.pp:.3g} times"
         said.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
-    return f"rows are not rescaled: {'; '.join(said)}{_offer(simulation)}" if said else ""
-
-
-def _offer(simulation: Simulation) -> str:
-    """That rows can be made anew, of a file whose model is known."""
-    # Imported here: only a run with other degrees asks.
-    from simcore.recovery.rescale import can_rescale
-
-    return "; --rescale on makes them anew" if can_rescale(simulation.workload.as_written) else ""
+    return f"rows are not rescaled: {'; '.join(said)}" if said else ""
 
 
 def rescaled_words(simulation: Simulation) -> str:

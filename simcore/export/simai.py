@@ -49,6 +49,13 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
         # The file's own degrees may fit or not: they are written as they are.
         _, assumed = resolve_layout(workload, parameters, None)
         found = [one for one in assumed if one.code == "not-rescaled"]
+        if found:
+            # Imported here: most files are written with their own degrees.
+            from simcore.recovery.rescale import can_rescale
+
+            if can_rescale(workload):
+                message = "--rescale on writes rows made anew for these degrees"
+                found.append(Diagnostic("note", "rescaled", message, workload.path))
     structure, _ = find_structure(workload)
     rows = range(len(workload))
     header = workload.header

@@ -60,6 +60,7 @@ def test_a_word_has_its_choices() -> None:
         "precision": ("bf16", "fp8"),
         "pp_scatter": ("on", "off"),
         "as_aicb": ("plain", "aiob"),
+        "rescale": ("off", "on"),
     }
 
 

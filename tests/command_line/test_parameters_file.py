@@ -43,7 +43,7 @@ def read(text: str, folder: Path) -> dict[str, object]:
 NAME = "expected the name of a parameter"
 WRONG = [
     ("\ncompute_scal = 2\n", f"2:1: found `compute_scal`, {NAME}, for example compute_scale"),
-    ("[scale]\ncompute_scale = 2\n", f"1:2: found `scale`, {NAME}, for example gap_scale"),
+    ("[scale]\ncompute_scale = 2\n", f"1:2: found `scale`, {NAME}, for example rescale"),
     ("a.b = 2\n", f"1:1: found `a`, {NAME}"),
     ('# one\n"\\u202e" = 2\n', f"2:1: found `\\u202e`, {NAME}"),
     ('"t\\u0070" = 1\n  "pp" = 0\n', "2:3: pp 0: a whole number from 1 to 2^40 is expected"),

@@ -131,8 +131,8 @@ def test_it_is_offered_where_a_degree_is_changed(capsys: pytest.CaptureFixture[s
     assert main(["report", SEED_002, "--tp", "4"]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert (
-        "Rows are not rescaled: tp 4 with the compute times and message sizes of tp 8; --rescale on makes"
-        in page
+        "Rows are not rescaled: tp 4 with the compute times and message sizes of tp 8. With --rescale on "
+        "they are made anew for these degrees." in page
     )
     # Its gather was edited: what of it would be made anew?
     assert main(["report", SEED_000, "--tp", "2"]) == 0

@@ -29,7 +29,12 @@ def another_model(facts: Facts) -> Sentence | None:
     words = other_model(facts.simulation)
     if not words:
         return None
+    # Imported here: only a run with other degrees asks.
+    from simcore.recovery.rescale import can_rescale
+
     text = f"{words[0].upper()}{words[1:]}."
+    if can_rescale(facts.simulation.workload.as_written):
+        text += " With --rescale on they are made anew for these degrees."
     return Sentence("another-model", text, facts.step_ns, "not the model of the file", fault=True)
 
 

@@ -156,10 +156,10 @@ def _page(root: argparse.ArgumentParser) -> str:
     for group in root._action_groups:
         if group.title in _GROUPS:
             group.title += " parameters"
-    # The commands before the options; what the epilog of --help lists are they.
+    # The commands before the options; --help lists them behind.
     groups = root._action_groups
     groups.insert(1, groups.pop(next(at for at, group in enumerate(groups) if group.title == "commands")))
-    root.epilog = None
+    root.commands = ()
     for action in groups[1]._group_actions:
         # The page has their descriptions.
         action._choices_actions = []  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ MOST_CHUNKS = 1024
 class Parameters(Struct, frozen=True):
     """What a user may set; None means "as the file says" or "the default".
 
-    world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
+    world, tp, ep, pp: degrees in place of the file's. virtual_stages: chunks of each stage
     (interleaved). rescale: `on` makes rows for the degrees, of AICB's files.
     passes: how often layer-loop runs the file. layers: how often an op table's
     one layer runs. steps: how many a pipeline runs. overlap_fwd_bwd: forwards beside backwards.
@@ -179,28 +179,30 @@ class Flag(Struct, frozen=True):
 _DEFAULTS = asdict(Parameters())
 
 FLAGS: tuple[Flag, ...] = (
-    Flag("world", "layout", "count", "ranks", "N", "number of ranks, over the header's all_gpus",
+    Flag("world", "layout", "count", "ranks", "N", "number of ranks, in place of the file's",
          in_file=True),
-    Flag("tp", "layout", "count", "ranks", "N", "tensor-parallel degree, over the header's", in_file=True),
-    Flag("ep", "layout", "count", "ranks", "N", "expert-parallel degree, over the header's", in_file=True),
-    Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's", in_file=True),
+    Flag("tp", "layout", "count", "ranks", "N", "tensor-parallel degree, in place of the file's",
+         in_file=True),
+    Flag("ep", "layout", "count", "ranks", "N", "expert-parallel degree, in place of the file's",
+         in_file=True),
+    Flag("pp", "layout", "count", "stages", "N", "pipeline stages, in place of the file's", in_file=True),
     Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first", RANK_ORDERS),
     Flag("rescale", "layout", "word", "", "WORD",
          "rows of an AICB file made anew for other degrees (default off)", _OFF_ON, of=_FILE),
     Flag("schedule", "schedule", "word", "", "NAME|FILE",
          "a name or a file; default 1f1b, without a pipeline layer-loop"),
-    Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn",
+    Flag("microbatches", "schedule", "count", "", "N", "micro-batches of a step; the blocks take turns",
          in_file=True),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
     Flag("passes", "schedule", "count", "", "N", "how often layer-loop runs the file"),
     Flag("layers", "schedule", "count", "layers", "N", "how often an op table's one layer runs (default 1)"),
-    Flag("steps", "schedule", "count", "", "N", "steps of a pipeline, none waiting for the one before"),
-    Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them",
+    Flag("steps", "schedule", "count", "", "N", "steps that a pipeline runs without a barrier"),
+    Flag("stage_layout", "schedule", "word", "", "NAME", "which rows a stage runs: all, or as Megatron does",
          STAGE_LAYOUTS),
     Flag("overlap_fwd_bwd", "schedule", "switch", "", "", "a forward and a backward take turns, row by row"),
-    Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
-    Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
-    Flag("dialect", "schedule", "word", "", "NAME", "what a file's rows or nodes mean; found from it",
+    Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients beside the last backward"),
+    Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters beside the first forward"),
+    Flag("dialect", "schedule", "word", "", "NAME", "whose rules a file follows (found from it)",
          DIALECTS, in_file=True, of=_RUN),
     Flag("cluster", "cluster", "text", "", "PRESET|FILE",
          f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), wltui's TOML, "
@@ -231,7 +233,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("gpu_type", "network", "word", "", "TYPE", "whose NVLink, for simai-auto", tuple(GPU_TYPES)),
     Flag("nic_type", "network", "word", "", "TYPE", "whose bandwidth, for simai-auto", tuple(NIC_TYPES)),
     Flag("overlap", "network", "words", "", "KIND=RATIO,...",
-         "share of dp, tp, ep, pp that SimAI's estimate takes as hidden (default 0, pp 1), for simai-auto "
+         "share of dp, tp, ep, pp that SimAI's estimate counts as hidden (default 0, pp 1), for simai-auto "
          "and busbw: dp=0.5,tp=0.3"),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),
@@ -250,11 +252,11 @@ FLAGS: tuple[Flag, ...] = (
     Flag("no_fold", "engine", "switch", "", "", "simulate every rank instead of one of each class",
          of=_RUN),
     Flag("replay", "replay of a trace", "switch", "", "",
-         "run the measured operations again and compare; each scale of a trace does so too", of=_TRACE),
-    Flag("gap_scale", "replay of a trace", "scale", "x", "X", "host gaps between operations times X",
-         of=_TRACE),
+         "run the measured operations again, and compare; any scale of a trace implies it", of=_TRACE),
+    Flag("gap_scale", "replay of a trace", "scale", "x", "X",
+         "host gaps (idle time between two operations) times X", of=_TRACE),
     Flag("slow_host", "replay of a trace", "words", "", "R=X",
-         "host gaps of rank R, and what its host does before its step begins, times X (repeatable)",
+         "host gaps of rank R, and its idle time before its first operation, times X (repeatable)",
          of=_TRACE),
     Flag("host_scale", "replay of a trace", "scale", "x", "X",
          "operations that neither compute nor communicate times X", of=_TRACE),
@@ -266,7 +268,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("cp", "model", "count", "ranks", "N", "context parallelism: ranks that share a sequence (default 1)",
          of=_MODEL),
     Flag("cp_comm_type", "model", "word", "", "TYPE",
-         "how keys and values get round among them: a ring beside attention, or gathered before it "
+         "how keys and values are exchanged: in a ring beside attention, or gathered before it "
          "(default p2p)", ("p2p", "all-gather"), of=_MODEL),
     Flag("microbatch_size", "model", "count", "sequences", "N", "sequences of a micro-batch (default 1)",
          of=_MODEL),
@@ -282,7 +284,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("recompute", "model", "word", "", "WORD", "what backward runs forward again (default none)",
          ("none", "selective", "full"), of=_MODEL),
     Flag("zero", "model", "word", "", "N",
-         "what the replicas share out: 1 is Megatron's distributed optimizer (default 0)",
+         "what replicas divide among them: 1 is Megatron's distributed optimizer (default 0)",
          ("0", "1", "2", "3"), of=_MODEL),
     Flag("prefetch", "model", "word", "", "N",
          "with ZeRO 3, how many units ahead weights are gathered (default 1)", ("0", "1", "2"), of=_MODEL),
@@ -308,7 +310,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("precision", "model", "word", "", "TYPE", "of the linears (default bf16)",
          ("bf16", "fp8"), of=_MODEL),
     Flag("pp_scatter", "model", "word", "", "WORD",
-         "without sequence parallelism each rank of tp sends its share to the next stage (default off)",
+         "without sequence parallelism: each tp rank sends its share to the next stage (default off)",
          _ON_OFF, of=_MODEL),
     Flag("stage_layers", "model", "text", "", "N,N*K,...",
          "layers of each stage, like 7,8*14,6 (default: even)", of=_MODEL),

@@ -82,9 +82,11 @@ def number(value: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun: `1 block`, `2 blocks`, `2 classes`."""
+    """A count with its noun: `1 block`, `2 blocks`, `2 classes`, `2 indices`."""
     if count == 1:
         return f"1 {noun}"
+    if noun.endswith("index"):
+        return f"{count} {noun.removesuffix('ex')}ices"
     return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 

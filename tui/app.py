@@ -323,7 +323,7 @@ class WltuiApp(RunsHost):
             self.push_screen(command_panel(found, self.current_view.glyphs))
 
     def say(self, words: str) -> None:
-        """A line at the bottom until the next key."""
+        """A line at the bottom until a key does something."""
         self.said = words
         self.query_one(Footer).redraw()
 
@@ -332,10 +332,14 @@ class WltuiApp(RunsHost):
         self.keeping.noticed(event)
         if self.tour is not None and isinstance(event, Key) and self.tour.press(event.key):
             self.query_one(Footer).redraw()
-        if self.said and isinstance(event, Key):
+        if self.said and isinstance(event, Key) and self._acts(event):
             self.said = ""
             self.query_one(Footer).redraw()
         await super().on_event(event)
+
+    def _acts(self, event: Key) -> bool:
+        """Whether a key does something here: one that does nothing leaves what was said to be read."""
+        return self.focused is not self.current_view or event.key in self.screen.active_bindings
 
     def changed(self) -> None:
         """The run that is shown, or what is known of the next one, has changed."""

@@ -1,4 +1,4 @@
-"""A change of the what-if table in words, what it does to the step time, and why `t` has no run of it."""
+"""A change of the what-if table in words, and what it does to the step time."""
 
 from __future__ import annotations
 
@@ -28,13 +28,6 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
         return f"{dimension[0]} {dimension[1]}"
     words = shown_name(knob.knob).replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
-
-
-def why_not_tried(knob: WhatIf) -> str:
-    """Why no run is made with a change of the table."""
-    if knob.unknown:
-        return f"no run of it: {knob.unknown}"
-    return "no run of it: this figure keeps the order of the run on the screen; 5 has what can be run anew"
 
 
 # In place of both figures of a change whose effect nobody can know (`WhatIf.unknown`).

@@ -10,6 +10,8 @@ from tui.screens import SCREENS
 from tui.session import Session, notes_of
 
 _WIDE = 100
+# Cells of a file's name at least.
+_LEAST_NAME = 12
 
 
 def heading(session: Session, screen: str, width: int) -> list[Line]:
@@ -24,13 +26,25 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     facts = session.facts(second is not None)
     if second is not None:
         name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
-        first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
-        return [fitted(first, width), second]
-    # A cell on the left, and three before the step, three before the notes, one behind them.
-    room = width - width_of(_step(session)) - len(notes_words) - 8
-    name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
-    first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
-    return [spread(first, [*_step(session), *note], width), fitted(_tabs(session, screen, False), width)]
+        row: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
+        return [fitted(row, width), second]
+    # A cell on the left, and three before the step, three before the notes, one behind them. The layout
+    # stays, without the number of ranks if need be, then beside a difference in per cent alone.
+    step, room = _step(session), 0
+    for first, short in ((facts[:1], False), (_degrees(facts[:1]), False), (_degrees(facts[:1]), True)):
+        step = _step(session, short)
+        room = width - width_of(step) - len(notes_words) - 8
+        if room >= _LEAST_NAME + sum(len(fact) + 3 for fact in first):
+            facts = [*first, *facts[1:]]
+            break
+    name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), _LEAST_NAME))
+    row = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
+    return [spread(row, [*step, *note], width), fitted(_tabs(session, screen, False), width)]
+
+
+def _degrees(first: list[str]) -> list[str]:
+    """`tp 8 dp 8 pp 16` of `1024: tp 8 dp 8 pp 16`; what has no number in front stays as it is."""
+    return [fact.partition(": ")[2] or fact for fact in first]
 
 
 def _wide_second(session: Session, screen: str, note: Line, width: int) -> Line | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.units import duration
-from tui.frame import Glyphs, Line, end_cut, fitted, shortened
+from tui.change_words import LESS_TIME
+from tui.frame import Glyphs, Line, end_cut, fitted, rows_around, shortened
 from tui.session import Run
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from simcore.run.findings import Spot, WhatIf
 
 
+# From so many rows on the two lists of the what-if table have a heading between them.
+_WITH_HEADING = 6
+# The heading.
+MATTERS = f"how much each thing matters: {LESS_TIME} on it"
 # The panel of the what-if table.
 WHAT_IF = "what-if"
 
@@ -103,6 +108,30 @@ class PanelCursor:
     def target(self) -> Spot | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         raise NotImplementedError
+
+
+def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
+    """Which rows of the what-if table stand in `rows` lines around the cursor; None is the heading between
+    what one can change and what matters, where there is room for it.
+    """
+    changes = sum(one.list == "change" for one in knobs)
+    shown = rows_around(row, len(knobs), rows)
+    if rows < _WITH_HEADING or not shown.start < changes < shown.stop:
+        return list(shown)
+    return [
+        line
+        for index in rows_around(row, len(knobs), rows - 1)
+        for line in ([None, index] if index == changes else [index])
+    ]
+
+
+def meaning_of(knobs: Sequence[WhatIf], row: int | None) -> str:
+    """What the change under the cursor does or replaces; without a cursor that of the first change with such
+    words. "" where the name says it.
+    """
+    if row is not None:
+        return knobs[row].meaning
+    return next((one.meaning for one in knobs if one.meaning and one.list == "change"), "")
 
 
 def box(

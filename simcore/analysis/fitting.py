@@ -109,6 +109,16 @@ class _Search:
         return max(stage_memory(training, stage, held[stage]).total for stage in range(training.pp))
 
 
+def most_bytes(simulation: Simulation, parameters: Parameters) -> int | None:
+    """What the fullest stage of a model needs with other parameters; None where such a run cannot be."""
+    figures = model_figures(simulation)
+    assert figures is not None, "asked of a model alone"
+    try:
+        return _Search(simulation, figures.limit)._most(parameters)
+    except UsageError:
+        return None
+
+
 def held_chunks(training: Training, parameters: Parameters) -> list[list[tuple[int, int, int]]]:
     """When each stage holds and frees a chunk, as `StageProgram` has it, by the order of its actions alone.
 

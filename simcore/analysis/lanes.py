@@ -93,12 +93,11 @@ class SimulatedLanes:
     timed = True
     numbered = ("x", "")
     communication_words = "exposed"
-    idle_words = "idle"
     alike_words = ""
     orders = (
         LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
-        LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
-        LaneOrder("exposed", "most exposed", "expo"), LaneOrder("end", "latest end", "end"),
+        LaneOrder("bubble", "most bubble", "bubble"), LaneOrder("wait", "most wait", "wait"),
+        LaneOrder("exposed", "most exposed", "exposed"), LaneOrder("end", "latest end", "end"),
     )  # fmt: skip
 
     def __init__(self, results: Finished) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.program import Program
+from simcore.ranks import short_layout
 from simcore.run.throughput import microbatch_ns
 from simcore.simulation import Simulation
 from simcore.units import digits, duration, plural
@@ -63,19 +64,24 @@ def headline(results: Finished, wide: bool) -> list[str]:
 
         total, each, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
-            return ["fits" if figures.fits else "does not fit", mfu, plural(layout.world, "rank")]
+            return ["fits" if figures.fits else "does not fit", mfu, _short_layout(layout)]
         ranks = plural(layout.world, "rank")
         return [memory_words(figures), total, each, flops, mfu, hfu, ranks, program.schedule]
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
         made = ["rescaled"] if simulation.workload.rescaled else []
-        return [plural(layout.world, "rank"), *made, f"{printable(program.schedule, 20)}{count}"]
+        return [_short_layout(layout), *made, f"{printable(program.schedule, 20)}{count}"]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     ns = microbatch_ns(results)
     schedule = schedule_words(program) + (f" of {duration(ns)}" if ns and program.steps == 1 else "")
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
     return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]
+
+
+def _short_layout(layout: Layout) -> str:
+    degrees = (("tp", layout.tp), ("cp", layout.cp), ("dp", layout.replicas), ("pp", layout.pp))
+    return short_layout(layout.world, "rank", degrees)
 
 
 def facts(results: Finished) -> list[tuple[str, str]]:

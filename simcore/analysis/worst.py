@@ -104,7 +104,7 @@ def _bubble(results: Finished) -> Place | None:
 
 
 def _layer(results: Finished) -> Place | None:
-    """The dearest layer: compute and exposed communication together."""
+    """The layer that takes most of the step: compute and exposed communication together."""
     groups = results.layer_groups
     if not groups or not groups[0].cost_ns:
         return None

@@ -36,8 +36,8 @@ def _path(results: RanTraces) -> str:
     for part, ns in path_parts(results, "op"):
         sums[part] = sums.get(part, 0) + ns
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
-    words = " and ".join(f"{printable(name, 40)} with {results.share(ns)}" for name, ns in most)
-    return f"Most of the critical path is {words}."
+    words = ", then ".join(f"{printable(name, 40)}, {results.share(ns)}" for name, ns in most)
+    return f"On the critical path the most is {words}."
 
 
 def _groups(results: RanTraces) -> str:
@@ -49,9 +49,9 @@ def _groups(results: RanTraces) -> str:
         return ""
     name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
     words = "the group of all ranks" if name == "all ranks" else printable(name, 40)
-    hold = "hold" if name == "messages" else "holds"
     return (
-        f"Of communication, {words} {hold} most of the critical path: {duration(ns)}, {results.share(ns)}."
+        f"Of communication, {words} {'are' if name == 'messages' else 'is'} on the critical path longest: "
+        f"{duration(ns)}, {results.share(ns)}."
     )
 
 
@@ -62,7 +62,7 @@ def _late(results: RanTraces) -> str:
     waits = sum(one.ns("wait") for one in results.accounts)
     if waits * 100 < results.step_time_ns * len(results.accounts):
         return ""
-    return f"Ranks wait {duration(waits)} together for the last members of collectives."
+    return f"All ranks together wait {duration(waits)} for the last members of their collectives."
 
 
 def _links(results: RanTraces) -> str:

@@ -48,9 +48,9 @@ class TraceLanes(RankLanes):
     axis = TIME
     timed = True
     numbered = ("", "")
-    idle_words = "idle"
     account_figures = figures_of_accounts(NAMES)
     alike_words = ""
+
     def __init__(self, results: RanTraces) -> None:
         super().__init__()
         self.results = results

@@ -60,7 +60,7 @@ class TraceSpanWords:
         if place == NOTHING:
             return ""
         slack = self._results.slack_ns[number][place]
-        return f"slack {duration(slack)}" if slack else "as late as it may be"
+        return f"slack {duration(slack)}" if slack else "no slack"
 
     def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
         place = self._place(number, stream, index)

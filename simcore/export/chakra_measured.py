@@ -87,9 +87,9 @@ def _said(results: Timed, written: _Written) -> Iterator[Diagnostic]:
     if written.untyped:
         message = (
             f"{plural(written.untyped, 'collective')} of several ranks "
-            f"{'is' if written.untyped == 1 else 'are'} written as a broadcast: no all-reduce, all-gather, "
-            "reduce-scatter or all-to-all, or its bytes are not known; ASTRA-sim gives each member the "
-            "duration and has nobody wait"
+            f"{'is' if written.untyped == 1 else 'are'} written as a broadcast, being none of all-reduce, "
+            "all-gather, reduce-scatter and all-to-all, or of unknown size: in ASTRA-sim each member takes "
+            "its duration, and nobody waits"
         )
         yield Diagnostic("note", "not-sent", message, path)
 

@@ -127,7 +127,7 @@ def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
                 found = _opened(data[: end + 1] + closing, is_list)
             except (ValueError, RecursionError):
                 continue
-            message = f"the file ends in the middle, at byte {len(data)}: shown is what stands before"
+            message = f"the file ends in the middle, at byte {len(data)}: what stands before is shown"
             return found, [Diagnostic("warning", "cut-file", message, path)]
     message = f"the file ends at byte {len(data)}, before its first event is whole"
     raise InputError(Diagnostic("error", "cut-file", message, path))

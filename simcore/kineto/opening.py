@@ -165,7 +165,7 @@ def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diag
             best[one.path] = one
     left = len(recordings) - len(best)
     message = (
-        f"{plural(left, 'device')} beside the one that each rank uses most left aside: open its file alone"
+        f"{plural(left, 'device')} left aside, besides the one that each rank uses most: open its file alone"
     )
     said.append(Diagnostic("warning", "several-devices", message, path))
     return list(best.values())

@@ -84,7 +84,7 @@ def make_device_run(
     lacking = partial(ranks, matches)
     if lacking:
         message = (
-            f"{plural(lacking, 'collective')} with members that are missing: what is waited there for "
+            f"{plural(lacking, 'collective')} with members that are missing: time spent waiting for "
             "a missing rank counts as communication"
         )
         say("note", "missing-members", message)

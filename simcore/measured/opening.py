@@ -59,7 +59,7 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
         message = f"taken as one run whose ranks were profiled one after another: {listed}{more}"
         found.append(Diagnostic("note", "several-stamps", message, path))
     if others:
-        message = f"{plural(others, 'other file')} of the directory left aside: no rank traces"
+        message = f"{plural(others, 'other file')} of the directory left aside, no rank traces"
         found.append(Diagnostic("note", "other-files", message, path))
     traces, said, is_plan = _read(one)
     degrees = one.files[0].name.degrees

@@ -182,7 +182,8 @@ def make_run(
             say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
         for rank in ranks:
             if not rank.timed:
-                say("warning", "untimed-rank", f"{unit} {rank.number} has no times: all stands at the start")
+                words = f"{unit} {rank.number} has no times: its operations stand at the start"
+                say("warning", "untimed-rank", words)
     else:
         ranks = [_in_slots(rank) for rank in ranks]
         message = "the file has no times: the order of the operations is shown, and no step time"
@@ -291,7 +292,7 @@ def _breach_words(ranks: Sequence[RankTrace], breach: Breach) -> str:
         for call in (breach.early, breach.late)
     )
     return (
-        f"rank {early[0]} is through with {early[1]} {duration(breach.ns)} before rank {late[0]} begins the "
+        f"rank {early[0]} has finished {early[1]} {duration(breach.ns)} before rank {late[0]} begins the "
         f"{late[1]} that it needs, and no offset of the clocks explains it: waits between ranks are uncertain"
     )
 

@@ -210,7 +210,7 @@ def _left_out(path: str, written: Written) -> Iterator[Diagnostic]:
     if counts:
         words = " and ".join(f"{count} {word}" for word, count in counts.items())
         _, _, _, line, column = written.others[0]
-        message = f"{words} left out: when gradients and parameters are exchanged is the workload's"
+        message = f"{words} left out: the workload says when gradients and parameters are exchanged"
         yield Diagnostic("note", "schedule-left-out", message, path, line, column)
 
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.records import Struct, replace
-from simcore.replay.accounts import ACCOUNTS, own_account
+from simcore.replay.accounts import ACCOUNTS, IDLE, own_account
 from simcore.run.graph import BUSY, RECEIVED, Cause, Step
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT
 from simcore.run.ties import NONE
 
 START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
+WAS_IDLE, IDLES = "was idle", "idles"
 # Why a segment could not start earlier, by its reason, as reports say it.
 REASONS = {
     START: "the step begins",
     BEFORE: "its rank was busy before it",
+    WAS_IDLE: "its rank was idle before it",
+    IDLES: "its rank has nothing to run",
     MESSAGE: "waiting for data from rank {rank}",
     LAST: "rank {rank} came last",
     QUEUED: "waiting for the collective before it",
@@ -67,7 +70,19 @@ def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[Segment]:
             found.append(Segment(step.start, until, *where, account, reason, of))
         until = step.start
     found.reverse()
-    return found
+    return [_of_its_rank(one, found[index - 1] if index else None) for index, one in enumerate(found)]
+
+
+def _of_its_rank(segment: Segment, before: Segment | None) -> Segment:
+    """A segment that follows what its rank did, with what that was: nobody says of a rank that idles that it
+    was busy.
+    """
+    if segment.reason != BEFORE:
+        return segment
+    if segment.account == IDLE:
+        return replace(segment, reason=IDLES)
+    was_idle = before is not None and before.rank == segment.rank and before.account == IDLE
+    return replace(segment, reason=WAS_IDLE) if was_idle else segment
 
 
 def _reason(graph: MeasuredGraph, ends: Sequence[int], step: Step) -> tuple[str, int]:

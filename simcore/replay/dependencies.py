@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.records import Struct
-from simcore.replay.critical_path import BEFORE, REASONS, cause_reason
+from simcore.replay.critical_path import BEFORE, REASONS, WAS_IDLE, cause_reason
 from simcore.run.graph import BUSY, Cause
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
@@ -46,7 +46,7 @@ def causes(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
     """What the pieces of one operation waited for: first what its begin waited for."""
     if not own:
         return []
-    before = [Dependency(rank, own[0] - 1, REASONS[BEFORE])] if own[0] else []
+    before = [_next_on_its_rank(results, rank, own[0] - 1)] if own[0] else []
     first, *inner = (_waited_for(results, rank, piece) for piece in own)
     return [*first, *before, *(one for found in inner for one in found)]
 
@@ -78,8 +78,17 @@ def _waited_for(results: Timed, rank: int, piece: int) -> list[Dependency]:
     for cause in graph.waited_for(rank, piece, results.ends):
         reason, of = cause_reason(graph, meeting, rank, cause)
         where = graph.piece_of(cause.node, graph.graph.track_of(cause))
-        found.append(Dependency(*where, REASONS[reason].format(rank=_number(results, of))))
+        if reason == BEFORE:
+            found.append(_next_on_its_rank(results, *where))
+        else:
+            found.append(Dependency(*where, REASONS[reason].format(rank=_number(results, of))))
     return found
+
+
+def _next_on_its_rank(results: Timed, rank: int, piece: int) -> Dependency:
+    """That it comes behind a piece of its own rank, which ran or was idle there."""
+    is_gap = results.ties.pieces[rank].kind[piece] == GAP
+    return Dependency(rank, piece, REASONS[WAS_IDLE if is_gap else BEFORE])
 
 
 def _received(results: Timed, rank: int, piece: int) -> list[Dependency]:

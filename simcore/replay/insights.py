@@ -47,17 +47,21 @@ def _largest(results: Timed) -> str:
         return f"All of the ranks' time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
     words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
-    if name.startswith("exposed ") and results.ties.matches.unmatched:
-        words += ", waiting for what has no partner here included"
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
     rank = results.measured.ranks[most].number
     share = f"{percent(totals[number], whole)} %"
-    begin = (
-        f"Most of the ranks' time, {share}, is"
-        if totals[number] >= compute
-        else f"Compute is {percent(compute, whole)} % of the ranks' time; the most of the rest, {share}, is"
-    )
-    return f"{begin} {words}; most of it on rank {rank} ({duration(accounts[most].total_ns[number])})."
+    if totals[number] < compute:
+        begin = f"Compute is {percent(compute, whole)} % of the ranks' time. The largest other part, {share},"
+        begin += " is"
+    elif 2 * totals[number] > whole:
+        begin = f"Most of the ranks' time, {share}, is"
+    else:
+        begin = f"The largest part of the ranks' time, {share}, is"
+    if len(accounts) > 1:
+        words += f"; rank {rank} has the most, {duration(accounts[most].total_ns[number])}"
+    if name.startswith("exposed ") and results.ties.matches.unmatched:
+        words += "; how much of it is waiting is not known"
+    return f"{begin} {words}."
 
 
 def _waits(results: Timed) -> list[str]:
@@ -79,9 +83,10 @@ def _waits(results: Timed) -> list[str]:
         waits = [one for one in waits if one[0] >= ns * _OF_LONGEST]
         for_whom = RankSet.of({rank for _, _, rank in waits}).text()
         who = RankSet.of({rank for _, rank, _ in waits}).text()
+        other = "each other" if who == for_whom else f"{_ranks(for_whom).lower()}{_of_stage(late)}"
         lines.append(
             f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} up to {duration(ns)} in "
-            f"{short_name(name, 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
+            f"{short_name(name, 40)} for {other}."
         )
     return lines
 
@@ -101,8 +106,9 @@ def _of_stage(stage: int | None) -> str:
 def _slow_ranks(results: Timed) -> list[str]:
     """Ranks that compute much longer than the median of the other ranks of their stage."""
     return [
-        f"Rank {one.rank} is slow: it computes {duration(one.ns)}, the other ranks{_of_stage(one.stage)} "
-        f"{duration(one.peers_ns)}."
+        f"Rank {one.rank} is slow: it computes {duration(one.ns)}, "
+        f"{'the median of the other ranks' if one.peers > 1 else 'the other rank'}"
+        f"{_of_stage(one.stage)} {duration(one.peers_ns)}."
         for one in slow_ranks(results)
     ]
 
@@ -114,16 +120,16 @@ def _stragglers(results: Timed) -> list[str]:
         after = duration(one.least_ns)
         if one.last > 1:
             after += f" to {duration(one.most_ns)}"
-        words = f"Rank {one.rank} comes last to {one.last} of {one.of} collectives, {after} after the next"
+        words = f"Rank {one.rank} comes last to {one.last} of {one.of} collectives, {after} after the others"
         why = []
         if one.compute_ns > 0 and one.operation is not None:
             why.append(
-                f"computes {duration(one.compute_ns)} longer, most of it in "
+                f"computes {duration(one.compute_ns)} longer, the most in "
                 f"{short_name(one.operation, 40)}"
             )
         if one.host_ns > 0:
             why.append(f"has {duration(one.host_ns)} more in host gaps")
-        words += f"; before them it {', and '.join(why)} than the others." if why else "."
+        words += f"; before them it {', and '.join(why)} than the median of the others." if why else "."
         lines.append(words + _gain(results, on_time(results, one)))
     return lines
 
@@ -135,7 +141,8 @@ def _gain(results: Timed, scales: Scales) -> str:
     if before - after < before * _LEAST_GAIN:
         return ""
     change = change_percent(before, after)
-    return f" On time, with its peers' compute and gaps, the step would take {duration(after)} ({change})."
+    step = f"the step would take {duration(after)} ({change})"
+    return f" On time, with its peers' compute and host gaps, {step}."
 
 
 def _slow_stage(results: Timed) -> list[str]:
@@ -148,10 +155,10 @@ def _slow_stage(results: Timed) -> list[str]:
     middle = others[len(others) // 2]
     if least[slow] <= middle * SLOW or least[slow] - middle <= results.step_time_ns * LEAST:
         return []
-    return [
-        f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, that of the other stages "
-        f"{duration(middle)}."
-    ]
+    rest = f"that of the other stage {duration(middle)}"
+    if len(others) > 1:
+        rest = f"those of the other stages {duration(middle)} (median)"
+    return [f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, {rest}."]
 
 
 class Difference(Struct, frozen=True):

@@ -91,7 +91,6 @@ class MeasuredLanes(RankLanes):
     or (below 0) a gap.
     """
 
-    idle_words = "gap"
     account_figures = figures_of_accounts(NAMES)
 
     def __init__(self, results: Timed) -> None:
@@ -154,11 +153,11 @@ class MeasuredLanes(RankLanes):
         natural = LaneOrder("", "lane", "busy")
         if not self.run.timed:
             return (natural,)
-        waiting = (LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"))
+        waiting = (LaneOrder("bubble", "most bubble", "bubble"), LaneOrder("wait", "most wait", "wait"))
         return (
             natural, LaneOrder("busy", "least busy", "busy", least_first=True),
             *(waiting if self.run.concurrent else ()),
-            LaneOrder("exposed", "most exposed", "expo"),
+            LaneOrder("exposed", "most exposed", "exposed"),
             LaneOrder("end", "latest end", "over", least_first=True),
         )  # fmt: skip
 

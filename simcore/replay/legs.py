@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from simcore.records import replace
 from simcore.replay.critical_path import REASONS
 from simcore.replay.timed import Timed
-from simcore.replay.worst import GAP_NAME, piece_name
+from simcore.replay.worst import IDLE_NAME, piece_name
 from simcore.run.findings import Leg
 
 
 def legs(results: Timed) -> list[Leg]:
     """The legs of the critical path, in the order of time: they cover 0..step time.
 
-    what: the operation's name, raw text of the file; GAP_NAME between two. number: the rank's index.
+    what: the operation's name, raw text of the file; IDLE_NAME where there is none. number: the rank's index.
     """
     found: list[Leg] = []
     last: tuple[int, str, int] | None = None
     for index, one in enumerate(results.critical_path):
         pieces, trace = results.ties.pieces[one.rank], results.measured.ranks[one.rank]
         op = pieces.op[one.piece]
-        is_gap = piece_name(results, one.rank, one.piece) == GAP_NAME
+        is_gap = piece_name(results, one.rank, one.piece) == IDLE_NAME
         # A gap is of no operation; what lies inside an operation is a part of it.
-        key = (one.rank, GAP_NAME, -1) if is_gap else (one.rank, trace.ops.name[op], op)
+        key = (one.rank, IDLE_NAME, -1) if is_gap else (one.rank, trace.ops.name[op], op)
         if key == last:
             found[-1] = replace(found[-1], last=index + 1, end_ns=one.end)
             continue

@@ -30,14 +30,15 @@ def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[D
         return []
     names = list(dict.fromkeys(name_of(run.ranks[call.rank], call) for call in calls))
     listed = ", ".join(short_name(name, 40) for name in names[:_LISTED])
+    have, them, their = ("has", "it", "its") if len(calls) == 1 else ("have", "them", "their")
     message = (
-        f"{plural(len(calls), 'communication')} without a partner that waited for it ({listed}"
+        f"{plural(len(calls), 'communication call')} {have} no partner that waited for {them} ({listed}"
         f"{', ...' if len(names) > _LISTED else ''}): "
     )
     if replayed:
-        message += "the time that was measured is kept"
+        message += f"{their} measured time is kept"
         return [Diagnostic("note", "replay-unmatched", message, run.path)]
-    message += "what is waited there is not known, and counts as communication"
+    message += f"all of {their} time counts as communication, waiting included"
     return [Diagnostic("note", "no-partner", message, run.path)]
 
 
@@ -52,9 +53,9 @@ def circles_note(graph: MeasuredGraph) -> list[Diagnostic]:
         listed.append(f"rank {trace.number} in {printable(name, 40)}")
     many = len(graph.circles) > 1
     message = (
-        f"ranks wait for each other in {'circles' if many else 'a circle'}, as in no run: "
+        f"ranks wait for each other in {'circles' if many else 'a circle'}, which no real run does: "
         f"{', '.join(listed)}{', ...' if len(graph.circles) > _LISTED else ''} "
-        f"{'wait' if many else 'waits'} for nobody, and the time that was measured is kept"
+        f"{'wait' if many else 'waits'} for nobody and keeps its measured time"
     )
     return [Diagnostic("warning", "circular-waits", message, run.path)]
 

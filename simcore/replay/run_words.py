@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
-from simcore.ranks import RankSet
+from simcore.ranks import RankSet, short_layout
 from simcore.replay.parameters import Scales
 from simcore.run.throughput import throughput_words
 from simcore.units import change_percent, duration, plural, signed
@@ -93,7 +93,10 @@ def headline(results: Timed, wide: bool) -> list[str]:
         if changes:
             what = changes[0] if len(changes) == 1 else plural(len(changes), "change")
             what = what if len(what) <= _SHORT else "1 change"
-        return [plural(len(run.ranks), run.unit), what]
+        degrees = (("tp", run.degrees.tp), ("dp", run.degrees.dp), ("pp", run.degrees.pp))
+        # Of a part of the ranks the whole layout would say too much.
+        is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
+        return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), what]
     words = replay_words(scales, _IN_A_ROW)
     batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
     # Where changes are named, what is behind them is a fact of its own: it may have no room.

@@ -140,7 +140,7 @@ class MeasuredSpanWords:
         if item < 0:
             before, after = neighbours(trace, item)
             return [
-                ("gap", f"{axis.clock(start)} .. {axis.clock(end)}, {axis.length(end - start)}"),
+                ("idle", f"{axis.clock(start)} .. {axis.clock(end)}, {axis.length(end - start)}"),
                 ("on", whose),
                 ("after", in_short(before or "nothing", 80)), ("before", in_short(after or "nothing", 80)),
             ]  # fmt: skip

@@ -74,7 +74,7 @@ def stragglers(results: Timed) -> list[Straggler]:
 
 
 def on_time(results: Timed, late: Straggler) -> Scales:
-    """What gives a late rank the compute and the host's gaps of the others' middle one, where it has more."""
+    """What gives a late rank the median of the others' compute and host gaps, where it has more."""
     place = next(place for place, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
     middle = median_low(ns for other, ns in enumerate(gaps) if other != place)
@@ -155,12 +155,13 @@ LEAST = 0.01
 
 
 class SlowRank(NamedTuple):
-    """A rank by its number: ns that it computes, and the median of the other ranks of its stage."""
+    """A rank by its number: ns that it computes, and the median of the other ranks of its stage, `peers`."""
 
     rank: int
     stage: int | None
     ns: int
     peers_ns: int
+    peers: int
 
 
 def slow_ranks(results: Timed) -> list[SlowRank]:
@@ -175,7 +176,7 @@ def slow_ranks(results: Timed) -> list[SlowRank]:
                 continue
             middle = others[len(others) // 2]
             if ns > middle * SLOW and ns - middle > results.step_time_ns * LEAST:
-                found.append(SlowRank(number, stage, ns, middle))
+                found.append(SlowRank(number, stage, ns, middle, len(others)))
     return found
 
 

@@ -12,6 +12,7 @@ from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import Scales, parameters_of, rounded
 from simcore.replay.stragglers import compute_by_stage, on_time, slow_ranks, stragglers
 from simcore.run.findings import WhatIf
+from simcore.units import number
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -26,9 +27,9 @@ _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is n
 _LATE = " on time, as its peers"
 # What a rank that is slow is asked, and what that and balancing mean.
 AS_PEERS = " as fast as its peers"
-_PEERS = f"a slow rank{AS_PEERS}: computing as long as the median of the others of its stage"
-_BALANCED = "balanced stages: computing as much each as all do on average; who has more work then may be late"
-_ON_TIME = f"a late rank{_LATE}: its compute and its host's gaps as long as the others' middle one"
+_PEERS = "as fast as its peers: one factor on all its compute, to the median of its stage"
+_BALANCED = "balanced stages: each computes as long as the mean of all; who gets work may then be late"
+_ON_TIME = f"{_LATE.strip()}: its compute and its host gaps as long as the median of the others"
 
 
 class _Ask(NamedTuple):
@@ -132,14 +133,15 @@ def _asks(results: Timed) -> list[_Ask]:
         asks.append(
             _Ask("balanced stages", None, Scales(stages=_even(stages)), moves=True, meaning=_BALANCED)
         )
-    compute = {number: ns for ranks in stages.values() for number, ns in ranks.items()}
-    slowest = sorted(compute, key=lambda number: (-compute[number], number))[:_MOST_RANKS]
-    for number in sorted(slowest):
-        free, better, worse = (Scales(ranks={number: factor}) for factor in (0.0, _BETTER, _WORSE))
-        asks.append(_Ask(f"compute of rank {number}", free, better, worse))
+    compute = {rank: ns for ranks in stages.values() for rank, ns in ranks.items()}
+    slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[:_MOST_RANKS]
+    for slow in sorted(slowest):
+        free, better, worse = (Scales(ranks={slow: factor}) for factor in (0.0, _BETTER, _WORSE))
+        asks.append(_Ask(f"compute of rank {slow}", free, better, worse))
     for one in slow_ranks(results):
-        as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
-        asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers, meaning=_PEERS))
+        factor = rounded(one.peers_ns / one.ns)
+        name = f"rank {one.rank}{AS_PEERS} (compute x{number(factor)})"
+        asks.append(_Ask(name, None, Scales(ranks={one.rank: factor}), meaning=_PEERS))
     return asks + [
         _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late), meaning=_ON_TIME)
         for late in stragglers(results)

@@ -15,7 +15,8 @@ from simcore.units import duration, percent
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
-GAP_NAME = "host gap"
+# What a rank does where it has no operation: `host gap` is said of such time between two operations alone.
+IDLE_NAME = "idle"
 _NAME = 32
 
 
@@ -27,10 +28,10 @@ def worst_places(results: Timed) -> list[Place]:
 
 
 def piece_name(results: Timed, rank: int, piece: int) -> str:
-    """The operation or sub-operation of a piece, as the file has it; `host gap` between two."""
+    """The operation or sub-operation of a piece, as the file has it; `idle` where there is none."""
     pieces, trace = results.ties.pieces[rank], results.measured.ranks[rank]
     if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
-        return GAP_NAME
+        return IDLE_NAME
     return name_of(trace, Call(rank, pieces.op[piece], pieces.sub[piece]))
 
 
@@ -106,11 +107,23 @@ def _exposed(results: Timed) -> Place | None:
 
 
 def _gap(results: Timed) -> Place | None:
-    """The longest time that a rank is idle: a host gap, or before its first operation or behind its last."""
-    found = _longest(results, lambda one: one == IDLE)
+    """The longest time that a rank is idle: a host gap, or before its first operation or behind its last.
+
+    Stretches that touch are one, as on the timeline: a step may begin within such a time.
+    """
+    found: tuple[int, int, int] | None = None
+    for rank, one in enumerate(results.accounts):
+        start: int | None = None
+        for index, account in enumerate(one.account):
+            if account != IDLE:
+                start = None
+                continue
+            start, end = one.edge[index] if start is None else start, one.edge[index + 1]
+            if found is None or end - start > found[2] - found[1]:
+                found = rank, start, end
     if found is None:
         return None
-    number, start, end, _ = found
+    number, start, end = found
     words = f"{duration(end - start)} from {duration(start)} on: rank {_number(results, number)}"
     return Place("idle", words, number, start, end, end - start)
 

@@ -250,7 +250,7 @@ def rest_lines(calibration: Calibration, width: int) -> list[str]:
     ranks = calibration.ranks
     host = [
         (calibration.host_ns // ranks, "operations of the host"),
-        (calibration.gaps_ns // ranks, "gaps between operations"),
+        (calibration.gaps_ns // ranks, "host gaps"),
     ]
     words = [f"{duration(ns)} of {name}" for ns, name in host if ns]
     lines = [f"In the trace alone, the mean of a rank: {' and '.join(words)}"] if words else []

@@ -36,7 +36,7 @@ _LONGEST: list[Field[_Alike]] = [
     Field("first at", lambda one: duration(one.first.start_ns)),
     Field("rank", lambda one: str(one.first.rank)),
     Field("what", _what, left=True),
-    Field("not earlier for", lambda one: one.first.reason, left=True),
+    Field("not earlier, because", lambda one: one.first.reason, left=True),
 ]
 _SEGMENT: list[Field[PathSegment]] = keys(
     "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
@@ -116,13 +117,13 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     found: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"
-        found += [title, *field_lines(_changes(run), changes), ""]
+        found += [title, *field_lines(_changes(run), changes), *_meanings(changes), ""]
     found.append(f"What if one thing took less time (step time now {duration(base)})")
     found += field_lines(_fields(run), shown)
     found += _base_lines(run)
     if any(one.free_ns is None for one in shown):
         found.append("  a change that is made or not is taken as it is, in the columns of 10 % less time")
-    found += [f"  {words}" for words in dict.fromkeys(one.meaning for one in knobs) if words]
+    found += _meanings([one for one in things if one in shown])
     if any(one.anomaly for one in knobs):
         found.append(
             "  anomaly: what is cheaper lets other traffic meet at the same ports or queues, and the step "
@@ -130,6 +131,11 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         )
     found += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs) if why]
     return found + (listed("below 0.05 %, or nothing:", little) if little else [])
+
+
+def _meanings(some: Sequence[WhatIf]) -> list[str]:
+    """What the rows of a table mean whose names do not say it, each once."""
+    return [f"  {words}" for words in dict.fromkeys(one.meaning for one in some) if words]
 
 
 def _share(one: WhatIf, base: int) -> float:

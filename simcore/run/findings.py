@@ -87,7 +87,7 @@ class WhatIf(Struct, frozen=True):
     gives work to some that it takes from others, so that the step may be longer. unknown: why nobody knows
     these times, which are then those of the step as it is; "" where they are known.
 
-    parameters: those of the run with the change, as of `better10_ns`; None where none ask for it. flags: of a
+    parameters: those of the run with the change, as of `better10_ns`, which `t` opens. flags: of a
     change that a user can make the command line's words for it, "" of what is asked to see how much it
     matters. microbatches: where the change is of them, how many the step has then, and
     alike_ns: what as many of them as the run has take of it. meaning: what a change does whose name does not
@@ -114,8 +114,8 @@ class WhatIf(Struct, frozen=True):
 
     @property
     def knob(self) -> str:
-        """The name as tables have it: a change that moves work says so."""
-        return f"{self.name} (moves work)" if self.moves else self.name
+        """The name as tables have it: a change that moves work between stages says so."""
+        return f"{self.name} (work moved between them)" if self.moves else self.name
 
     @property
     def best_ns(self) -> int:

@@ -47,8 +47,8 @@ class Spans(Struct, frozen=True):
 
 class LaneOrder(NamedTuple):
     """A way to order lanes. id: of the measure. words: in the heading, in at most twelve cells.
-    column: what the share beside each lane is then of, in four. least_first: whether the smallest comes
-    first, else the largest.
+    column: what the share beside each lane is then of; its first four letters are enough. least_first:
+    whether the smallest comes first, else the largest.
     """
 
     id: str
@@ -149,10 +149,6 @@ class RunLanes(Protocol):
     @property
     def communication_words(self) -> str:
         """What the kinds of communication are together: `exposed` where they hold compute back."""
-
-    @property
-    def idle_words(self) -> str:
-        """What no work is called."""
 
     @property
     def heat(self) -> Mapping[int, int]:

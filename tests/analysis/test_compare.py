@@ -233,7 +233,8 @@ def test_zb_h1_against_1f1b_in_one_screen() -> None:
         "A  14.774 s    923.4 ms a micro-batch  --schedule 1f1b",
         "B  10.695 s    668.4 ms a micro-batch  --schedule zb-h1",
         "B - A  -4.079 s (-27.6 %); all 2 595 840 ops of 1 024 ranks matched",
-        "Why: bubble -4.080 s: weight gradients fill the wait for the next backward.",
+        "Why: bubble -4.080 s on the critical path: weight gradients fill the wait for the next "
+        "backward.",
     ]
     assert lines[-2:] == [
         "Unchanged: every op's duration, as many collectives and transfers, all bytes",
@@ -257,7 +258,9 @@ def test_rows_of_two_files_are_matched_by_name_and_order() -> None:
     found = compared(first, second)
     assert found.matched.whole
     assert found.other_file
-    assert found.why == "compute -4 ns: another file, in which each rank computes 8 ns, before 12 ns"
+    assert found.why == (
+        "compute -4 ns on the critical path: another file, in which each rank computes 8 ns, before 12 ns"
+    )
     assert comparison_page(found).startswith("A  12 ns       made.txt")
 
 

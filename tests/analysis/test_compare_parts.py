@@ -79,7 +79,9 @@ def test_compute_that_takes_longer_is_one_part() -> None:
     workload = open_workload(SEED_000)
     found = compared(simulate(workload, Parameters()), simulate(workload, Parameters(compute_scale=1.2)))
     assert found.parts == [Part("compute", 51_842_200)]
-    assert found.why == "compute +51.842 ms: each rank computes 311.1 ms, before 259.2 ms"
+    assert found.why == (
+        "compute +51.842 ms on the critical path: each rank computes 311.1 ms, before 259.2 ms"
+    )
     assert "B - A along the critical paths" not in comparison_page(found), "Why has named all of it"
 
 
@@ -87,7 +89,7 @@ def test_another_file_that_computes_less_is_explained_by_compute_first() -> None
     a, b = (Results(simulate(open_workload(path), Parameters())) for path in (SEED_000, SEED_001))
     found = Comparison(a, b)
     assert found.why.startswith(
-        "compute -216.6 ms and exposed dp -132.5 ms, though bubble +112.3 ms: "
+        "compute -216.6 ms and exposed dp -132.5 ms, though bubble +112.3 ms on the critical path: "
         "another file, in which each rank computes 41.429 ms, before 259.2 ms; "
     )
     assert "B - A along the critical paths: compute -216.6 ms, exposed dp" in " ".join(
@@ -140,7 +142,7 @@ def test_more_micro_batches_are_compute_and_leave_the_bubble_as_it_is() -> None:
     each = found.b.mean_busy_ns - found.a.mean_busy_ns
     assert abs(parts["compute"] - each) < 0.001 * each
     assert abs(parts["bubble"]) < 1_000_000
-    assert found.why == "compute +7.210 s: a step has 32 micro-batches in place of 16"
+    assert found.why == "compute +7.210 s on the critical path: a step has 32 micro-batches in place of 16"
 
 
 def test_gradients_that_are_reduced_beside_compute_are_no_less_compute() -> None:

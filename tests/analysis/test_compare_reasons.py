@@ -83,8 +83,8 @@ def test_what_goes_against_the_difference_is_named_behind_what_goes_with_it() ->
     found = seed(dim=("switch:8:409:500", "switch:128:55:1000"))
     assert found.difference_ns == 9_157_497
     assert found.why == (
-        "exposed tp +41.416 ms, though exposed dp -30.550 ms: tp collectives take 250.0 ms a rank, before "
-        "228.6 ms (dimension 0 has 409 GB/s, before 450)"
+        "exposed tp +41.416 ms, though exposed dp -30.550 ms on the critical path: tp collectives take "
+        "250.0 ms a rank, before 228.6 ms (dimension 0 has 409 GB/s, before 450)"
     )
 
 
@@ -115,16 +115,16 @@ def test_every_parameter_but_no_fold_has_a_reason() -> None:
 def test_three_changes_give_two_reasons_and_say_that_there_are_more() -> None:
     found = seed(schedule="zb-h1", compute_scale=0.5, comm_scale=2.0)
     assert found.why == (
-        "compute -5.966 s and bubble -3.060 s: each rank computes 3.607 s, before 7.213 s; "
-        "weight gradients fill the wait for the next backward (and 1 more change)"
+        "compute -5.966 s and bubble -3.060 s on the critical path: each rank computes 3.607 s, before "
+        "7.213 s; weight gradients fill the wait for the next backward (and 1 more change)"
     )
 
 
 def test_a_change_that_explains_nothing_named_is_counted_and_not_said() -> None:
     found = seed(schedule="zb-h1", comm_scale=1.01, compute_scale=1.01)
-    assert (
-        found.why
-        == "bubble -4.101 s: weight gradients fill the wait for the next backward (and 2 more changes)"
+    assert found.why == (
+        "bubble -4.101 s on the critical path: weight gradients fill the wait for the next backward "
+        "(and 2 more changes)"
     )
 
 
@@ -150,7 +150,7 @@ def test_what_makes_up_for_each_other_is_said_of_equal_steps() -> None:
     assert found.difference_ns == 0
     assert re.fullmatch(
         r"the step times are equal: (compute|exposed tp) [+-].* ms and (compute|exposed tp) [+-].* ms "
-        "make up for each other",
+        "on the critical path make up for each other",
         found.why,
     )  # fmt: skip
 

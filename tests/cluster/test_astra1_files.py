@@ -137,5 +137,5 @@ def test_schedulers_that_are_not_simulated_are_a_warning(tmp_path: Path) -> None
     path = written(tmp_path, text)
     assert [one.text() for one in read_system_file(path, 2).diagnostics] == [
         f"{path}:1:29: warning scheduler-ignored found `themis` for inter-dimension-scheduling, "
-        "expected baseline, which is simulated"
+        "expected baseline; baseline is simulated"
     ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.command_line.running import ROOT, SEED_002, wltui
 from tui.cli import COMMANDS, main
+from tui.commands.view import build_parser
 
 _COMMANDS = "report, check, compare, calibrate, export, sweep, schedule, collective, models, keys"
 
@@ -46,3 +49,17 @@ def test_a_file_that_is_called_like_a_command_nearly_opens(
 
 def test_the_message_lists_the_commands() -> None:
     assert ", ".join(COMMANDS) == _COMMANDS
+
+
+def test_every_command_line_of_the_help_is_one_that_can_be_typed() -> None:
+    """`wltui schedule 1f1b --pp 4` stood there, and schedule has no --pp."""
+    root = build_parser()
+    lines = [line for line, _ in (*root.examples, *root.commands)]
+    assert {line.split()[1] for line, _ in root.commands} == set(COMMANDS)
+    for line in lines:
+        words = shlex.split(line)[1:]
+        module = COMMANDS.get(words[0])
+        parser = root if module is None else import_module(module).build_parser()
+        parser.parse_args(words if module is None else words[1:])
+    text = root.format_help()
+    assert all(line in text for line in lines)

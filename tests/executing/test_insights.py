@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from simcore.analysis.two_runs import compared
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
 from simcore.parameters import Parameters
@@ -47,7 +48,7 @@ def test_the_nodes_that_hold_most_of_the_critical_path_are_named_and_do(tmp_path
               compute(3, 10, "head", data=[2])]]  # fmt: skip
     run = opened(tmp_path, ranks)
     said = run.words[1]
-    assert said == "Most of the critical path is layer.#.mlp with 90.0 % and head with 10.0 %."
+    assert said == "On the critical path the most is layer.#.mlp, 90.0 %, then head, 10.0 %."
     # Without them the step is that much shorter.
     without = [[compute(1, 0, "layer.1.mlp"), compute(2, 0, "layer.2.mlp", data=[1]), ranks[0][2]]]
     (tmp_path / "again").mkdir()
@@ -64,12 +65,13 @@ def test_the_group_that_holds_most_of_the_path_is_named_and_none_where_nothing_c
                       reduce(3, 1_000, data=[2])])  # fmt: skip
     groups = write_json(tmp_path / "groups.json", {"1": [0, 1], "2": [2, 3]})
     run = opened(tmp_path, ranks, replace(DIM, comm_groups=groups))
-    said = next(line for line in run.words if "holds most" in line)
-    assert said.startswith("Of communication, group 1 holds most of the critical path")
+    said = next(line for line in run.words if "on the critical path longest" in line)
+    assert said.startswith("Of communication, group 1 is on the critical path longest")
     ns = run.executed.end[0][1] - run.executed.begin[0][1]
     assert share(said) == pytest.approx(100 * ns / run.step_time_ns, abs=0.05)
     (tmp_path / "alone").mkdir()
-    assert not any("holds most" in line for line in opened(tmp_path / "alone", [[compute(1, 5)]]).words)
+    alone = opened(tmp_path / "alone", [[compute(1, 5)]])
+    assert not any("on the critical path longest" in line for line in alone.words)
 
 
 def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp_path: Path) -> None:
@@ -81,9 +83,9 @@ def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp
     run = opened(tmp_path, ranks(50))
     waits = [one.ns("wait") for one in run.accounts]
     assert waits == [50_000, 50_000, 50_000, 0]
-    assert "Ranks wait 150.0 us together for the last members of collectives." in run.words
+    assert "All ranks together wait 150.0 us for the last members of their collectives." in run.words
     (tmp_path / "even").mkdir()
-    assert not any("Ranks wait" in line for line in opened(tmp_path / "even", ranks(0)).words)
+    assert not any("ranks together wait" in line for line in opened(tmp_path / "even", ranks(0)).words)
 
 
 def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp_path: Path) -> None:
@@ -166,3 +168,12 @@ def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:
     assert {one.what for one in worst} == {"rank", "comm", "compute", "wait"}
     # Screen 1 gives them eight cells, the blank behind them included.
     assert all(len(one.what) < 8 for one in worst)
+
+
+def test_two_runs_of_the_same_traces_are_told_by_their_flags(tmp_path: Path) -> None:
+    whole = opened(tmp_path, [[compute(1, 70), reduce(2, 1000, data=[1])] for _ in range(2)])
+    half = whole.with_parameters(replace(whole.parameters, time_scale=("all compute=0.5",)))
+    a, b = compared(whole, half).sides
+    assert a.endswith(": executed")
+    assert b.endswith(": executed (--time-scale 'all compute=0.5')")
+    assert half.step_time_ns == whole.step_time_ns - 35_000

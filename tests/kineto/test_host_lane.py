@@ -94,7 +94,7 @@ def test_a_launch_long_before_binds_nothing(tmp_path: Path) -> None:
     early = [launch(1, 1040), launch(2, 1050), kernel(1, 1200), kernel(2, 1300, "next")]
     lanes = lanes_of(run_of(tmp_path, [around("user_annotation", "ProfilerStep#3", 1000, 500), *early]))
     first, *_, last = lanes.words.walk(0, "stream 7", 1, None, -1)
-    assert first.words.startswith("host gap")
+    assert first.words.startswith("idle, 90.000 us")
     assert last.words == "its launch on host thread 1, 250.0 us before: it was launched there"
 
 

@@ -148,7 +148,7 @@ def test_what_no_offset_explains_is_said(tmp_path: Path) -> None:
     }
     run = opened(tmp_path, ranks)
     assert said(run) == [
-        "warning clocks-disagree rank 0 is through with recv_backward 7.000 ms before rank 1 begins the "
+        "warning clocks-disagree rank 0 has finished recv_backward 7.000 ms before rank 1 begins the "
         "send_backward that it needs, and no offset of the clocks explains it: waits between ranks are "
         "uncertain"
     ]

@@ -123,8 +123,8 @@ def test_which_rank_breaks_a_circle_does_not_depend_on_who_comes_first() -> None
     assert results.with_scales(Scales(ranks={0: 0.9})).step_time_ns == 80_900_000
     said = [one.message for one in results.base.diagnostics if one.code == "circular-waits"]
     assert said == [
-        "ranks wait for each other in a circle, as in no run: rank 0 in ep_allreduce waits for nobody, and "
-        "the time that was measured is kept"
+        "ranks wait for each other in a circle, which no real run does: rank 0 in ep_allreduce waits for "
+        "nobody and keeps its measured time"
     ]
     # As measured, no rank waits for another; and a step in order has no circle.
     assert "circular-waits" not in {one.code for one in results.diagnostics}
@@ -211,4 +211,4 @@ def test_balanced_stages_may_lengthen_the_step_and_is_marked() -> None:
     values = {one["knob"]: one for one in run_json(results, with_what_if=True)["what_if"]}
     assert values["balanced stages"]["moves_work"] is True
     assert [name for name, one in values.items() if "moves_work" in one] == ["balanced stages"]
-    assert "balanced stages (moves work)" in run_page(results, with_what_if=True)
+    assert "balanced stages (work moved between them)" in run_page(results, with_what_if=True)

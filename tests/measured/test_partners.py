@@ -66,8 +66,8 @@ def test_what_waits_for_a_missing_rank_is_said_to_be_counted_as_communication() 
     # Rank 1 does the same as rank 0 and its sender is there: 308 ms of bubble are told from 3 of pp.
     assert waits[:2] == [(0, 311), (308, 3)]
     assert said(results) == [
-        "4 communications without a partner that waited for it (send_forward, recv_backward, ep_allreduce, "
-        "dp_allreduce): what is waited there is not known, and counts as communication"
+        "4 communication calls have no partner that waited for them (send_forward, recv_backward, "
+        "ep_allreduce, dp_allreduce): all of their time counts as communication, waiting included"
     ]
     for page in (run_page(results), str(run_json(results)["diagnostics"])):
         assert "no-partner" in page

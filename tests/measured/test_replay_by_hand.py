@@ -53,9 +53,9 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
     (waiting,) = results.waiting
     assert (waiting.early, waiting.late, waiting.name, waiting.ns) == (0, 1, "dp_allreduce", 20 * MS)
     assert insight_lines(results) == [
-        "Compute is 60.0 % of the ranks' time; the most of the rest, 25.0 %, is waiting for the last member "
-        "of a collective; most of it on rank 0 (20.000 ms).",
-        "Rank 1 is slow: it computes 34.000 ms, the other ranks (stage 0) 14.000 ms.",
+        "Compute is 60.0 % of the ranks' time. The largest other part, 25.0 %, is waiting for the last "
+        "member of a collective; rank 0 has the most, 20.000 ms.",
+        "Rank 1 is slow: it computes 34.000 ms, the other rank (stage 0) 14.000 ms.",
         "Rank 0 (stage 0) waits up to 20.000 ms in dp_allreduce for rank 1 (stage 0).",
     ]
 
@@ -69,8 +69,8 @@ def test_the_critical_path_goes_over_the_slow_rank() -> None:
     assert path_of(MeasuredResults(run_of(SLOW_RANK, 2))) == [
         (1, 0, 30, "compute forward", "start", 1),
         (0, 30, 35, "exposed dp", "last", 1),
-        (0, 35, 36, "idle", "before", 0),
-        (0, 36, 40, "compute optimizer", "before", 0),
+        (0, 35, 36, "idle", "idles", 0),
+        (0, 36, 40, "compute optimizer", "was idle", 0),
     ]
 
 
@@ -117,7 +117,7 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
         (0, 76, 96, "compute backward", "before", 0),
     ]
     assert insight_lines(results)[1] == (
-        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stages 30.000 ms."
+        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms."
     )
 
 
@@ -168,7 +168,7 @@ def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_rank
     assert asked == results.what_if()[0]
     # 14 ms over 34 ms, four places; rank 1 comes at 30 x 0.4118 ms, and 10 ms later rank 0 ends.
     assert (asked.name, asked.parameters) == (
-        "rank 1 as fast as its peers", Parameters(slow_rank=("1=0.4118",)),
+        "rank 1 as fast as its peers (compute x0.4118)", Parameters(slow_rank=("1=0.4118",)),
     )  # fmt: skip
     assert (asked.free_ns, asked.better10_ns, asked.worse10_ns) == (None, 22_354_000, None)
     tried = results.with_parameters(asked.parameters)
@@ -235,8 +235,7 @@ def test_an_optimizer_step_of_a_rank_whose_group_is_not_known_is_no_communicatio
     replayed = measured_results(read_run("trace.txt", text.encode()), Parameters(compute_scale=2.0))
     assert replayed.step_time_ns == 50 * MS
     assert [one.message for one in replayed.run.diagnostics if one.code == "replay-unmatched"] == [
-        "1 communication without a partner that waited for it (dp_allreduce): the time that was "
-        "measured is kept"
+        "1 communication call has no partner that waited for it (dp_allreduce): its measured time is kept"
     ]
 
 
@@ -254,8 +253,8 @@ def test_a_missing_rank_leaves_its_partners_with_what_was_measured(tmp_path: Pat
     results = measured_results(open_directory(str(tmp_path)), Parameters(compute_scale=2.0))
     assert results.step_time_ns == (96 + 30) * MS
     assert [one.message for one in results.run.diagnostics if one.code == "replay-unmatched"] == [
-        "2 communications without a partner that waited for it (send_forward, recv_backward): the time "
-        "that was measured is kept"
+        "2 communication calls have no partner that waited for them (send_forward, recv_backward): their "
+        "measured time is kept"
     ]
     assert [one.ns("bubble") for one in results.accounts] == [0]
 

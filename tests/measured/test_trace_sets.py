@@ -192,7 +192,7 @@ def test_files_without_names_to_go_by_are_a_run_by_their_lines(tmp_path: Path) -
     assert (ranks(run), run.degrees.pp, run.stamp) == ([0, 1, 3], 2, None)
     assert said(run) == [
         "warning ranks-missing rank 2 before the last one is missing: 3 ranks shown",
-        "note other-files 2 other files of the directory left aside: no rank traces",
+        "note other-files 2 other files of the directory left aside, no rank traces",
     ]
 
 
@@ -283,7 +283,7 @@ def test_a_rank_without_times_among_others_and_many_steps_are_said(tmp_path: Pat
     write_set(tmp_path, {0: step(0) + step(0, 2000), 1: none}, world=2, pp=1)
     found = [one for one in said(open_directory(str(tmp_path))) if "untimed-operation" not in one]
     assert found == [
-        "warning untimed-rank rank 1 has no times: all stands at the start",
+        "warning untimed-rank rank 1 has no times: its operations stand at the start",
         "note several-steps found 2 optimizer steps: all of them are shown as one step",
     ]
 

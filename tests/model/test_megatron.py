@@ -283,10 +283,19 @@ def test_several_changes_at_once_where_none_is_enough() -> None:
 def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> None:
     results = Results(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=64, gpu="a100-40"))
     fitting = [one for one in results.smaller_runs if one.fits]
-    first = results.what_if()[: len(fitting)]
-    assert [one.list for one in first] == ["change"] * len(fitting)
+    changes = [one for one in results.what_if() if one.list == "change"]
+    first = changes[: len(fitting)]
+    assert results.what_if()[: len(first)] == first
     assert [one.better10_ns for one in first] == sorted(one.better10_ns for one in first)
     assert {one.parameters for one in first} == {one.parameters for one in fitting}
+    # What gains and leaves the run too large comes behind, and says so.
+    assert changes[len(first) :]
+    for one in changes[len(first) :]:
+        assert one.name.endswith("(does not fit)")
+        assert one.parameters is not None
+        figures = model_figures(simulate(results.source, one.parameters))
+        assert figures is not None
+        assert not figures.fits
     for one in first:
         assert one.parameters is not None
         again = Results(simulate(results.source, one.parameters))
@@ -296,6 +305,19 @@ def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> 
         # No way is offered out of what fits: neither the sentence nor the changes.
         assert not again.smaller_runs
         assert all(sentence.rule != "memory" for sentence in again.sentences)
+
+
+def test_the_fastest_run_that_fits_is_also_tried_with_the_change_that_gains_most() -> None:
+    results = Results(run(MODELS["llama-3-8b"], world=8))
+    both, alone, *_ = results.what_if()
+    assert both.flags == "--tp 2 --overlap-grad-reduce --global-batch 8 --zero 1"
+    assert alone.flags == "--tp 2 --global-batch 8 --zero 1"
+    assert both.better10_ns < alone.better10_ns
+    assert both.parameters is not None
+    again = Results(simulate(results.source, both.parameters))
+    assert again.step_time_ns == both.better10_ns
+    assert again.model_figures is not None
+    assert both.name.endswith(f"(fits: {again.model_figures.fullest.total / 1e9:.1f} GB)")
 
 
 def test_no_change_that_does_not_fit_is_offered_to_a_run_that_fits() -> None:

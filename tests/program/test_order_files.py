@@ -180,8 +180,8 @@ def test_what_communicates_is_read_and_left_out(tmp_path: Path) -> None:
         "1UNSHARD,,1RECV_F0,1F0,1B0,1SEND_B0,1RESHARD,1REDUCE_GRAD\r\n"
     )
     assert found(tmp_path, text) == [
-        "1:1 schedule-left-out 2 UNSHARD and 2 RESHARD and 2 REDUCE_GRAD left out: when gradients and "
-        "parameters are exchanged is the workload's"
+        "1:1 schedule-left-out 2 UNSHARD and 2 RESHARD and 2 REDUCE_GRAD left out: the workload says when "
+        "gradients and parameters are exchanged"
     ]
 
 

@@ -88,10 +88,13 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
 @pytest.mark.parametrize("path", ["x" * 300, "\x1b" * 100, "漢" * 60], ids=PATHS[:3])
 def test_a_long_file_name_leaves_room_for_ranks_and_schedule(path: str) -> None:
     opened = run(replace(seed_workload(), path=path))
-    for width, words in ((120, "1f1b, 16 micro-batches"), (80, "1f1b x16")):
+    for width, ranks, words in (
+        (120, "1024 ranks = tp 8 x dp 8 x pp 16", "1f1b, 16 micro-batches"),
+        (80, "1024: tp 8 dp 8 pp 16", "1f1b x16"),
+    ):
         text = text_of(heading(session_of(opened), "timeline", width))
         assert words in text
-        assert "1024 ranks" in text
+        assert ranks in text
 
 
 def test_what_is_open_is_said_in_the_first_row() -> None:
@@ -106,7 +109,9 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
 
 def test_eighty_columns_have_the_same_in_short() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "notes", 80))
-    assert " ".join(first.split()) == "002_gpt_1024npu.txt 1024 ranks 1f1b x16 step 14.774 s 3 notes"
+    assert " ".join(first.split()) == (
+        "002_gpt_1024np... 1024: tp 8 dp 8 pp 16 1f1b x16 step 14.774 s 3 notes"
+    )
     assert len(first) == 80
     assert second.rstrip() == "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare [! Notes]"
 

@@ -376,7 +376,7 @@ async def test_a_rank_alone_has_nothing_to_take_apart_and_says_so(make_app: Make
     app = app_on(make_app, made(Op(timestamp="102.0").line()))
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "3")
-        assert "rank 0, dearest first" in screen_rows(app)[2]
+        assert "rank 0, most of the step first" in screen_rows(app)[2]
         assert "Space" not in screen_rows(app)[-1]
         await press(pilot, "space")
         assert screen_rows(app)[-1].strip() == "a single rank has nothing to take apart"

@@ -188,7 +188,7 @@ def test_the_what_if_tables_say_which_step_they_start_from(apart: bool) -> None:
             assert (f"{title}, replayed from 94.000 ms" in page) is apart
             assert title in page
     rows = [line_text(line) for line in knob_lines(why, 100, 40, "")]
-    assert any("balanced stages (moves work)" in row for row in rows)
+    assert any("balanced stages (work moved between them)" in row for row in rows)
     # A tenth less compute gains, where against 96 ms it would gain more than it does.
     (compute,) = [row for row in rows if "all compute" in row]
     assert compute.split()[2:6] == (["85.000", "ms", "-9.6%"] if apart else ["87.000", "ms", "-9.4%"]) + [

@@ -183,8 +183,8 @@ def test_checkpoint_lists_are_row_indices() -> None:
 @pytest.mark.parametrize(
     ("keys", "column", "message"),
     [
-        ("checkpoints: 2 1", 13, "found 1 row indices after the number 2, expected 2"),
-        ("checkpoints: 0 1", 13, "found 1 row indices after the number 0, expected 0"),
+        ("checkpoints: 2 1", 13, "found 1 row index after the number 2, expected 2"),
+        ("checkpoints: 0 1", 13, "found 1 row index after the number 0, expected 0"),
         ("checkpoints: ep: 1", 0, "found nothing, expected a number of rows and their indices"),
     ],
 )

@@ -23,7 +23,7 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
     parser.add_argument(
         "--params",
         metavar="FILE",
-        help="parameters from a TOML file (compute_scale = 0.9); what the command line states counts more",
+        help="parameters from a TOML file (compute_scale = 0.9); the command line wins over it",
     )
     groups: dict[str, argparse._ArgumentGroup] = {}
     for flag in FLAGS:
@@ -66,7 +66,7 @@ def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
     parser.add_argument(
         "--run",
         metavar="STAMP",
-        help="of a directory of rank traces the run with this time stamp, or its beginning "
+        help="which run of a directory of rank traces, by its time stamp or the beginning of it "
         "(default: the newest complete one)",
     )
     add_profile(parser, ranks)
@@ -77,19 +77,20 @@ def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
     parser.add_argument(
         "--step",
         metavar="N",
-        help="of profiler traces this step, or all that was recorded (default: the last whole one)",
+        help="which step of profiler traces; all: everything recorded (default: the last whole step)",
     )
     if ranks:
-        parser.add_argument("--ranks", metavar="RANKS", help="of profiler traces these ranks alone: 0-7,12")
+        words = "open only these ranks of profiler traces: 0-7,12"
+        parser.add_argument("--ranks", metavar="RANKS", help=words)
     parser.add_argument(
         "--comm-names",
         metavar="REGEX",
-        help="of profiler traces kernels with such names communicate, beside those that are known",
+        help="kernels of profiler traces with such names communicate, besides those that are known",
     )
     parser.add_argument(
         "--no-cache",
         action="store_true",
-        help="read profiler traces anew, and keep nothing of them for the next time",
+        help="read profiler traces anew, and keep no copy for the next time",
     )
 
 

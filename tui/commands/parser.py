@@ -14,12 +14,19 @@ from simcore.diagnostics import UsageError, meant, printable
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaint is a `UsageError`, so that all read alike.
 
-    examples: (command line, what it is for): `--help` begins with what the command does, and them.
+    examples: (command line, what it is for): `--help` begins with what the command does, and them. commands:
+    the same of other commands, with which it ends.
     """
 
-    def __init__(self, *, examples: tuple[tuple[str, str], ...] = (), **keywords: Any) -> None:
+    def __init__(
+        self,
+        *,
+        examples: tuple[tuple[str, str], ...] = (),
+        commands: tuple[tuple[str, str], ...] = (),
+        **keywords: Any,
+    ) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_Help, **keywords)
-        self.examples = examples
+        self.examples, self.commands = examples, commands
 
     def format_help(self) -> str:
         """What it does, examples, how it is called in a line, then the options in their groups."""
@@ -37,6 +44,8 @@ class Parser(argparse.ArgumentParser):
             formatter.end_section()
         formatter.add_text(self.epilog)
         text = formatter.format_help()
+        if self.commands:
+            text += f"\nother commands:\n{_example_lines(self.commands)}"
         if not self.examples:
             return text
         head, usage, rest = text.partition("usage: ")

@@ -42,7 +42,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--what-if",
         action="store_true",
-        help="also the step time with one thing free or 10 %% better at a time, and under other schedules",
+        help="also what would help: changes that you can make, and each thing free or with 10 %% less time",
     )
     parser.add_argument(
         "--all-layers",
@@ -52,7 +52,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--explain",
         metavar="NAME[:PHASE]",
-        help="only where the figures of these rows come from, with the values put in: mlp_row, mlp_row:ig",
+        help="print only where the figures of these rows come from, with their values: mlp_row, mlp_row:ig",
     )
     add_parameters(parser)
     return parser

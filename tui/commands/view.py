@@ -50,18 +50,18 @@ _EXAMPLES = (
         "a model on a layout: its step, and does it fit",
     ),
 )
+# Each has its own --help.
 _COMMANDS = (
-    "other commands: wltui report FILE  (text or --json; wltui report --help); "
-    'wltui compare FILE --with "--schedule zb-h1"  (two runs: what changes and why; '
-    "A and B of two files on the screen: wltui B --against A); "
-    "wltui calibrate FILE DIR  (parameters that fit a measured run); "
-    "wltui check FILE...  (what is wrong in files); "
-    "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
-    "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
-    "wltui models  (models that are known by name; wltui models FILE counts a config.json's parameters); "
-    "wltui sweep --model NAME --world 256 --global-batch 1024 --layouts  (many layouts, the best); "
-    "wltui schedule 1f1b --pp 4 --microbatches 8  (a pipeline's schedule alone); "
-    "wltui keys  (every action with its keys, and where your own are read from)"
+    ("wltui report FILE", "the same as a page of text; --json for programs"),
+    ('wltui compare FILE --with "--schedule zb-h1"', "two runs: what changes and why"),
+    ("wltui calibrate FILE DIR", "parameters that fit a measured run"),
+    ("wltui check FILE...", "what is wrong or assumed in files"),
+    ("wltui export FILE --format chrome -o OUT", "a run for Perfetto and other programs"),
+    ("wltui collective all-reduce --size 64MiB", "one collective alone"),
+    ("wltui schedule 1f1b --stages 4 --microbatches 8", "a pipeline schedule alone"),
+    ("wltui sweep --model NAME --world 256 --layouts", "many layouts, the best first"),
+    ("wltui models", "the models that are known by name"),
+    ("wltui keys", "every action with its keys"),
 )
 
 # Open at once at the most, besides the standard three: an event loop and its wakers, and a file or two.
@@ -113,7 +113,7 @@ def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> No
 
 def build_parser() -> Parser:
     """The words that `wltui` takes without a command."""
-    parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS, examples=_EXAMPLES)
+    parser = Parser(prog="wltui", description=_DESCRIPTION, commands=_COMMANDS, examples=_EXAMPLES)
     parser.add_argument(
         "file",
         metavar="FILE",
@@ -124,8 +124,8 @@ def build_parser() -> Parser:
     add_run(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
-        help="compare FILE (B) with this workload, trace or directory of traces (A), on screen 6, which "
-        "opens first; parameters are the workloads', or of two traces those of both replays",
+        help="compare FILE (B) with this workload, trace or directory of traces (A): screen 6 opens first; "
+        "parameters are those of workloads, or, of two traces, of both replays",
     )  # fmt: skip
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
@@ -135,18 +135,18 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--snapshot",
         metavar="KEYS",
-        help="print the screen as it is after these keys, without a terminal: names of keys and characters, "
-        'apart by blanks, like "j Space ww /mlp Enter"; "" for the first screen',
+        help="print the screen as it is after these keys, without a terminal: characters and names of keys "
+        'with blanks between them, like "j Space ww /mlp Enter"; "" prints the first screen',
     )
     parser.add_argument("--size", metavar="COLUMNSxROWS", help="of the snapshot (default 120x36)")
     parser.add_argument("--svg", action="store_true", help="the snapshot as SVG, in colours (default: text)")
     parser.add_argument(
         "--no-mouse", action="store_true",
-        help="leave the mouse to the terminal, for its own selecting (Shift and drag does that, too)",
+        help="leave the mouse to the terminal, which then selects text (so does Shift and drag)",
     )  # fmt: skip
     parser.add_argument(
         "--no-session", action="store_true",
-        help="begin anew: what the last session on FILE has left is not restored, and nothing is kept",
+        help="begin anew: restore nothing of the last session on FILE, and keep nothing",
     )  # fmt: skip
     add_parameters(parser)
     return parser

@@ -40,7 +40,8 @@ class MeasuredCompared:
 
     @property
     def sides(self) -> tuple[str, str]:
-        return _named(self.beside, self.beside.a), _named(self.beside, self.beside.b)
+        a, b = self.beside.a, self.beside.b
+        return _named(self.beside, a, b), _named(self.beside, b, a)
 
     @cached_property
     def _order(self) -> list[int]:
@@ -161,9 +162,9 @@ class MeasuredCompared:
         return notices(self.beside)
 
 
-def _named(beside: Beside, side: Run) -> str:
+def _named(beside: Beside, side: Run, other: Run) -> str:
     name = cells(side.path.rstrip("/").rsplit("/", 1)[-1], 40)
-    return f"{run_words(beside, side)}{name}, {side_facts(side)}"
+    return f"{run_words(beside, side)}{name}, {side_facts(side, other)}"
 
 
 def _alike_words(track: Track) -> str:

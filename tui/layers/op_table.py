@@ -244,10 +244,9 @@ class OpTable:
 
     def order(self) -> tuple[str, str]:
         if not self._operations.timed:
-            words = "in file order, no times"
-        else:
-            words = f"by {self._unit}, dearest first" if self.each else "dearest first"
-        return words, words
+            return "in file order, no times", "in file order, no times"
+        by = f"by {self._unit}, " if self.each else ""
+        return f"{by}most of the step first", f"{by}most first"
 
     def legend(self, columns: Sequence[Column], short: bool) -> str:
         if not self._operations.timed or not self._several:

@@ -90,7 +90,7 @@ class TraceTable:
         return f"{len(self.lines)} of {plural(len(self._all), 'name')}"
 
     def order(self) -> tuple[str, str]:
-        return "dearest first", "dearest first"
+        return "most of the step first", "most first"
 
     def legend(self, columns: Sequence[Column], short: bool) -> str:
         return "time: mean" if short else "time, waits: mean of a rank; %: of the critical path"

@@ -316,7 +316,7 @@ class WorkloadTable:
     def order(self) -> tuple[str, str]:
         if self.each:
             return "in file order", "in file order"
-        return "equal ones together, dearest first", "dearest first"
+        return "equal ones together, most of the step first", "most first"
 
     def legend(self, columns: Sequence[Column], short: bool) -> str:
         return "all: a rank's compute" if any(one.heading == "all ms" for one in columns) else ""

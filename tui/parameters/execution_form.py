@@ -17,7 +17,14 @@ from simcore.units import duration, number, signed
 from tui.frame import Glyphs, Line
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.fields import FormField, next_name, of_cluster, scrubbed_count, typed_value
+from tui.parameters.fields import (
+    GIVEN,
+    FormField,
+    next_name,
+    of_cluster,
+    scrubbed_count,
+    typed_value,
+)
 
 _NONE = "-"
 
@@ -91,7 +98,7 @@ class ExecutionField(FormField):
 
     def origin(self, parameters: Parameters, basis: Any) -> str:
         if getattr(parameters, self.flag.field) != self.flag.default:
-            return "given"
+            return GIVEN
         if self.flag.field not in basis.used:
             return "default"
         of_system = parameters.system is not None and self.flag.field != "dim"

@@ -87,6 +87,10 @@ class FormField:
         raise NotImplementedError
 
 
+# Where a value comes from that the command line or a file of parameters states.
+GIVEN = "given"
+
+
 def of_cluster(parameters: Parameters) -> str:
     """Where the values of the cluster come from."""
     if parameters.cluster is None:
@@ -180,7 +184,7 @@ class FlagField(FormField):
         field = self.flag.field
         value = getattr(parameters, field)
         if value is not None:
-            return "default" if value == self.flag.default else "given"
+            return "default" if value == self.flag.default else GIVEN
         if basis.workload.maker is not None and (self.flag.in_file or "workload" not in self.flag.of):
             return "assumed"
         if self.flag.in_file:
@@ -300,7 +304,7 @@ class DimensionField(FormField):
         return changed
 
     def origin(self, parameters: Parameters, basis: Basis) -> str:
-        return "given" if parameters.dim else of_cluster(parameters)
+        return GIVEN if parameters.dim else of_cluster(parameters)
 
     def differs(self, one: Basis, other: Basis) -> bool:
         # Of other kinds, sizes or another number of dimensions the change is that of all together.
@@ -347,7 +351,7 @@ class AlgorithmField(FormField):
         return self.typed(parameters, opened, self.text(opened.parameters, opened))
 
     def origin(self, parameters: Parameters, basis: Basis) -> str:
-        return "by kind" if self.text(parameters, basis) == "default" else "given"
+        return "by kind" if self.text(parameters, basis) == "default" else GIVEN
 
     def differs(self, one: Basis, other: Basis) -> bool:
         return self.text(one.parameters, one) != self.text(other.parameters, other)
@@ -449,7 +453,7 @@ class DimensionsField(ListField):
         return replaced(changed, "dim", tuple(parse_dimension(item).flag() for item in changed.dim))
 
     def origin(self, parameters: Parameters, basis: Basis) -> str:
-        return "given" if parameters.dim else of_cluster(parameters)
+        return GIVEN if parameters.dim else of_cluster(parameters)
 
     def differs(self, one: Basis, other: Basis) -> bool:
         given = one.parameters.dim != other.parameters.dim

@@ -21,7 +21,7 @@ from simcore.units import duration, number, plural, signed
 from tui.frame import Glyphs, Line, largest
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.fields import FlagField, FormField
+from tui.parameters.fields import GIVEN, FlagField, FormField
 
 _HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
 
@@ -88,7 +88,7 @@ class FactorField(FormField):
         return self._with(parameters, self._factor(opened.parameters))
 
     def origin(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
-        return "as measured" if self._factor(parameters) == 1.0 else "given"
+        return "as measured" if self._factor(parameters) == 1.0 else GIVEN
 
     def differs(self, one: TraceBasis, other: TraceBasis) -> bool:  # type: ignore[override]
         return self._factor(one.parameters) != self._factor(other.parameters)
@@ -185,7 +185,7 @@ def _fields_of(results: MeasuredResults) -> list[FormField]:
     found: list[FormField] = [
         _part("compute_scale", "compute", "forward, backward and optimizer times X"),
         _part("comm_scale", "communication", "all communication times X"),
-        _part("gap_scale", "host gaps", "the host's time between operations times X; 0 removes the gaps"),
+        _part("gap_scale", "host gaps", "idle time between two operations times X; 0 removes it"),
         _part("host_scale", "host operations", "what neither computes nor communicates, times X"),
         FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
     ]
@@ -203,10 +203,17 @@ def _fields_of(results: MeasuredResults) -> list[FormField]:
             _entry("one stage", f"stage {stage}", "stage_scale", stage, "compute of its ranks times X")
             for stage in stages
         ]
-    return found + [
+    found += [
         _entry("one rank", f"rank {rank.number}", "slow_rank", str(rank.number), "its compute times X")
         for rank in run.ranks
     ]
+    return found + [
+        _entry(
+            "host gaps of one rank", f"rank {rank.number} host gaps", "slow_host", str(rank.number),
+            "its host gaps, and its idle time before its first operation, times X",
+        )
+        for rank in run.ranks
+    ]  # fmt: skip
 
 
 def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line]:

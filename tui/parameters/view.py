@@ -23,7 +23,7 @@ from tui.frame_view import ScreenView, binding
 from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import state_lines
-from tui.parameters.fields import FormField
+from tui.parameters.fields import GIVEN, FormField
 from tui.parameters.form import FormRow, form_lines, help_lines, is_reason
 from tui.parameters.refusal import Refusal
 from tui.parameters.source import form_source
@@ -311,10 +311,13 @@ class ParametersView(ScreenView):
             session.opened, session.current, self._state(room), changes, progress, (room, height - 2), glyphs
         )
         effect = [[(" ", ""), *line] for line in effect]
-        count = sum(bool(row.was) for row in self._rows(_FORM_WIDTH))
+        shown = self._rows(_FORM_WIDTH)
+        count = sum(bool(row.was) for row in shown)
+        given = sum(row.origin == GIVEN and not row.was for row in shown)
+        counted = f"{count} changed" + (f", {given} given" if given else "")
         title = f"Effect, against the run as {_how(session)}"
         return beside(
-            box("Parameters", f"{count} changed", form, _FORM_WIDTH, height, glyphs, True),
+            box("Parameters", counted, form, _FORM_WIDTH, height, glyphs, True),
             box(title, self._live(), effect, width - _FORM_WIDTH, height, glyphs),
         )
 

@@ -63,11 +63,8 @@ class Runs:
             self._app.say(STILL_RUNNING)
         elif knob is None:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
-        elif knob.parameters is None:
-            from tui.change_words import why_not_tried
-
-            self._app.say(why_not_tried(knob))
         else:
+            assert knob.parameters is not None, "each row of the table is a run"
             self.try_parameters(knob.parameters)
 
     def try_parameters(self, parameters: Parameters) -> bool:

@@ -15,7 +15,7 @@ from simcore.run.throughput import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
-from tui.panels import WHAT_IF, beside, box
+from tui.panels import MATTERS, WHAT_IF, beside, box, meaning_of, two_lists
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
 if TYPE_CHECKING:
@@ -99,16 +99,21 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
 
 
 def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
-    """The changes that gain most, those around the cursor."""
+    """The changes that gain most, those around the cursor; below them what one of them does or replaces."""
     if not model.knobs:
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.base_ns
     size = max(width - 22, 14)
-    shown = rows_around(row, len(model.knobs), rows)
-    return [
-        help_line(model.knobs[index], model.dims, step, size, focused and index == row) for index in shown
+    words = meaning_of(model.knobs, row if focused else None) if rows > _WITH_MEANING else ""
+    shown = two_lists(model.knobs, row, rows - bool(words))
+    lines: list[Line] = [
+        [(f" {MATTERS}", "dim")]
+        if index is None
+        else help_line(model.knobs[index], model.dims, step, size, focused and index == row)
+        for index in shown
     ]
+    return [*lines, [(f" {cells(words, width - 2)}", "dim")]] if words else lines
 
 
 def help_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
@@ -140,6 +145,8 @@ _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 6, 12, 4, 1000
 # rules over its parts, and the legend.
 _BESIDE_ROWS, _LEAST_ROWS = 8, 3
 _RULES = 5
+# From more rows on the last one of the advice says what a change does or replaces.
+_WITH_MEANING = 4
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
                 "executed": "Step time"}  # fmt: skip
 
@@ -189,6 +196,9 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     notes = note_lines(found, model.row(NOTES), right - 2, size.bottom - 2, model.panel == NOTES)
     changes = help_lines(model, left - 2, size.bottom - 2, progress)
     helps = f"What would help most{model.base_words}"
+    if model.knobs and size.bottom - 2 <= _WITH_MEANING and (meaning := meaning_of(model.knobs, None)):
+        # Few rows have no line for it.
+        helps += f"; {meaning}"
     below = beside(
         framed(WHAT_IF, helps, "t tries it, 4 all", changes, (left, size.bottom)),
         framed(NOTES, f"Notes ({len(found)})", "! all", notes, (right, size.bottom)),
@@ -224,7 +234,8 @@ class _Sizes:
         self.top += max(min(len(said) + 2 - self.top, spare - max(bars, least)), 0)
         spare = height - self.top - self.bottom - max(bars, beside)
         changes = _CHANGES if model.knobs is None else len(model.knobs)
-        wanted = max(changes, len(model.results.diagnostics)) + 2
+        # The heading between the lists, a line of meaning, and the frame.
+        wanted = max(changes + 2, len(model.results.diagnostics)) + 2
         self.bottom += max(min(wanted - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
         if folded:
@@ -270,7 +281,11 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     count = len(model.results.worst)
     cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
     lines += [rule(f"Worst{cut}", width, glyphs), *worst]
-    lines += [rule(f"What would help most{model.base_words}, t tries it", width, glyphs), *changes]
+    advice = f"What would help most{model.base_words}, t tries it"
+    meaning = meaning_of(model.knobs, None) if model.knobs and change_rows <= _WITH_MEANING else ""
+    if meaning and len(advice) + len(meaning) + 10 <= width:
+        advice += f"; {meaning}"
+    lines += [rule(advice, width, glyphs), *changes]
     lines += [rule(f"Notes ({len(found)}), ! all", width, glyphs), *notes]
     return lines[:height]
 

@@ -22,17 +22,19 @@ from tui.timeline.below import (
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.lanes import LaneKey, SpanLane
-from tui.timeline.model import FEW_LANES, ROOM_TO_FILL, TimelineModel
+from tui.timeline.model import ROOM_TO_FILL, TimelineModel
 from tui.timeline.pointer import Area
 from tui.timeline.window import Window
 
+# Cells of the head over the shares, on a narrow screen.
+_SHORT_COLUMN = 4
 _WIDE = 100
 _TALL = 30
 # Rows above the lanes and below them on a tall screen, and on a low one without a range.
 _TALL_ABOVE, _TALL_BELOW = 4, 9
 _LOW_ABOVE, _LOW_BELOW = 3, 4
-# Lines of a lane at most.
-_HIGHEST = 4
+# Lines of a lane at most: of work, of communication.
+_HIGHEST, _HIGHEST_STREAM = 8, 4
 
 
 class TimelineFrame:
@@ -96,12 +98,13 @@ class TimelineFrame:
             below_them += 1
         signs: list[tuple[int, int]] = []
         # One group of ranks alone has the screen for itself, whatever its size.
-        few = model.source.groups <= FEW_LANES
-        may_grow = (model.rows >= ROOM_TO_FILL and few) or model.source.groups == 1
+        may_grow = model.rows >= ROOM_TO_FILL or model.source.groups == 1
         is_whole = not below_them and not model.top
-        high = _height([row for _, row in shown], model.rows) if may_grow and is_whole else 1
+        of_work, of_streams = 1, 1
+        if may_grow and is_whole:
+            of_work, of_streams = _heights([row for _, row in shown], model.rows)
         for index, row in shown:
-            rows = self._lane(model, row, index, left, high if row.lane.by_majority else 1)
+            rows = self._lane(model, row, index, left, of_work if row.lane.by_majority else of_streams)
             lines += rows
             # The sign stands beside the last one.
             signs += [(index, -1)] * (len(rows) - 1) + [(index, _sign_column(row, wide))]
@@ -324,10 +327,14 @@ def _first(told: list[Line], rows: int, width: int) -> list[Line]:
     return [*(shortened(line, width) for line in kept), *[[] for _ in range(rows - len(kept))]]
 
 
-def _height(shown: list[Row], rows: int) -> int:
-    """How many lines a lane of work has where all are on the screen and there is room for more."""
+def _heights(shown: list[Row], rows: int) -> tuple[int, int]:
+    """How many lines a lane of work, and one of communication, has where all are on the screen and there is
+    room for more: work comes first.
+    """
     growing = sum(row.lane.by_majority for row in shown)
-    return 1 + min((rows - len(shown)) // growing, _HIGHEST - 1) if growing else 1
+    streams = len(shown) - growing
+    work = min((rows - streams) // growing, _HIGHEST) if growing else 1
+    return work, min((rows - work * growing) // streams, work, _HIGHEST_STREAM) if streams else 1
 
 
 def _sign_column(row: Row, wide: bool) -> int:
@@ -340,12 +347,13 @@ def _heading(model: TimelineModel, left: int) -> str:
     order = model.arrangement.order
     of_wide, of_narrow = model.source.count_heading
     if left > 20:
-        room = left - 8 - len(order.words)
+        room = left - 4 - len(order.words) - len(order.column)
         of = of_wide if len(of_wide) < room else ""
         return f"  {order.words}{of:>{room}}  {order.column}"
+    column = order.column[:_SHORT_COLUMN]
     if order.id:
-        return f" sorted{order.column:>{left - 7}}"
-    return f" lane {of_narrow:>{left - 11}} {order.column}"
+        return f" sorted{column:>{left - 7}}"
+    return f" lane {of_narrow:>{left - 11}} {column}"
 
 
 def _name(row: Row, mark: str, wide: bool) -> str:

@@ -239,10 +239,10 @@ _COMMUNICATION = (
 _THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
 
 
-def legend_of(names: Collection[str], communication: str, idle: str = "idle") -> tuple[Kind, ...]:
+def legend_of(names: Collection[str], communication: str) -> tuple[Kind, ...]:
     """The kinds of cell among KINDS that `names` has, in one order.
 
-    communication, idle: what these are called.
+    communication: what its kinds are called together.
     """
     kinds = [
         Kind("fwd" if name == "recompute" else name, name, words) for name, words in _FILLS if name in names
@@ -251,7 +251,7 @@ def legend_of(names: Collection[str], communication: str, idle: str = "idle") ->
     if parts:
         kinds.append(Kind("exposed", parts[0][0], communication, parts))
     kinds += [Kind(name, name, words) for name, words in _THIN if name in names]
-    return (*kinds, Kind("idle", "", idle)) if "idle" in names else tuple(kinds)
+    return (*kinds, Kind("idle", "", "idle")) if "idle" in names else tuple(kinds)
 
 
 def told_group(
@@ -442,7 +442,7 @@ class LaneSource:
     @cached_property
     def legend(self) -> tuple[Kind, ...]:
         """Each kind of cell that occurs."""
-        return legend_of(self.of.kinds, self.of.communication_words, self.of.idle_words)
+        return legend_of(self.of.kinds, self.of.communication_words)
 
     def measure(self, order: LaneOrder, number: int) -> int:
         """What an order goes by, of a group of ranks; the smallest comes first."""

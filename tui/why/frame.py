@@ -14,7 +14,7 @@ from simcore.run.lanes import clock
 from simcore.units import duration, percent
 from tui.change_words import LESS_TIME, UNKNOWN, change_share, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, name_cut, rows_around, rule
-from tui.panels import WHAT_IF, PanelCursor, beside, box
+from tui.panels import WHAT_IF, PanelCursor, beside, box, meaning_of, two_lists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,6 +121,8 @@ def _batch_cells(leg: Leg, words: str) -> int:
 _WIDE, _TALL = 100, 24
 # From how many cells on the legs have the words "of micro-batch".
 _SPELLED = 106
+# From more rows on the last one of the what-if table says what a change does or replaces.
+_WITH_MEANING = 5
 # Changes while they are looked for; rows of a panel below another at least.
 _CHANGES, _LEAST_PANEL = 20, 4
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
@@ -154,7 +156,8 @@ def _upper_rows(model: WhyModel, height: int) -> int:
     """Rows of the sums and the what-if table: what the legs leave free is theirs, and the other way round."""
     most = height * 45 // 100
     changes = _CHANGES if model.knobs is None else len(model.knobs)
-    wanted, legs = max(len(model.sums()), changes) + 3, len(model.legs) + 3
+    # The heading between the lists, and a line of meaning.
+    wanted, legs = max(len(model.sums()), changes + 2) + 3, len(model.legs) + 3
     return max(min(wanted, max(most, height - legs)), min(8, height), height - legs if legs < height else 0)
 
 
@@ -165,7 +168,7 @@ def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     shown: list[str] = []
     left = height - 1
     for panel in order:
-        wanted = model.extent(panel)[0] + 2
+        wanted = model.extent(panel)[0] + (4 if panel == WHAT_IF else 2)
         if left < (_LEAST_PANEL if shown else 0):
             break
         rows = min(left, wanted if panel != WHAT_IF or model.knobs else max(wanted, _LEAST_PANEL))
@@ -195,8 +198,11 @@ def _title(model: WhyModel, panel: str, rows: int) -> str:
     if panel == LEGS and model.by_length:
         title += ", longest first"
     count, _ = model.extent(panel)
-    shown = rows_around(model.row(panel), count, rows - 1)
-    return title if len(shown) in (0, count) else f"{title}, {shown.start + 1}-{shown.stop} of {count}"
+    if panel == WHAT_IF:
+        there = [index for index in _knob_rows(model, rows)[0] if index is not None]
+    else:
+        there = list(rows_around(model.row(panel), count, rows - 1))
+    return title if len(there) in (0, count) else f"{title}, {there[0] + 1}-{there[-1] + 1} of {count}"
 
 
 def _marked(words: str, at: bool) -> Line:
@@ -230,11 +236,33 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     step = model.base_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 43, 14)
-    title = cells(f"change, or {LESS_TIME} on", size - 1)
-    head = f" {title:<{size}}{'step':>11}{'change':>10}{'if free':>10}{'change':>9}"
-    shown = rows_around(row, len(changes), rows - 1)
-    lines = [knob_line(changes[index], model.dims, step, size, focused and index == row) for index in shown]
-    return [[(head, "dim")], *lines]
+    # A change has no figures of what it takes: where its name needs the room, it has theirs.
+    longest = max((len(change_words(one, model.dims)) for one in changes if one.free_ns is None), default=0)
+    of_changes = size if longest < size else max(width - 22, 14)
+    shown, words = _knob_rows(model, rows)
+    head: Line = [(f" {'change':<{of_changes}}{'step':>11}{'change':>10}", "dim")]
+    title = cells(f"{LESS_TIME} on", size - 1)
+    less: Line = [(f" {title:<{size}}{'step':>11}{'change':>10}{'if free':>10}{'change':>9}", "dim")]
+    first = shown[0] if shown else None
+    lines = [head if first is not None and changes[first].list == "change" else less]
+    for index in shown:
+        if index is None:
+            lines.append(less)
+            continue
+        knob = changes[index]
+        wide = of_changes if knob.free_ns is None else size
+        lines.append(knob_line(knob, model.dims, step, wide, focused and index == row))
+    return [*lines, *([[(f" {cells(words, width - 2)}", "dim")]] if words else [])]
+
+
+def _knob_rows(model: WhyModel, rows: int) -> tuple[list[int | None], str]:
+    """The rows of the what-if table in a panel of `rows` lines, as `two_lists` has them, and what stands
+    below them: what a change does or replaces.
+    """
+    knobs, row = model.knobs or (), model.row(WHAT_IF)
+    at = row if knobs and model.panel == WHAT_IF else None
+    words = meaning_of(knobs, at) if rows > _WITH_MEANING else ""
+    return two_lists(knobs, row, rows - 1 - bool(words)), words
 
 
 def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:

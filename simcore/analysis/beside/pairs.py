@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +13,8 @@ from simcore.analysis.compare.parts import BUSY
 from simcore.analysis.compare.reasons import leading_parts
 from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
-from simcore.records import Struct
+from simcore.parameters import Parameters, as_flags
+from simcore.records import Struct, asdict
 from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
 from simcore.run.track import ALIKE, COMPUTE, TimedPass, Track, busy_ns, mean_ns
@@ -20,6 +22,8 @@ from simcore.units import difference, duration, plural
 
 # Cells for what a replay changes.
 _CHANGES = 36
+# And for the flags of a run of execution traces.
+_FLAGS = 80
 _STAMP_CELLS = 24
 
 
@@ -28,8 +32,10 @@ def run_words(beside: Beside, side: Run) -> str:
     return f"run {printable(side.stamp or '', _STAMP_CELLS)} of " if beside.told_by_stamp else ""
 
 
-def side_facts(side: Run) -> str:
-    """`replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name."""
+def side_facts(side: Run, other: Run) -> str:
+    """`replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name. Of
+    execution traces also the flags that the other side does not have.
+    """
     shape = side.shape
     degrees = [
         f"{name} {degree}"
@@ -37,10 +43,19 @@ def side_facts(side: Run) -> str:
         if degree is not None
     ]
     changes = replay_words(side.scales, _CHANGES)
+    if side.origin == "executed":
+        changes = _flags_of_its_own(side, other)
     kind = f"{side.origin} ({changes})" if changes else side.origin
     words = [kind, *([" x ".join(degrees)] if degrees else [])]
     words += [plural(shape.microbatches, "micro-batch")] if shape.microbatches else []
     return ", ".join(words)
+
+
+def _flags_of_its_own(side: Run, other: Run) -> str:
+    """`--time-scale 'all compute=0.5'`: the flags of a run whose values the other has not."""
+    fields, beside = asdict(side.parameters), asdict(other.parameters)
+    own = {name: value for name, value in fields.items() if value != beside[name]}
+    return printable(shlex.join(as_flags(Parameters(**own))), _FLAGS)
 
 
 def paired_words(beside: Beside) -> str:
@@ -247,8 +262,8 @@ class Beside(Struct, frozen=True, dict=True):
     def sides(self) -> tuple[str, str]:
         """The name of A and of B, and what it is."""
         a, b = (
-            f"{run_words(self, side)}{printable(side.path)}: {side_facts(side)}"
-            for side in (self.a, self.b)
+            f"{run_words(self, side)}{printable(side.path)}: {side_facts(side, other)}"
+            for side, other in ((self.a, self.b), (self.b, self.a))
         )
         return a, b
 

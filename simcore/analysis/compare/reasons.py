@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MOST_SAID = 2
 _NAME_CELLS = 40
+# What the parts are of: the accounts that stand beside them are means of ranks.
+_PATH = "on the critical path"
 # A reason for less than this share of the largest part is none for the difference.
 _WORTH_A_REASON = 0.1
 _EXPOSED = tuple(name for name in PART_ACCOUNTS if name.startswith("exposed "))
@@ -58,11 +60,11 @@ def why(comparison: Comparison) -> str:
     if not comparison.difference_ns:
         most, against = leading.most, leading.against
         if against is None:
-            return f"the step times are equal: {most.words}, which other accounts make up for"
-        return f"the step times are equal: {most.words} and {against.words} make up for each other"
+            return f"the step times are equal: {most.words} {_PATH}, which other accounts make up for"
+        return f"the step times are equal: {most.words} and {against.words} {_PATH} make up for each other"
     reasons, left = _reasons(comparison, leading)
     more = f" (and {plural(left, 'more change')})" if left else ""
-    return f"{leading.words}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
+    return f"{leading.words} {_PATH}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
 
 
 def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.rerun import Chosen, Rerun
-from simcore.analysis.what_if.changes import Change, changes, fitting, stepped
+from simcore.analysis.what_if.changes import Change, changes, fitting, stepped, with_room
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
 from simcore.run.findings import WhatIf
@@ -27,8 +27,8 @@ def what_if(
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
-    """The changes that a user can make to a run, those that gain most first, before them those with which a
-    model fits into memory that does not; then its sensitivity: every knob, by what 10 % less time on it
+    """The changes that a user can make to a run, those that gain most first; of a model that does not fit
+    into memory first those with which it does; then its sensitivity: every knob, by what 10 % less time on it
     gains, then by what it takes, else in the order of the families.
 
     simulation: with equal ranks folded; built: its graph. progress(done, total): called before each knob,
@@ -59,7 +59,7 @@ def what_if(
         tell()
         return simulated(change)
 
-    first = [*fitting(simulation, asked), *changes(simulation, asked)]
+    first = with_room(simulation, fitting(simulation, asked), changes(simulation, asked), asked)
     progress(tried, tried)
     return [*first, *sorted(found, key=lambda one: (one.better10_ns, one.free_ns))]
 

@@ -15,7 +15,7 @@ from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters, as_flags
 from simcore.program import SCHEDULES
 from simcore.program.building import fitting_chunks
-from simcore.records import Struct, replace
+from simcore.records import Struct, asdict, replace
 from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
 
@@ -114,6 +114,13 @@ def _even_experts(simulation: Simulation) -> Iterator[Change]:
         yield replace(change, words=words)
 
 
+def _replaces(simulation: Simulation, change: Change) -> str:
+    """What a change replaces that nobody stated and no note tells: the stage layout."""
+    if "stage_layout" not in change.fields:
+        return ""
+    return f"stage layout now: {simulation.parameters.stage_layout}, the default"
+
+
 Family = Callable[[Simulation], Iterator[Change]]
 # Those of a pipeline's schedule, the schedule itself first; then those of any run.
 OF_SCHEDULES: tuple[Family, ...] = (
@@ -160,6 +167,7 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
             rows[change.flags] = WhatIf(
                 change.words or change.flags, None, ns, flags=change.flags, microbatches=count,
                 alike_ns=alike, parameters=replace(simulation.parameters, **change.fields),
+                meaning=_replaces(simulation, change),
             )  # fmt: skip
 
     best: list[Change] = []
@@ -212,9 +220,50 @@ def fitting(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
         change = Change(one.fields)
         ns = step(change) if one.fits else None
         if ns is not None:
-            words = f"{change.flags} (fits: {one.most / 1e9:.1f} GB)"
+            words = f"{change.flags} {_fits(one.most)}"
             rows.append(WhatIf(words, None, ns, flags=change.flags, parameters=one.parameters))
     return sorted(rows, key=lambda one: one.better10_ns)
+
+
+def with_room(
+    simulation: Simulation,
+    fits: list[WhatIf],
+    gains: list[WhatIf],
+    step: Callable[[Change], int | None],
+) -> list[WhatIf]:
+    """All changes of a run. Of a model that does not fit into memory first those with which it does, the
+    fastest of them also with the change that gains most; what gains and leaves it too large says so.
+    """
+    if _has_room(simulation):
+        return gains
+    from simcore.analysis.fitting import most_bytes
+    from simcore.analysis.model_figures import model_figures
+
+    figures = model_figures(simulation)
+    assert figures is not None
+    rooms = {one.flags: most_bytes(simulation, one.parameters) for one in gains if one.parameters is not None}
+    there = [one for one in gains if (room := rooms.get(one.flags)) is not None and room <= figures.limit]
+    other = [replace(one, name=f"{one.name} (does not fit)") for one in gains if one not in there]
+    if fits and gains:
+        both = Change(_changed(simulation, fits[0]) | _changed(simulation, gains[0]))
+        parameters = replace(simulation.parameters, **both.fields)
+        room = most_bytes(simulation, parameters)
+        ns = step(both) if room is not None and room <= figures.limit else None
+        if ns is not None and room is not None and ns < fits[0].better10_ns:
+            words = f"{both.flags} {_fits(room)}"
+            fits = [WhatIf(words, None, ns, flags=both.flags, parameters=parameters), *fits]
+    return [*fits, *there, *other]
+
+
+def _changed(simulation: Simulation, row: WhatIf) -> dict[str, Any]:
+    """The fields that a change gives other values."""
+    assert row.parameters is not None
+    own = asdict(simulation.parameters)
+    return {name: value for name, value in asdict(row.parameters).items() if value != own[name]}
+
+
+def _fits(most: int) -> str:
+    return f"(fits: {most / 1e9:.1f} GB)"
 
 
 def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Callable[[Change], int | None]:

@@ -25,13 +25,13 @@ class Cheaper(Struct, frozen=True):
     """Something that takes time. step_ns(factor): the step time when it takes `factor` of that.
 
     chosen: the ops whose durations it is, None where it is no ops' alone. parameters: those of the run with
-    `BETTER` of it, None where none ask for that.
+    `BETTER` of it.
     """
 
     name: str
     step_ns: Callable[[float], int]
+    parameters: Parameters
     chosen: Chosen | None = None
-    parameters: Parameters | None = None
 
 
 def knobs(rerun: Rerun) -> list[Cheaper]:
@@ -52,7 +52,7 @@ def _parts(rerun: Rerun) -> Iterator[Cheaper]:
             return rerun.step_ns(chosen, factor)
 
         scales = (*parameters.time_scale, f"{words}={BETTER}")
-        yield Cheaper(words, step_ns, chosen, replaced(parameters, "time_scale", scales))
+        yield Cheaper(words, step_ns, replaced(parameters, "time_scale", scales), chosen)
 
 
 def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
@@ -60,19 +60,20 @@ def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
     if not rerun.simulation.has_dimensions:
         return
     cluster = rerun.simulation.cluster
-    # A group that is no grid goes over the slowest dimension that it crosses: with another one it might move:
-    # then no parameters ask for what is computed here.
+    # A group that is no grid goes over the slowest dimension that it crosses, which may be another one then:
+    # such a run is simulated anew, as its parameters ask for it.
     may_move = any(group.shape.flat for group in rerun.folding.group_classes)
     for number in range(len(cluster.dims)):
         for what in ("bandwidth", "latency"):
 
             def step_ns(factor: float, number: int = number, what: str = what) -> int:
-                return rerun.step_ns_on(cheaper_dimension(cluster, number, what, factor))
+                other = cheaper_dimension(cluster, number, what, factor)
+                if may_move and factor:
+                    workload, asked = rerun.simulation.workload, _with_dims(rerun, other)
+                    return simulate(workload, asked, rerun.cancelled).step_time_ns
+                return rerun.step_ns_on(other)
 
-            asked: Parameters | None = _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
-            if may_move and asked is not None:
-                run = simulate(rerun.simulation.workload, asked, rerun.cancelled)
-                asked = asked if run.step_time_ns == step_ns(BETTER) else None
+            asked = _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
             yield Cheaper(f"dimension {number} {what}", step_ns, parameters=asked)
 
 

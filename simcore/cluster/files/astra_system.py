@@ -98,7 +98,7 @@ def _other_schedulers(entries: Entries) -> list[Diagnostic]:
         if key in entries.by_key and entries.by_key[key].value != simulated:
             entry = entries.by_key[key]
             line, column = entries.source.place(entry.at)
-            message = f"found {quoted(entry.value)} for {key}, expected {simulated}, which is simulated"
+            message = f"found {quoted(entry.value)} for {key}, expected {simulated}; {simulated} is simulated"
             found.append(
                 Diagnostic("warning", "scheduler-ignored", message, entries.source.path, line, column)
             )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from simcore.units import plural
 from simcore.workload.formats.cell import Cell, Findings, cells_of, quoted, read_number
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_rows import ROW_CELLS, starts_row
@@ -207,7 +208,8 @@ class HeaderReader:
         if count is None:
             return []
         if count != len(cells):
-            message = f"{key.text}: found {len(cells)} row indices after the number {count}, expected {count}"
+            found = plural(len(cells), "row index")
+            message = f"{key.text}: found {found} after the number {count}, expected {count}"
             self._findings.add("error", "checkpoint-list", message, announced)
             return []
         listed = []

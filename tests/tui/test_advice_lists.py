@@ -1,0 +1,120 @@
+"""Advice on the screen: what one can change and what matters stand apart, with what a change replaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults, measured_results
+from simcore.run.findings import WhatIf
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.panels import MATTERS, meaning_of, two_lists
+
+LAYOUT = "stage layout now: uniform, the default"
+
+
+def rows_of(changes: int, things: int, meaning: str = "") -> list[WhatIf]:
+    made = [WhatIf(f"change {n}", None, 90, flags="--tp 2", meaning=meaning) for n in range(changes)]
+    return made + [WhatIf(f"thing {n}", 80, 95) for n in range(things)]
+
+
+def test_a_heading_stands_between_the_lists_where_both_are_seen() -> None:
+    assert two_lists(rows_of(2, 9), 0, 7) == [0, 1, None, 2, 3, 4, 5]
+    # Of one list alone, in a few rows, and where the cursor is far down, there is nothing to part.
+    assert two_lists(rows_of(0, 9), 0, 7) == [0, 1, 2, 3, 4, 5, 6]
+    assert two_lists(rows_of(9, 0), 0, 7) == [0, 1, 2, 3, 4, 5, 6]
+    assert two_lists(rows_of(2, 9), 0, 5) == [0, 1, 2, 3, 4]
+    assert two_lists(rows_of(2, 20), 20, 6) == [16, 17, 18, 19, 20, 21]
+    assert two_lists((), 0, 7) == []
+    for row in range(11):
+        assert row in two_lists(rows_of(3, 8), row, 6)
+
+
+def test_what_a_change_replaces_is_that_of_the_cursor_or_of_the_first() -> None:
+    knobs = [*rows_of(1, 0), *rows_of(1, 2, LAYOUT)]
+    assert meaning_of(knobs, None) == LAYOUT
+    assert [meaning_of(knobs, row) for row in range(4)] == ["", LAYOUT, "", ""]
+    assert meaning_of(rows_of(1, 1), None) == ""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_the_default_that_advice_replaces_is_said_where_it_stands(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=size) as pilot:
+        for key in ("1", "4"):
+            await press(pilot, key, *(["tab"] if key == "4" else []))
+            await run_over(pilot)
+            assert LAYOUT in screen_text(app), key
+    # One stage has no layout to choose.
+    alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    app = make_app(alone, first=None)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "4", "tab")
+        await run_over(pilot)
+        assert "stage layout" not in screen_text(app)
+
+
+async def test_the_lists_are_apart_on_the_summary_of_a_tall_screen(make_app: MakeApp) -> None:
+    alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    app = make_app(alone, first=None)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await run_over(pilot)
+        rows = screen_rows(app)
+        heading = next(index for index, row in enumerate(rows) if MATTERS in row)
+        assert "overlap-param-gather" in rows[heading - 1]
+        assert "10 % less time" in rows[heading + 1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_no_change_is_cut_on_screen_4_where_its_figures_leave_room(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "4", "tab")
+        await run_over(pilot)
+        assert "interleaved, virtual-stages 8, stage-layout megatron" in screen_text(app)
+
+
+async def test_the_layout_stays_in_the_first_row_of_a_small_screen(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        assert "1024: tp 8 dp 8 pp 16" in screen_rows(app)[0]
+        assert "1f1b x16" in screen_rows(app)[0]
+        await press(pilot, "t")
+        await run_over(pilot)
+        # The difference needs the room of the number of ranks.
+        assert "   tp 8 dp 8 pp 16   " in screen_rows(app)[0]
+        assert f"(-{100 - 100 * 8701 / 14774:.1f} %)" in screen_rows(app)[0]
+
+
+def test_the_layout_of_a_part_of_the_ranks_is_not_said_to_be_theirs() -> None:
+    whole = MeasuredResults(run_of(SLOW_RANK, 2))
+    assert whole.headline(False)[0] == "2: dp 2"
+    part = MeasuredResults(run_of(SLOW_RANK, 8, tp=4))
+    assert part.headline(False)[0] == "2 ranks"
+    tensor = MeasuredResults(run_of(SLOW_RANK, 2, tp=2))
+    assert tensor.headline(False)[0] == "2: tp 2"
+    assert seed().headline(False)[0] == "1024: tp 8 dp 8 pp 16"
+
+
+async def test_what_the_command_line_gave_is_counted_and_has_a_field(make_app: MakeApp) -> None:
+    slow = measured_results(run_of(SLOW_RANK, 2), Parameters(slow_host=("1=2",)))
+    for run, counted in ((slow, "0 changed, 1 given"), (MeasuredResults(run_of(SLOW_RANK, 2)), "0 changed")):
+        app = make_app(run, first=None)
+        async with app.run_test(size=(200, 50)) as pilot:
+            await press(pilot, "5")
+            await run_over(pilot)
+            text = screen_text(app)
+            assert f"─ {counted} ─" in text
+            field = next(row for row in screen_rows(app) if "rank 1 host gaps" in row)
+            assert field.split("││")[0].split()[-1].rstrip("│") == ("given" if run is slow else "measured")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from simcore.units import plural
-
 # Listing as many ranks takes a millisecond.
 _FEW = 4096
 
@@ -119,9 +117,3 @@ def place_words(position: tuple[int, int, int]) -> str:
     """Where a rank is, from its (tp, dp, stage) as layouts give it: `stage 3, dp 0, tp 1`."""
     tp, dp, stage = position
     return f"stage {stage}, dp {dp}, tp {tp}"
-
-
-def short_layout(world: int, unit: str, degrees: Iterable[tuple[str, int | None]]) -> str:
-    """`1024: tp 8 dp 8 pp 16`, degrees of 1 left out; `8 ranks` where none is larger, or known."""
-    larger = [f"{name} {degree}" for name, degree in degrees if degree is not None and degree > 1]
-    return f"{world}: {' '.join(larger)}" if larger else plural(world, unit)

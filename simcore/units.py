@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
@@ -88,6 +89,12 @@ def plural(count: int, noun: str) -> str:
     if noun.endswith("index"):
         return f"{count} {noun.removesuffix('ex')}ices"
     return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
+def short_layout(world: int, unit: str, degrees: Iterable[tuple[str, int | None]]) -> str:
+    """`1024: tp 8 dp 8 pp 16`, degrees of 1 left out; `8 ranks` where none is larger, or known."""
+    larger = [f"{name} {degree}" for name, degree in degrees if degree is not None and degree > 1]
+    return f"{world}: {' '.join(larger)}" if larger else plural(world, unit)
 
 
 _PLAIN = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")

@@ -259,6 +259,15 @@ class LayerGroups(OnDemand[LayerGroup]):
         name = base_name(self.table.simulation.workload.name[self.first_row[place]])
         return LayerGroup(name, rows, self.compute_ns[place], self.exposed_ns[place])
 
+    def by_name(self, figures: Sequence[int]) -> dict[str, int]:
+        """A figure of each group, ns, summed by layer: the rows of one name, numbers left out."""
+        names = self.table.simulation.workload.name
+        found: dict[str, int] = {}
+        for row, ns in zip(self.first_row, figures, strict=True):
+            name = base_name(names[row])
+            found[name] = found.get(name, 0) + ns
+        return found
+
     def members(self, place: int) -> Sequence[int]:
         """The rows of the file in a group."""
         group = self._order[place]

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.program import Program
-from simcore.ranks import short_layout
 from simcore.run.throughput import microbatch_ns
 from simcore.simulation import Simulation
-from simcore.units import digits, duration, plural
+from simcore.units import digits, duration, plural, short_layout
 
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from operator import add
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT, row_of
@@ -14,9 +15,11 @@ from simcore.diagnostics import printable
 from simcore.ranks import RankSet
 from simcore.run.findings import Place
 from simcore.units import duration, percent
+from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
+    from simcore.analysis.layers import LayerGroups
 
 _NAME = 32
 
@@ -105,27 +108,36 @@ def _bubble(results: Finished) -> Place | None:
 
 def _layer(results: Finished) -> Place | None:
     """The layer that takes most of the step: compute and exposed communication together."""
-    groups = results.layer_groups
-    if not groups or not groups[0].cost_ns:
+    groups, names = results.layer_groups, results.simulation.workload.name
+    by_layer = groups.by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))
+    name = max(by_layer, key=lambda one: by_layer[one], default="")
+    ns = by_layer.get(name, 0)
+    if not ns:
         return None
-    group = groups[0]
-    rows = frozenset(group.rows.indices)
-    share = percent(group.cost_ns, results.step_time_ns)
-    words = f"{duration(group.cost_ns)} ({share} %): {printable(group.name, _NAME)}"
+    rows = frozenset(row for place in _places_of(groups, names, name) for row in groups.members(place))
+    words = f"{duration(ns)} ({percent(ns, results.step_time_ns)} %): {printable(name, _NAME)}"
     seen = longest_span(results.simulation.timeline, rows)
-    return None if seen is None else Place("layer", words, *seen, group.cost_ns)
+    return None if seen is None else Place("layer", words, *seen, ns)
+
+
+def _places_of(groups: LayerGroups, names: Sequence[str], name: str) -> list[int]:
+    """The groups of equal rows that a layer consists of. names: of all rows of the file."""
+    return [place for place, first in enumerate(groups.first_row) if base_name(names[first]) == name]
 
 
 def _collective(results: Finished) -> Place | None:
-    """The row whose collectives are exposed longest."""
-    groups = [group for group in results.layer_groups if group.exposed_ns]
-    if not groups:
+    """The layer whose collectives are exposed longest."""
+    groups, names = results.layer_groups, results.simulation.workload.name
+    by_layer = groups.by_name(groups.exposed_ns)
+    name = max(by_layer, key=lambda one: by_layer[one], default="")
+    ns = by_layer.get(name, 0)
+    if not ns:
         return None
-    group = max(groups, key=lambda group: group.exposed_ns)
-    rows = {row.index for row in group.rows}
-    cells = [cell for cell in group.cells.values() if cell.collective and cell.group]
+    exposed = [groups[place] for place in _places_of(groups, names, name) if groups.exposed_ns[place]]
+    rows = {row for group in exposed for row in group.rows.indices}
+    cells = [cell for group in exposed for cell in group.cells.values() if cell.collective and cell.group]
     what = ", ".join(dict.fromkeys(f"{cell.group} {cell_name(cell.collective)}" for cell in cells))
-    words = f"{duration(group.exposed_ns)}: {printable(group.name, _NAME)}, {what}"
+    words = f"{duration(ns)}: {printable(name, _NAME)}, {what}"
     for number, found in enumerate(results.accounts):
         inside = [
             index
@@ -136,7 +148,7 @@ def _collective(results: Finished) -> Place | None:
         if inside:
             edge = found.edge
             index = max(inside, key=lambda index: (edge[index + 1] - edge[index], -index))
-            return Place("exposed", words, number, edge[index], edge[index + 1], group.exposed_ns)
+            return Place("exposed", words, number, edge[index], edge[index + 1], ns)
     return None
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
-from simcore.ranks import RankSet, short_layout
+from simcore.ranks import RankSet
 from simcore.replay.parameters import Scales
 from simcore.run.throughput import throughput_words
-from simcore.units import change_percent, duration, plural, signed
+from simcore.units import change_percent, duration, plural, short_layout, signed
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed

@@ -462,3 +462,16 @@ def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Cas
         bubbles = [one.lost_ns for one in found if one.cause == "bubble"]
         assert results.step_time_ns - free >= max(bubbles, default=0)
     assert sum(facts.mean_ns.values()) == pytest.approx(results.step_time_ns, abs=len(facts.mean_ns))
+
+
+def test_the_layer_that_computes_most_is_all_rows_of_its_name_not_the_equal_ones() -> None:
+    """`mlp` has rows of two sizes: 70 of 100; each size alone is less than `att`."""
+    rows = [layer("mlp_0", 15_000), layer("mlp_1", 20_000), layer("att_0", 30_000)]
+    results = Results(run(rows, {"tp": 1, "pp": 1}))
+    said = next(one for one in results.sentences if one.rule == "compute-bound")
+    assert "most in mlp (53.8 %)" in said.text
+    worst = next(place for place in results.worst if place.what == "layer")
+    assert worst.words == "35.000 us (53.8 %): mlp"
+    # Without them the step is that much shorter.
+    zero = tuple(f"mlp:{phase}=0" for phase in ("fwd", "ig", "wg"))
+    assert run(rows, {"tp": 1, "pp": 1}, layer_scale=zero).step_time_ns == results.step_time_ns - 35_000

@@ -48,9 +48,8 @@ def compute_bound(facts: Facts) -> Sentence | None:
         return None
     text = f"Ranks compute {facts.figure(busy)} of the step"
     groups = facts.results.layer_groups
-    most_ns = max(groups.compute_ns, default=0)
-    if most_ns:
-        most = groups[groups.compute_ns.index(most_ns)]
-        share = percent(most.compute_ns, facts.step_ns)
-        text += f", most in {printable(most.name, 32)} ({share} %)"
+    by_layer = groups.by_name(groups.compute_ns)
+    most = max(by_layer, key=lambda name: by_layer[name], default=None)
+    if most is not None and by_layer[most]:
+        text += f", most in {printable(most, 32)} ({percent(by_layer[most], facts.step_ns)} %)"
     return Sentence("compute-bound", f"{text}.", busy, "compute", busy)

@@ -138,7 +138,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
 # -- what is refused -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["F", "t", "S"])
+@pytest.mark.parametrize("key", ["F", "S"])
 async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
     make_app: MakeApp, pair_folder: Path, key: str
 ) -> None:

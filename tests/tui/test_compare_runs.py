@@ -15,7 +15,7 @@ async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> Non
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "6", *"wsadhljk0", "vertical_line", "tab", "enter", "left_parenthesis")
-        words = "There is only one run: change a parameter (5), or try a change (t on 1 or 4)."
+        words = "There is only one run: change a parameter (5), or try a change (t)."
         assert words in screen_text(app)
         assert (
             screen_rows(app)[-1].strip()
@@ -34,7 +34,7 @@ async def test_a_changed_run_stands_beside_the_opened_one_with_the_reason(make_a
         await run_over(pilot)
         assert session.current.simulation.parameters.schedule == "zb-h1"
         text = screen_text(app)
-        assert "Why: bubble -4.080 s: weight gradients fill the wait for the next backward." in text
+        assert "Why: bubble -4.080 s on the critical path: weight gradients fill the wait for the next backward." in text
         assert "all 2 595 840 ops of 1 024 ranks matched" in text
         assert "B - A  -4.079 s (-27.6 %)" in text
         assert "unchanged: every op's duration" in text
@@ -145,3 +145,21 @@ def compared_runs(view: CompareView) -> tuple[Results, Results]:
 
 
 # -- what the lines of the screen say ------------------------------------------------
+
+
+async def test_with_one_run_the_changes_that_would_make_a_second_are_there_to_try(make_app: MakeApp) -> None:
+    app = make_app(first="compare")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        rows = screen_rows(app)
+        first = next(index for index, row in enumerate(rows) if "What a second run could be" in row)
+        assert rows[first + 2].startswith(">interleaved, virtual-stages 8")
+        assert sum(not row.strip() for row in rows) <= 2
+        knobs = app.runs.what_if(app.session.current)
+        assert knobs is not None
+        await press(pilot, "j", "t")
+        await run_over(pilot)
+        # The comparison is here at once, of the run that the row says.
+        assert app.session.current.step_time_ns == knobs[1].better10_ns
+        assert "B - A" in screen_text(app)
+        assert "What a second run could be" not in screen_text(app)

@@ -68,12 +68,12 @@ def test_row_1_names_what_a_replay_changes() -> None:
 
     assert [session.facts(wide) for wide in (True, False)] == [
         [ranks, "measured, 1 micro-batch"],
-        ["2 ranks", "measured"],
+        ["2: dp 2", "measured"],
     ]
-    assert facts(Scales()) == [[ranks, "replayed, 1 micro-batch"], ["2 ranks", "replayed"]]
+    assert facts(Scales()) == [[ranks, "replayed, 1 micro-batch"], ["2: dp 2", "replayed"]]
     assert facts(Scales(ranks={1: 0.5})) == [
         [ranks, "replayed: rank 1 x0.5", "1 micro-batch"],
-        ["2 ranks", "rank 1 x0.5"],
+        ["2: dp 2", "rank 1 x0.5"],
     ]
     assert [one[1] for one in facts(Scales(gaps=0.25))] == ["replayed: host gaps x0.25", "1 change"]
     assert [one[1] for one in facts(MANY)] == [
@@ -119,7 +119,7 @@ async def test_a_replay_is_kept_named_and_compared_like_any_run(make_app: MakeAp
         await press(pilot, "x")
         assert app.said == "there is no other run yet: change a parameter first (5)"
         await press(pilot, "6")
-        words = "There is only one run: change a parameter (5), or try a change (t on 1 or 4)."
+        words = "There is only one run: change a parameter (5), or try a change (t)."
         assert words in " ".join(screen_text(app).split())
         await press(pilot, "i")
         assert app.said == "there is no other run: r keeps one (5), --against FILE opens one beside it"

@@ -187,6 +187,8 @@ _WIDE, _TALL = 100, 28
 _LOWER, _LEAST_LOWER = 11, 4
 # What is left to the lanes and the lines around them before the panels get rows for more accounts.
 _UPPER = 21
+# The frame of what differs, and notices below it.
+_AROUND_ROWS = 6
 _ANY = 1000
 _MARKS = ((ONLY_A, "A only"), (ONLY_B, "B only"), (MOVED, "moved"))
 # Where the words of the legend have no room: all that is drawn is named before any of it in full.
@@ -210,10 +212,17 @@ def draw(
     if height >= _TALL:
         # The accounts, the step below them, and the frame.
         rows = max(_LOWER, min(len(model.compared.accounts) + 3, height - _UPPER))
-    lower = panels(model, width, rows, glyphs, found, wide and height >= _TALL)[:rows]
     told = _told(model, wide)
     left = 23 if wide else 13
-    room = height - len(lines) - 2 - len(lower) - len(told) - 2
+    around = len(lines) + len(told) + 4
+    room = height - around - rows
+    model.resize(max(width - left - 1, 1), max(room, 1))
+    if found and height >= _TALL:
+        # What the lanes leave free goes to what differs.
+        spare = room - sum(map(model.height, range(min(model.compared.pairs, room))))
+        rows += max(min(spare, len(model.compared.rows) + _AROUND_ROWS - rows), 0)
+    lower = panels(model, width, rows, glyphs, found, wide and height >= _TALL)[:rows]
+    room = height - around - len(lower)
     model.resize(max(width - left - 1, 1), max(room, 1))
     lines += _ruler(model, left, glyphs)
     pairs = model.in_view()

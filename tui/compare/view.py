@@ -14,12 +14,14 @@ from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
 from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView, binding
+from tui.panels import STILL_COMPUTING, WHAT_IF
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
+    from tui.why.frame import WhyModel
 
-_ONE_RUN = "There is only one run: change a parameter (5), or try a change (t on 1 or 4)."
+_ONE_RUN = "There is only one run: change a parameter (5), or try a change (t)."
 _ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
 _NO_TIMES = "An order of operations without times has nothing to compare."
 _NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
@@ -31,7 +33,10 @@ _HINTS = (
 )  # fmt: skip
 
 _CALIBRATE = (("F", "calibrate"),)
+# Rows that a list of changes is worth.
+_ADVICE_ROWS = 6
 _NO_HINTS = (("2", "timeline"),)
+_ADVICE_HINTS = (("jk", "row"), ("t", "try it"), *_NO_HINTS)
 
 
 class CompareView(ScreenView):
@@ -60,7 +65,7 @@ class CompareView(ScreenView):
         binding("tab", "panel", "to what differs most, and back", "compare.panel"),
         binding("enter", "go", "this lane on the timeline; what differs: in the lanes", "compare.go"),
         binding("F", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
-        binding("t", "try", "try the parameters that a calibration has fitted", "compare.try"),
+        binding("t", "try", "try the change under the cursor, or what a calibration has fitted", "compare.try"),
         binding("S", "save", "save the fitted parameters as a file, for --params", "compare.save"),
         binding("left_parenthesis", "other_a", "another run as A", "compare.other"),
         binding("right_parenthesis", "other_b", "another run as B", "compare.other-b"),
@@ -75,6 +80,8 @@ class CompareView(ScreenView):
         self.model: CompareModel | None = None
         self.refused = ""
         self.calibrating = Calibrating(self._app)
+        # Where there is one run, what a second one could be.
+        self._advice: WhyModel | None = None
         self._compare()
         self.hints = self._hints_now()
 
@@ -116,11 +123,26 @@ class CompareView(ScreenView):
         model = self.model
         if model is None:
             words = wrapped(self.refused or self._one_run(), width - 4)
-            return [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in words)]
+            lines = [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in words)]
+            return lines + ([] if self.refused else self._what_could_be(width, height - len(lines)))
         found = self._app.comparisons.of(
             model.compared, lambda _, is_cancelled: (model.compared.find(is_cancelled),)
         )
         return draw(model, self.names, width, height, self.glyphs, self.colour, found is not None)
+
+    def _what_could_be(self, width: int, height: int) -> list[Line]:
+        """The changes that would make a second run, in a screen that has nothing else to show."""
+        run = self.session.current
+        if not run.timed or height < _ADVICE_ROWS:
+            return []
+        from tui.why.frame import WhyModel, knob_lines
+
+        if self._advice is None or self._advice.results is not run:
+            self._advice = WhyModel(run, panel=WHAT_IF)
+        advice = self._advice
+        advice.knobs = self._app.runs.what_if(run)
+        title = rule(f"What a second run could be{advice.base_words}, t tries it", width, self.glyphs)
+        return [[], title, *knob_lines(advice, width, height - 2, self._app.what_ifs.progress)]
 
     def _one_run(self) -> str:
         """What there is to do where there is nothing to compare with."""
@@ -141,7 +163,7 @@ class CompareView(ScreenView):
         if calibrating.is_open:
             return calibrating.hints
         if self.model is None:
-            return _NO_HINTS
+            return _ADVICE_HINTS if self._advice is not None and self._advice.knobs else _NO_HINTS
         return (*_HINTS[:4], *_CALIBRATE, *_HINTS[4:]) if calibrating.can else _HINTS
 
     def _do(self, act: Callable[[CompareModel], object]) -> None:
@@ -162,6 +184,9 @@ class CompareView(ScreenView):
     def action_move(self, by: int) -> None:
         if self.calibrating.is_open:
             self.calibrating.scroll(by)
+            self.redraw()
+        elif self.model is None and self._advice is not None:
+            self._advice.move(by)
             self.redraw()
         self._do(lambda model: model.move(by))
 
@@ -224,7 +249,13 @@ class CompareView(ScreenView):
         self.redraw()
 
     def action_try(self) -> None:
-        self.calibrating.try_it()
+        if self.model is None and self._advice is not None and not self.calibrating.is_open:
+            if self._advice.knobs is None:
+                self._app.say(STILL_COMPUTING)
+            else:
+                self._app.runs.try_change(self._advice.chosen())
+        else:
+            self.calibrating.try_it()
         self.redraw()
 
     def action_save(self) -> None:

@@ -133,14 +133,16 @@ def late_gradients(facts: Facts) -> Sentence | None:
     cost = simulation.program.costs[ops.cost[op]]
     assert isinstance(cost, CollectiveCost)
     what = f"{kind}, {byte_size(cost.bytes)}"
+    # Where a part of it lies beside the backward, it does not come after it: it ends there.
+    comes = all(ns == end[op] - start[op] for ns, _, op in found)
     if len(found) == 1:
-        text = f"The gradient {collective} of {name} ({what}) comes"
+        text = f"The gradient {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
     else:
         # Its first part may lie beside the backward.
         lasting = end[op] - start[op]
         time = duration(ns) if ns == lasting else f"{duration(ns)} of {duration(lasting)}"
         longest = f"the {collective} of {name} longest ({what}, {time})"
-        text = f"{len(found)} gradient collectives, {longest}, come"
+        text = f"{len(found)} gradient collectives, {longest}, {'come' if comes else 'end'}"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     parameters = simulation.parameters
     if simulation.program.pipelined and not parameters.overlap_grad_reduce and row in (

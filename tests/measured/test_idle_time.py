@@ -1,0 +1,72 @@
+"""Idle time is said by one word, whole, and no reason calls a rank busy that was idle."""
+
+from __future__ import annotations
+
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import IDLE
+from simcore.replay.insights import insight_lines
+from simcore.run.findings import Place
+from tests.kineto.corpus import DLRM, needs_corpus
+from tests.measured.test_replay_by_hand import MS, SLOW_RANK, SLOW_STAGE, op, run_of
+
+
+def worst_idle(results: MeasuredResults) -> Place:
+    return next(place for place in results.worst if place.what == "idle")
+
+
+def joined(results: MeasuredResults) -> int:
+    """The longest time without an operation, a plain sweep over the accounts."""
+    longest = 0
+    for one in results.accounts:
+        now = 0
+        for index, account in enumerate(one.account):
+            now = now + one.edge[index + 1] - one.edge[index] if account == IDLE else 0
+            longest = max(longest, now)
+    return longest
+
+
+def test_legs_of_idle_time_and_those_behind_it_say_what_the_rank_did_before() -> None:
+    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    told = [(leg.what, leg.reason) for leg in results.legs]
+    assert told == [
+        ("forward_step", "the step begins"),
+        ("dp_allreduce", "rank 1 came last"),
+        ("idle", "its rank has nothing to run"),
+        ("optimizer_step", "its rank was idle before it"),
+    ]
+    # Where nothing idles between two operations the rank was busy.
+    assert {leg.reason for leg in MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).legs} == {
+        "the step begins", "its rank was busy before it", "waiting for data from rank 0",
+        "waiting for data from rank 1",
+    }  # fmt: skip
+
+
+def test_ranks_that_wait_for_each_other_are_said_to() -> None:
+    """Rank 0 is late to the first all-reduce, rank 1 to the second: as long."""
+    text = op(0, "forward_step", 0, 30) + op(0, "dp_allreduce", 30, 35, "dp")
+    text += op(0, "backward_step", 35, 45) + op(0, "dp_allreduce", 45, 70, "dp")
+    text += op(1, "forward_step", 0, 10) + op(1, "dp_allreduce", 10, 35, "dp")
+    text += op(1, "backward_step", 35, 65) + op(1, "dp_allreduce", 65, 70, "dp")
+    results = MeasuredResults(run_of(text, 2))
+    waits = {(one.early, one.late): one.ns for one in results.waiting}
+    assert waits == {(0, 1): 20 * MS, (1, 0): 20 * MS}
+    said = insight_lines(results)
+    assert "Ranks 0-1 (stage 0) wait up to 20.000 ms in dp_allreduce for each other." in said
+    assert not any("each other" in line for line in insight_lines(MeasuredResults(run_of(SLOW_RANK, 2))))
+
+
+@needs_corpus
+def test_the_longest_idle_time_is_that_of_the_timeline_also_where_the_step_begins_in_it() -> None:
+    run = open_input(str(DLRM))
+    assert isinstance(run, MeasuredRun)
+    results = MeasuredResults(run)
+    place = worst_idle(results)
+    assert place.words.startswith("8.942 ms from 0 s on: rank 7")
+    assert place.ns == joined(results)
+    lane = results.lanes.spans(place.number, None)
+    assert (place.start_ns, place.end_ns) in zip(lane.start, lane.end, strict=True)
+    idle = [leg for leg in results.legs if leg.what == "idle"]
+    assert idle
+    assert not any("busy" in leg.reason for leg in idle)

@@ -37,8 +37,8 @@ _COLLECTIVES = {
 _OF_ACCOUNT = kinds_of_accounts(NAMES)
 _ORDERS = (
     LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
-    LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
-    LaneOrder("exposed", "most exposed", "expo"),
+    LaneOrder("bubble", "most bubble", "bubble"), LaneOrder("wait", "most wait", "wait"),
+    LaneOrder("exposed", "most exposed", "exposed"),
 )  # fmt: skip
 
 

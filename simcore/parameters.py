@@ -125,6 +125,7 @@ class Parameters(Struct, frozen=True):
     overlap_tp: bool = False
     flash: str | None = None
     recompute: str | None = None
+    recompute_rows: str | None = None
     zero: str | None = None
     prefetch: str | None = None
     reshard_after_forward: str | None = None
@@ -283,6 +284,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("flash", "model", "word", "", "WORD", "flash attention (default on)", _ON_OFF, of=_MODEL),
     Flag("recompute", "model", "word", "", "WORD", "what backward runs forward again (default none)",
          ("none", "selective", "full"), of=_MODEL),
+    Flag("recompute_rows", "model", "text", "", "KIND,...",
+         "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
+         "parts and experts), norm", of=_MODEL),
     Flag("zero", "model", "word", "", "N",
          "what replicas divide among them: 1 is Megatron's distributed optimizer (default 0)",
          ("0", "1", "2", "3"), of=_MODEL),

@@ -275,6 +275,11 @@ def joined(*parts: RowOps) -> RowOps:
     return RowOps(*([op for part in parts for op in part[phase]] for phase in range(3)))
 
 
+def named(ops: RowOps, names: Sequence[str], chosen: bool = True) -> RowOps:
+    """The ops of these names, or (chosen False) all others."""
+    return RowOps(*([op for op in part if (op.name in names) == chosen] for part in ops))
+
+
 def nanoseconds(ops: list[Op]) -> int:
     """What they take together, ns, rounded once."""
     return round(sum(op.seconds for op in ops) * 1e9)
@@ -306,7 +311,7 @@ def step_flops(training: Training) -> tuple[float, float]:
         layers
         if training.recompute == "full"
         else core * model.layers
-        if training.recompute == "selective"
+        if "attention" in training.recompute_rows
         else 0
     )
     return 3 * forward * tokens, (3 * forward + again) * tokens

@@ -10,7 +10,7 @@ import math
 from array import array
 from typing import Any, NamedTuple
 
-from simcore.model.costs import Costs, Op, joined, nanoseconds
+from simcore.model.costs import Costs, Op, joined, named, nanoseconds
 from simcore.model.costs import RowOps as OpCells
 from simcore.model.rows import NOTHING, Row, Sent
 from simcore.model.sharding import Unit, UnitSize, is_sharded, sharded_rows
@@ -20,6 +20,11 @@ from simcore.workload.model import PHASES, GroupKind, Phase, Pieces, StageRows, 
 
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
+# What `--recompute-rows` takes apart: row -> the row of its own whose output it takes.
+_GIVEN = {
+    "attention_column": "attention_norm", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
+    "mlp_row": "mlp_act", "moe_experts_out": "moe_act", "moe_shared_row": "moe_shared_act",
+}  # fmt: skip
 # A host that starts kernels is needed this much longer backward than forward: there are that many more.
 _HOST_BACKWARD = 1.5
 
@@ -329,10 +334,15 @@ class MegatronRows:
         if self.training.recompute == "full" and self._rows[rows[0]].name.startswith("attention"):
             # Backward comes to the last row of a layer first.
             self._recomputed[rows[-1]] = rows
-        elif self.training.recompute == "selective":
-            for row in rows:
-                if self._rows[row].name == "attention_core":
-                    self._recomputed[row] = (row,)
+            return
+        # A kind of row runs again before the backward of the row that needs what it gave.
+        place = {self._rows[row].name: row for row in rows}
+        for needs, row in place.items():
+            again = place.get(_GIVEN.get(needs, ""))
+            if needs == "attention_core" and "attention" in self.training.recompute_rows:
+                again = row
+            if again is not None:
+                self._recomputed[row] = (again,)
 
     def _note_waits(self, rows: tuple[int, ...]) -> None:
         """What follows attention waits for the keys and values that a ring sends beside it."""
@@ -381,7 +391,29 @@ class MegatronRows:
             rows.append(self._row("mlp_row", joined(costs.mlp_out(ffn, tokens), costs.residual())))
         else:
             rows += self._moe()
-        return self._at_least_host(rows)
+        return self._at_least_host([part for row in rows for part in self._apart(row)])
+
+    def _apart(self, row: Row) -> list[Row]:
+        """A row of a layer, with what `--recompute-rows` runs again as rows of their own."""
+        kinds = self.training.recompute_rows
+        found = [row]
+        if "norm" in kinds and row.name in ("attention_column", "mlp_column", "moe_router"):
+            norm = row.name.partition("_")[0] + "_norm"
+            found = [Row(norm, named(row.ops, ("norm",))), row._replace(ops=named(row.ops, ("norm",), False))]
+        if "mlp_act" not in kinds:
+            return found
+        row = found.pop()
+        if row.name in ("mlp_column", "moe_shared_column"):
+            act = Row(row.name.removesuffix("column") + "act", named(row.ops, ("activation",)))
+            return [*found, row._replace(ops=named(row.ops, ("activation",), False)), act]
+        if row.name == "moe_experts":
+            # Tokens go out after the last of them forward, their gradients after the first backward.
+            parts = []
+            for name, ops in (("moe_experts", "up"), ("moe_act", "activation"), ("moe_experts_out", "down")):
+                by_rank = tuple(named(one, (ops,)) for one in row.by_rank)
+                parts.append(Row(name, named(row.ops, (ops,)), by_rank=by_rank))
+            return [*found, parts[0]._replace(ig=row.ig), parts[1], parts[2]._replace(fwd=row.fwd)]
+        return [*found, row]
 
     def _exchange(self) -> tuple[Row, Row]:
         """Keys and values of the other ranks of cp: what stands before attention, and what behind it, which

@@ -126,7 +126,8 @@ def layer_activations(
         return between
     dropped = tokens * model.hidden // shard if model.dropout else 0
     # Each half of a layer: what its norm takes, what its first linear takes, and a mask.
-    size = 2 * (2 * between + dropped)
+    rows = training.recompute_rows
+    size = 2 * ((1 if "norm" in rows else 2) * between + dropped)
     if model.mla:
         mla = model.mla
         size += 2 * tokens * model.heads * 2 * (model.query_dim + model.value_dim) // tp
@@ -137,7 +138,7 @@ def layer_activations(
         size += 2 * tokens * (2 * model.heads + 2 * kv_heads) * model.head_dim // tp
     if training.flash:
         size += 4 * tokens * model.heads // tp
-    elif recompute != "selective":
+    elif "attention" not in rows:
         size += _scores(training)
     if moe and model.moe:
         routed, loads = training.routed_tokens, training.loads
@@ -151,8 +152,12 @@ def layer_activations(
 
 
 def _mlp(training: Training, ffn: int, tokens: int) -> int:
-    """Both outputs of a gated first linear and what the second takes; of one that is not, one output."""
-    return tokens * ffn * (6 if training.model.gated else 4)
+    """Both outputs of a gated first linear and what the second takes; of one that is not, one output.
+
+    What the second takes is no longer held where the activation runs again.
+    """
+    each = 4 if training.model.gated else 2
+    return tokens * ffn * (each if "mlp_act" in training.recompute_rows else each + 2)
 
 
 def _scores(training: Training) -> int:
@@ -174,12 +179,30 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
     size = 0
     if training.recompute == "full":
         size = max(layer_activations(training, moe, "none", expert) for moe in kinds)
-    elif training.recompute == "selective" and not training.flash:
-        size = _scores(training)
+    else:
+        size = max((_given_again(training, moe, expert) for moe in kinds), default=0)
     if training.flash:
         # Transformer Engine keeps a weight gradient of each shape that it never fills.
         size += _WEIGHT * max(layer_parameters(training, moe).dense for moe in kinds)
     return size
+
+
+def _given_again(training: Training, moe: bool, expert: int | None) -> int:
+    """Bytes of the largest that a row of `--recompute-rows` gives again, for as long as one op needs it."""
+    model, found = training.model, [0]
+    if "attention" in training.recompute_rows and not training.flash:
+        found.append(_scores(training))
+    if "norm" in training.recompute_rows:
+        found.append(2 * training.tokens * model.hidden // training.shard)
+    if "mlp_act" in training.recompute_rows:
+        tokens, ffn = training.tokens, model.ffn // training.tp
+        if moe and model.moe:
+            loads, ffn = training.loads, model.moe.ffn
+            tokens = training.routed_tokens
+            if loads is not None:
+                tokens = loads.of_rank[loads.hot if expert is None else expert]
+        found.append(2 * tokens * ffn)
+    return max(found)
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, meant, printable
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
@@ -19,6 +19,8 @@ DEFAULTS = {
     "prefetch": "1", "reshard_after_forward": "on",
 }  # fmt: skip
 DEFAULT_GPU = "h100"
+# What `--recompute-rows` may name.
+ROW_KINDS = ("attention", "mlp_act", "norm")
 _OF_FSDP = ("prefetch", "reshard_after_forward")
 # Pipelines that Megatron runs: its FSDP refuses them.
 OF_MEGATRON = ("1f1b", "interleaved")
@@ -37,7 +39,8 @@ class Training(Struct, frozen=True):
     another one too, as its last chunk. prefetch: units whose weights are gathered ahead; reshard: they are
     given up after their forward; shard_size: ranks that share out what ZeRO 2 and 3 do, 0 for all;
     bucket_size: parameters, 0 for those of a row. overlap_tp: tensor-parallel collectives beside products.
-    loads: of the experts, None where all get the same.
+    loads: of the experts, None where all get the same. recompute_rows: kinds of rows run again, of
+    `ROW_KINDS`; attention's core is also that of selective.
     found: what was assumed.
     """
 
@@ -68,6 +71,7 @@ class Training(Struct, frozen=True):
     bucket_size: int = 0
     overlap_tp: bool = False
     loads: ExpertLoads | None = None
+    recompute_rows: frozenset[str] = frozenset()
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -237,8 +241,30 @@ def resolve(model: Model, parameters: Parameters) -> Training:
                 f"{found_words}; {fit} would fit"
             )
         training = replace(training, overlap_tp=True)
+    training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
     training = replace(training, loads=_loads(training, parameters))
     return replace(training, found=tuple(found))
+
+
+def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[str]:
+    """The kinds of rows that run again. Raises `UsageError` for other words, and beside whole layers."""
+    text = parameters.recompute_rows
+    found = {"attention"} if training.recompute == "selective" else set()
+    if text is None:
+        return frozenset(found)
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in ROW_KINDS:
+            raise UsageError(
+                f"--recompute-rows {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
+                f"words of {', '.join(ROW_KINDS)}{meant(word, ROW_KINDS)}"
+            )
+    if training.recompute == "full":
+        raise UsageError(
+            f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "
+            "none or selective would fit, or no --recompute-rows"
+        )
+    return frozenset(found | set(words))
 
 
 def _loads(training: Training, parameters: Parameters) -> ExpertLoads | None:

@@ -181,7 +181,8 @@ class Bounds:
     def _where(self, parameters: Parameters, training: Training) -> object:
         """What of the parameters says where ranks are and what they send."""
         return (
-            training.tp, training.cp, training.ep, training.dp, training.pp, training.gpu, parameters.cluster,
+            training.tp, training.cp, training.ep, training.dp, training.pp, training.shard_size,
+            training.gpu, parameters.cluster,
             parameters.dim, parameters.system, parameters.network, parameters.rank_order, parameters.splits,
             parameters.active_chunks, parameters.endpoint_delay, parameters.local_mem_bw,
             parameters.algorithm, parameters.collective_optimization, parameters.nvlink, parameters.nic,
@@ -199,7 +200,7 @@ class Bounds:
                 given = (gpu.dims(training.world), gpu.hbm)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, parameters.rank_order,
-                training.cp,
+                training.cp, training.shard_size,
             )  # fmt: skip
             model = network_model(parameters)
             if model.place:
@@ -223,7 +224,8 @@ class Bounds:
             parameters, pp=None, schedule=None, virtual_stages=None, stage_layers=None, zero=None, steps=1,
             world=training.tp * training.cp * training.dp, microbatches=None,
             global_batch=training.microbatch_size * training.dp, overlap_grad_reduce=False,
-            overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None,
+            overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
+            reshard_after_forward=None, shard_size=None, bucket_size=None,
         )  # fmt: skip
         apart = training.dp * training.cp % training.ep > 0
         key = (

@@ -23,6 +23,8 @@ from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
 from simcore.simulation import Simulation, simulate
+from simcore.step_time import StepTimes
+from simcore.sweep.bound import Bounds
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run
@@ -258,6 +260,18 @@ def test_units_are_the_parameters_of_the_stage_and_folding_is_exact(
         assert folded.timeline.columns(ours)[1:] == every.timeline.columns(rank)[1:]
         accounts = Results(folded).accounts[ours].total_ns
         assert sum(accounts) == folded.step_time_ns
+
+
+@given(layouts())
+@settings(max_examples=25, deadline=None)
+def test_a_sweep_has_the_same_steps_and_no_bound_above_them(case: tuple[Model, dict[str, Any]]) -> None:
+    model, given = case
+    opened = ModelMaker(model.name, model).opened()
+    step_ns = run(model, **given).step_time_ns
+    assert StepTimes(opened).of(Parameters(**given)).step_time_ns == step_ns
+    given = {name: value for name, value in given.items() if name != "slow_rank"}
+    bound = Bounds(opened).at_least_ns(Parameters(**given), training_of(model, **given))
+    assert 0 < bound <= run(model, **given).step_time_ns
 
 
 @given(layouts())

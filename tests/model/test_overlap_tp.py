@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.diagnostics import UsageError
+from simcore.model.maker import ModelMaker
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, CollectiveCost
 from simcore.simulation import Simulation, simulate
+from simcore.step_time import StepTimes
+from simcore.sweep.bound import Bounds
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import Pieces, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run
@@ -122,6 +125,16 @@ def test_what_stays_exposed_is_between_its_bounds(given: dict[str, Any], model: 
         assert computed[0] == computed[1]
         assert sum(after.accounts[number].total_ns) == found.step_time_ns
         assert stage_class.stage == without.timeline.classes[number].stage
+
+
+@given(layouts(), st.sampled_from([SMALL, EXPERTS]))
+@settings(max_examples=15, deadline=None)
+def test_a_sweep_has_the_same_steps_and_no_bound_above_them(given: dict[str, Any], model: Any) -> None:
+    parameters = Parameters(**given, overlap_tp=True)
+    maker = ModelMaker(model.name, model)
+    step_ns = run(model, **given, overlap_tp=True).step_time_ns
+    assert StepTimes(maker.opened()).of(parameters).step_time_ns == step_ns
+    assert Bounds(maker.opened()).at_least_ns(parameters, maker.made(parameters).training) <= step_ns
 
 
 @given(layouts())

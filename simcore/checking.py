@@ -100,12 +100,13 @@ def _model_findings(workload: Workload) -> list[Diagnostic]:
     """What AICB's file was made of; nothing of a file whose gradients are not stated as AICB states them."""
     # Imported here: a run does without.
     from simcore.recovery import recover
+    from simcore.recovery.odd import oddities
     from simcore.recovery.statement import is_like_aicb
 
     if not is_like_aicb(workload):
         return []
-    line = recover(workload).line()
-    return [Diagnostic("note", "aicb-model", line, workload.path)]
+    found = recover(workload)
+    return [*oddities(workload, found), Diagnostic("note", "aicb-model", found.line(), workload.path)]
 
 
 def _place(found: Diagnostic) -> tuple[bool, int, int]:

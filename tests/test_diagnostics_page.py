@@ -14,7 +14,7 @@ from simcore.checking import check_file_of
 from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
-from simcore.model.aicb import aicb_text
+from simcore.model.aicb import AicbTimes, aicb_text
 from simcore.model.aicb_arguments import AicbArguments
 from simcore.parameters import Parameters
 from simcore.parameters_file import read_parameters
@@ -258,6 +258,8 @@ BARE = text_of(ROW, header="HYBRID_TRANSFORMER")
 BLOCK = text_of(row("embedding_layer"), row("mlp_layer"), header=f"{HEADER} pp_comm: 0")
 DP = op("x_grad", bwd="1 ALLREDUCE_ASYNC 8")
 LINKS = '"units-count": [4], "links-count": [2], "link-latency": [500], "link-bandwidth": [25]}'
+OF_AICB = AicbArguments("--world_size 2 --tensor_model_parallel_size 2 --global_batch 1").config
+OF_TP = aicb_text(OF_AICB, AicbTimes(80000, 100000, 100000, (800, 900)))
 EXAMPLES: dict[str, Example] = {
     "no-such-file": opened("none.txt"),
     "is-a-directory": opened("/"),
@@ -292,6 +294,13 @@ EXAMPLES: dict[str, Example] = {
     "row-breaks": text(changed(TEXT, " 20 ", "\n20 ")),
     "process-time": text(changed(TEXT, " 100", " 7")),
     "aicb-model": checked(aicb_text(AicbArguments("--global_batch 1").config, None)),
+    "lost-layers": checked(aicb_text(AicbArguments(
+        "--num_layers 36 --hidden_size 4096 --num_attention_heads 32 --pipeline_model_parallel 5 "
+        "--world_size 5 --vocab_size 50257").config, None)),
+    "backward-unsent": checked(OF_TP),
+    "all-parameters": checked(OF_TP),
+    "example-cells": checked(aicb_text(OF_AICB, AicbTimes(799000, 1820000, 2478000, (16647000, 17374000)))),
+    "above-peak": checked(aicb_text(OF_AICB, AicbTimes(8000, 1000, 1000, (800, 900)))),
     "missing-column": text(table("", head="\t".join(HEAD.split("\t")[:-1]))),
     "bad-json": text(twin(table(op()))[:-1]),
     "repeated-column": text(table(op() + "\ta", head=f"{HEAD}\tname")),

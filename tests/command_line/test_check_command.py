@@ -52,6 +52,7 @@ def test_an_error_is_exit_status_1_and_other_files_and_findings_are_told_too(tmp
         ("nowhere.txt", ["error", "no-such-file"]),
         (f"{SEED_002}:1", ["note", "vpp-missing"]),
         (f"{SEED_002}:1", ["note", "pp-comm-missing"]),
+        (f"{SEED_002}:10", ["warning", "backward-unsent"]),
         (SEED_002, ["note", "aicb-model"]),
     ]
     assert all(LINE.fullmatch(line) for line in done.stdout.splitlines())

@@ -81,6 +81,7 @@ def _from_file(path: str, arguments: Namespace) -> int:
     """Print, or save, the model behind a workload file."""
     from simcore.model.toml_file import model_toml
     from simcore.recovery import recover
+    from simcore.recovery.odd import oddities
     from simcore.recovery.recovered import layout_words
     from simcore.units import digits
     from simcore.workload.opening import open_workload, read_file
@@ -106,7 +107,8 @@ def _from_file(path: str, arguments: Namespace) -> int:
     if arguments.json:
         from simcore.json_text import json_text
 
-        print(json_text({"schema": "wltui.model-of-file/1", "file": path, **found.values()}))
+        values = {**found.values(), "odd": [one.values() for one in oddities(workload, found)]}
+        print(json_text({"schema": "wltui.model-of-file/1", "file": path, **values}))
         return 0
     print(found.line())
     if found.config is None:
@@ -120,6 +122,8 @@ def _from_file(path: str, arguments: Namespace) -> int:
         print(f"  {words}")
     for words in found.other_words():
         print(f"  or {words}")
+    for odd in oddities(workload, found):
+        print(f"  odd: line {odd.line}: {odd.message}")
     print(f"\n{found.command()}\n\n{toml}", end="")
     return 0
 

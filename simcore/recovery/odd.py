@@ -1,0 +1,150 @@
+"""What is odd in a file of AICB: cells that no GPU reaches, lost layers, collectives missing or too large."""
+
+from __future__ import annotations
+
+import os
+
+from simcore.diagnostics import Diagnostic, Severity
+from simcore.model.aicb import AicbConfig, AicbTimes
+from simcore.model.gpu import find_gpu
+from simcore.names import GPU_NAMES
+from simcore.recovery.known import known_model
+from simcore.recovery.recovered import Recovered
+from simcore.units import digits
+from simcore.workload import Workload
+
+# ns of AICB's workload/aiob_inputs/Example.txt: embedding, attention (also with flash run twice), mlp, Adam's
+# mean.
+_EXAMPLE = (799_000, (1_820_000, 2_332_000), 2_478_000, 17_374_000)
+
+
+def oddities(workload: Workload, found: Recovered) -> list[Diagnostic]:
+    """What is odd, with the first row of each and how many there are."""
+    return _Odd(workload, found).all()
+
+
+class _Odd:
+    def __init__(self, workload: Workload, found: Recovered) -> None:
+        self.workload = workload
+        self.recovered = found
+        self.said: list[Diagnostic] = []
+
+    def all(self) -> list[Diagnostic]:
+        self._backward()
+        self._all_parameters()
+        config, times = self.recovered.config, self.recovered.times
+        if config is not None:
+            self._lost_layers(config)
+            if times is not None:
+                self._example(times)
+                self._above_peak(config)
+        return self.said
+
+    def _say(self, severity: Severity, code: str, message: str, rows: list[int]) -> None:
+        line = self.workload.line[rows[0]] if rows else self.workload.header.line
+        times = f" ({digits(len(rows))} rows, first here)" if len(rows) > 1 else ""
+        self.said.append(Diagnostic(severity, code, message + times, self.workload.path, line))
+
+    def _rows(self, *names: str) -> list[int]:
+        return [row for row, name in enumerate(self.workload.name) if name in names]
+
+    def _backward(self) -> None:
+        """Rows that send over tp forward and not backward."""
+        fwd, ig = self.workload.fwd, self.workload.ig
+        rows = [
+            row
+            for row, name in enumerate(self.workload.name)
+            if name.startswith(("attention", "mlp"))
+            and fwd.group[row] == "tp"
+            and fwd.bytes[row]
+            and not ig.bytes[row]
+        ]
+        # The counts of the experts are sent forward alone.
+        rows = [row for row in rows if self.workload.name[row] != "mlp_moelayer"]
+        if rows and (self.workload.header.tp or 1) > 1:
+            message = (
+                f"{self.workload.name[rows[0]]} sends over tp forward and nothing backward, where a trainer "
+                "sends as much: backward's tensor-parallel traffic is missing"
+            )
+            self._say("warning", "backward-unsent", message, rows)
+
+    def _all_parameters(self) -> None:
+        """An all-reduce of 2 bytes for each parameter, over tp."""
+        ig, wg, fwd = self.workload.ig, self.workload.wg, self.workload.fwd
+        rows = self._rows("layernorm")
+        reduced = self._rows("grad_param_comm", "grad_norm")
+        if not rows or not reduced or ig.collective[rows[0]] != "ALLREDUCE":
+            return
+        experts = (
+            sum(wg.bytes[row] for row in self._rows("moe_grad_norm2")) if not fwd.bytes[reduced[0]] else 0
+        )
+        parameters = (wg.bytes[reduced[0]] + experts) // 4
+        if parameters and ig.bytes[rows[0]] == 2 * parameters:
+            message = (
+                f"all-reduces 2 bytes of each of the {digits(parameters)} parameters of a rank over tp; "
+                "Megatron sends none of it without sequence parallelism"
+            )
+            self._say("warning", "all-parameters", message, rows)
+
+    def _lost_layers(self, config: AicbConfig) -> None:
+        known = known_model(config)
+        lost = config.layers - config.stage_layers * config.pp
+        if known is not None and lost:
+            message = (
+                f"{config.stage_layers} layers on each of {config.pp} stages are "
+                f"{config.stage_layers * config.pp}: {known.name} has {known.layers}, AICB has lost {lost}"
+            )
+            self._say("warning", "lost-layers", message, [])
+
+    def _example(self, times: AicbTimes) -> None:
+        embedding, attention, mlp, mean = _EXAMPLE
+        equal = times.embedding == embedding, times.attention in attention, times.mlp == mlp
+        if sum(equal) < 2:
+            return
+        cells = (
+            f"{digits(times.embedding)}, {digits(times.attention)}, {digits(times.mlp)}, {digits(mean)} ns"
+        )
+        gpu = gpu_of(self.workload.path)
+        named = f"the file's name says {gpu.upper()}, but its" if gpu else "its"
+        message = f"{named} cells are those of AICB's Example.txt ({cells}), whatever the model and the GPU"
+        self._say("warning", "example-cells", message, self._rows("embedding_layer")[:1])
+
+    def _above_peak(self, config: AicbConfig) -> None:
+        """The products of a layer's parts alone, over what their cells take."""
+        gpu = gpu_of(self.workload.path)
+        if gpu:
+            peak, whose = find_gpu(_full(gpu)).peak, f"{gpu.upper()}'s peak"
+        else:
+            peak, whose = max(find_gpu(name).peak for name in GPU_NAMES), "the peak of any GPU here"
+        tokens, tp = config.microbatch_size * config.seq, config.tp
+        attention = 8.0 * tokens * config.hidden * config.hidden / tp
+        mlp = 4.0 * tokens * config.hidden * config.ffn / tp
+        again = 2 if config.recompute and config.sequence_parallel else 1
+        parts = []
+        if config.mla is None:
+            parts.append((("attention_column", "attention_row"), attention * again / 2))
+            parts.append((("attention_layer", "attention_norm"), attention))
+        parts += [(("mlp_column", "mlp_row"), mlp / 2), (("mlp_layer", "mlp_norm"), mlp)]
+        if config.experts is not None:
+            parts = [part for part in parts if part[0][0].startswith("attention")]
+        cells = self.workload.fwd.compute_ns
+        for names, flops in parts:
+            rows = [row for row in self._rows(*names) if cells[row] > 1 and flops / cells[row] > peak * 1e3]
+            if rows:
+                needed = flops / cells[rows[0]] / 1e3
+                message = (
+                    f"{self.workload.name[rows[0]]} takes {digits(cells[rows[0]])} ns, which needs "
+                    f"{needed:.0f} TFLOP/s for its products alone: {whose} is {peak:.0f}"
+                )
+                self._say("warning", "above-peak", message, rows)
+
+
+def gpu_of(path: str) -> str:
+    """The GPU in a file's name: `h100` of `H100-gpt_22B-...`; "" where there is none."""
+    words = os.path.basename(path).lower().replace("_", "-").replace(".", "-").split("-")
+    names = {name.partition("-")[0] for name in GPU_NAMES}
+    return next((word for word in words if word in names), "")
+
+
+def _full(name: str) -> str:
+    return next(one for one in reversed(GPU_NAMES) if one.partition("-")[0] == name)

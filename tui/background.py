@@ -62,6 +62,10 @@ class Background:
             self._app.call_after_refresh(self._start, subject, find)
         return self._found if self._is_there else None
 
+    def known(self, subject: object) -> Any:
+        """What was found of a subject; None where it was not: nothing is looked for."""
+        return self._found if self._is_there and self._subject is subject else None
+
     def stop(self) -> None:
         """Give up a finding that is under way; asked for again, it begins anew."""
         if not self._is_there and self._subject is not None:

@@ -118,3 +118,21 @@ async def test_what_the_command_line_gave_is_counted_and_has_a_field(make_app: M
             assert f"─ {counted} ─" in text
             field = next(row for row in screen_rows(app) if "rank 1 host gaps" in row)
             assert field.split("││")[0].split()[-1].rstrip("│") == ("given" if run is slow else "measured")
+
+
+async def test_rows_that_the_effect_leaves_free_have_the_advice_that_is_there(make_app: MakeApp) -> None:
+    words = "what would help most: t on 1 or 4 tries it"
+    app = make_app(first=None)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "5")
+        rows = screen_rows(app)
+        title = next(index for index, row in enumerate(rows) if words in row)
+        assert "interleaved, virtual-stages 8" in rows[title + 1]
+        assert "-41.1%" in rows[title + 1]
+    # It is looked for on other screens alone: a scrubbed value has the machine for itself.
+    app = make_app(first="parameters")
+    async with app.run_test(size=(200, 50)) as pilot:
+        await run_over(pilot)
+        assert words not in screen_text(app)
+        assert app.what_ifs.known(app.session.current) is None

@@ -28,6 +28,7 @@ from tui.parameters.form import FormRow, form_lines, help_lines, is_reason
 from tui.parameters.refusal import Refusal
 from tui.parameters.source import form_source
 from tui.session import Run, Session
+from tui.summary.panels import help_line
 
 if TYPE_CHECKING:
     from simcore.run.findings import WhatIf
@@ -151,6 +152,8 @@ class SavedParameters:
 
 # From here on form and effect stand beside each other.
 _WIDE = 118
+# Rows below the effect that advice is worth.
+_ADVICE_ROWS = 6
 _FORM_WIDTH = 68
 _EFFECT_ROWS, _MOST_EFFECT_ROWS = 7, 9
 _NOTHING = "An order of operations without times has nothing to scale."
@@ -310,6 +313,7 @@ class ParametersView(ScreenView):
         effect = self._source.effect(
             session.opened, session.current, self._state(room), changes, progress, (room, height - 2), glyphs
         )
+        effect += self._advice(room, height - 2 - len(effect))
         effect = [[(" ", ""), *line] for line in effect]
         shown = self._rows(_FORM_WIDTH)
         count = sum(bool(row.was) for row in shown)
@@ -320,6 +324,17 @@ class ParametersView(ScreenView):
             box("Parameters", counted, form, _FORM_WIDTH, height, glyphs, True),
             box(title, self._live(), effect, width - _FORM_WIDTH, height, glyphs),
         )
+
+    def _advice(self, width: int, rows: int) -> list[Line]:
+        """What would help most, in rows that the effect leaves free, where another screen has found it."""
+        run = self.session.current
+        knobs = self._runs.known_what_if(run)[: rows - 2]
+        if rows < _ADVICE_ROWS or not knobs:
+            return []
+        title: Line = [("what would help most: t on 1 or 4 tries it", "bright")]
+        size = max(width - 22, 14)
+        base = run.what_if_base_ns
+        return [[], title, *(help_line(knob, run.dims, base, size, False) for knob in knobs)]
 
     def _live(self) -> str:
         return self.session.doing if self.session.running else "live"

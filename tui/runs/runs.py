@@ -57,6 +57,10 @@ class Runs:
         found: list[WhatIf] | None = self._app.what_ifs.of(run, run.what_if)
         return found
 
+    def known_what_if(self, run: Run) -> Sequence[WhatIf]:
+        """The what-if table of a run where it is there already; else nothing."""
+        return self._app.what_ifs.known(run) or ()
+
     def try_change(self, knob: WhatIf | None) -> None:
         """Run a change of the what-if table as the draft."""
         if self._session.running:

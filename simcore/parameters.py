@@ -338,6 +338,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("num_queues_per_dim", "execution traces", "count", "", "N",
          "queues of a dimension (astra-sim-2)", of=_EXECUTION),
 )  # fmt: skip
+_STATED = tuple((flag, flag.field, flag.default) for flag in FLAGS)
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
 _MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
@@ -376,7 +377,7 @@ def parse_value(flag: Flag, text: str) -> Any:
 
 def stated(parameters: Parameters) -> list[Flag]:
     """The flags of the parameters that are not at their default."""
-    return [flag for flag in FLAGS if getattr(parameters, flag.field) != flag.default]
+    return [flag for flag, field, default in _STATED if getattr(parameters, field) != default]
 
 
 def refuse_others(parameters: Parameters, of: Input) -> None:

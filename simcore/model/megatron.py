@@ -95,8 +95,11 @@ def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
     model = training.model
     words = training.padded_vocab // training.tp * model.hidden
     first, last = training.position(stage, chunk) == 0, training.is_last(stage, chunk)
-    held = [layer_parameters(training, model.is_moe(layer)) for layer in training.layers_of(stage, chunk)]
-    sizes = [UnitSize(*one) for one in held]
+    sizes = [
+        size
+        for moe, count in training.kinds_of(stage, chunk)
+        for size in [UnitSize(*layer_parameters(training, moe))] * count
+    ]
     if training.copies > 1:
         sizes = [UnitSize(one.dense + one.experts, 0) for one in sizes]
     if first:

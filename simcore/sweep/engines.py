@@ -59,7 +59,7 @@ class ProcessEngine:
 
     def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
         """The points as they are done."""
-        waiting = deque(_chunks(looked))
+        waiting = deque(chunks_of(looked, _TOGETHER))
         tries: dict[int, int] = {}
         running: dict[Future[list[Point]], list[Looked]] = {}
         while waiting or running:
@@ -135,11 +135,12 @@ def be_nice() -> None:
         os.nice(_NICE - os.nice(0))
 
 
-def _chunks(looked: Iterable[Looked]) -> Iterator[list[Looked]]:
+def chunks_of(looked: Iterable[Looked], count: int) -> Iterator[list[Looked]]:
+    """The same, so many together."""
     chunk: list[Looked] = []
     for one in looked:
         chunk.append(one)
-        if len(chunk) == _TOGETHER:
+        if len(chunk) == count:
             yield chunk
             chunk = []
     if chunk:

@@ -87,6 +87,8 @@ def build_parser() -> Parser:
     group.add_argument("--force", action="store_true", help="of --merge: overwrite FILE if it is there")
     group = parser.add_argument_group("where points are run")
     group.add_argument("--jobs", metavar="N", help="processes here (default half of the cores)")
+    group.add_argument("--engine", metavar="dask://HOST:PORT|slurm:FILE",
+                       help="the workers of a Dask scheduler, or in jobs of Slurm that a TOML file describes")
     group.add_argument("--shard", metavar="I/N", help="only part I of N, from 1: for job arrays; --merge "
                        "makes one of the parts")
     add_parameters(parser)
@@ -109,6 +111,8 @@ def main(words: list[str]) -> int:
     space = _space(arguments, parameters, [axis for axis in listed if axis is not None])
     rule = _rule(arguments)
     jobs = _count("--jobs", arguments.jobs, 4096)
+    if jobs and arguments.engine is not None:
+        raise UsageError("--jobs are processes here: give it or --engine")
     shard = _shard(arguments.shard)
     evaluator = _evaluator(arguments, space, rule)
     return _sweep(arguments, evaluator, rule, jobs, shard)
@@ -132,7 +136,12 @@ def _sweep(
         file = ResultsFile(arguments.output, evaluator.definition.sweep, arguments.resume)
         if file.dropped:
             print(f"wltui: {dropped_words(arguments.output, file.dropped)}", file=sys.stderr)
-    engine = engine_of(jobs or default_jobs())
+    if arguments.engine is not None:
+        from simcore.sweep.clusters import cluster_engine
+
+        engine = cluster_engine(arguments.engine)
+    else:
+        engine = engine_of(jobs or default_jobs())
     be_nice()
     sweep = Sweep(evaluator, engine, looked_for if prunes else None, file, shard)
     outcome = Outcome(looked_for)

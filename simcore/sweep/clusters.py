@@ -1,0 +1,241 @@
+"""Points on machines that somebody else hands out: the workers of a Dask scheduler, or of Slurm through Dask.
+
+`dask://HOST:PORT` is a scheduler that runs; `slurm:FILE.toml` says what jobs to ask Slurm for (dask-jobqueue
+writes their scripts and starts a scheduler here). Both come with the extra `wltui[dask]`. A task that was on a
+worker that is gone runs on another one: points are functions of their parameters alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from simcore import __version__
+from simcore.diagnostics import UsageError, meant, printable
+from simcore.sweep.engines import Engine, be_nice, chunks_of
+from simcore.sweep.evaluating import Evaluator, Looked
+from simcore.sweep.point import Point
+
+# Points a worker is given at a time: a task costs the scheduler about 1 ms.
+_TOGETHER = 8
+# Tasks that the scheduler has at a time.
+_AHEAD = 512
+# How many workers may go away under one task before it is said to have failed.
+_ATTEMPTS = 3
+_SECONDS = 10
+# What a file of Slurm's may have: the argument of dask-jobqueue, and what it is.
+_SLURM: dict[str, tuple[str, type]] = {
+    "account": ("account", str), "queue": ("queue", str), "walltime": ("walltime", str),
+    "cores": ("cores", int), "memory": ("memory", str), "processes": ("processes", int),
+    "interface": ("interface", str), "python": ("python", str), "log_directory": ("log_directory", str),
+    "prologue": ("job_script_prologue", list), "directives": ("job_extra_directives", list),
+}  # fmt: skip
+_NEEDED = ("cores", "memory", "jobs")
+
+
+def cluster_engine(text: str) -> Engine:
+    """The engine of `--engine`. Raises `UsageError` that says what was found and what would fit."""
+    if text.startswith("dask://"):
+        return DaskEngine(_scheduler(text))
+    if text.startswith("slurm:"):
+        return SlurmEngine(text.removeprefix("slurm:"))
+    raise UsageError(
+        f"--engine {printable(text, 60)}: dask://HOST:PORT or slurm:FILE.toml is expected; without it points "
+        "are run here, in --jobs processes"
+    )
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise UsageError(
+            "--engine: Dask is not installed; the extra wltui[dask] brings it, and --jobs does without"
+        ) from None
+    for name in ("distributed.client", "distributed.comm", "distributed.scheduler", "distributed.core"):
+        # A worker that goes away is our business, not the user's.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return distributed
+
+
+def _scheduler(text: str) -> str:
+    host, colon, port = text.removeprefix("dask://").rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageError(
+            f"--engine {printable(text, 60)}: dask://HOST:PORT is expected, like dask://head:8786"
+        )
+    return f"tcp://{host}:{port}"
+
+
+class DaskEngine:
+    """The workers of the scheduler at an address."""
+
+    def __init__(self, address: Any, said: str = "") -> None:
+        """address: of a scheduler, or a cluster of Dask's. Raises `UsageError` where none answers, or where
+        workers have another version of wltui.
+        """
+        distributed = _distributed()
+        said = said or printable(str(address), 60)
+        try:
+            self._client = distributed.Client(address, timeout=_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            why = " ".join(str(error).split())
+            raise UsageError(
+                f"--engine: no Dask scheduler answers at {said} ({printable(why, 120)})"
+            ) from None
+        found = set(self._client.run(_version).values())
+        others = found - {__version__}
+        if not found and isinstance(address, str):
+            self._client.close()
+            raise UsageError(
+                f"--engine: the scheduler at {said} has no workers: `dask worker {said}` starts one"
+            )
+        if others:
+            self._client.close()
+            names = ", ".join(sorted(map(str, others)))
+            raise UsageError(f"--engine: workers of {said} have wltui {names}, this is {__version__}")
+
+    def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
+        """The points as they are done."""
+        distributed = _distributed()
+        waiting = chunks_of(looked, _TOGETHER)
+        # As a task, not as scattered data: what a worker had that is gone is made again.
+        shared = self._client.submit(_made, evaluator.__getstate__(), pure=False)
+        chunk_of: dict[Any, list[Looked]] = {}
+
+        def submitted(count: int) -> list[Any]:
+            futures = []
+            for chunk in islice(waiting, count):
+                future = self._client.submit(_run, shared, chunk, pure=False, retries=_ATTEMPTS)
+                chunk_of[future.key] = chunk
+                futures.append(future)
+            return futures
+
+        first = submitted(_AHEAD)
+        if not first:
+            return
+        done = distributed.as_completed(first, loop=self._client.loop)
+        for future in done:
+            chunk = chunk_of.pop(future.key)
+            if future.status == "finished":
+                yield from future.result()
+            else:
+                why = f"{_ATTEMPTS} workers ended with it"
+                if not isinstance(future.exception(), distributed.KilledWorker):
+                    why = " ".join(str(future.exception()).split())
+                for one in chunk:
+                    yield evaluator.failed(one, printable(why))
+            for more in submitted(1):
+                done.add(more)
+
+    def close(self) -> None:
+        """Leaves the scheduler; what still runs there is given up."""
+        self._client.close()
+
+
+class SlurmEngine(DaskEngine):
+    """Workers in jobs of Slurm."""
+
+    def __init__(self, path: str) -> None:
+        """path: a TOML file of what jobs to ask for. Raises `UsageError` for what cannot be in it."""
+        import shutil
+
+        arguments, jobs = slurm_arguments(path)
+        _distributed()
+        if shutil.which("sbatch") is None:
+            raise UsageError(
+                f"--engine slurm:{printable(path, 60)}: there is no sbatch here; on a machine that submits to "
+                "Slurm it would fit"
+            )
+        self._jobs = slurm_cluster(arguments)
+        try:
+            self._jobs.scale(jobs=jobs)
+            super().__init__(self._jobs, f"slurm:{path}")
+        except BaseException:
+            self._jobs.close()
+            raise
+
+    def close(self) -> None:
+        """Leaves the scheduler and ends the jobs."""
+        super().close()
+        self._jobs.close()
+
+
+def slurm_cluster(arguments: dict[str, Any]) -> Any:
+    """dask-jobqueue's cluster with these arguments: its `job_script()` is what is submitted."""
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError:
+        raise UsageError(
+            "--engine slurm: dask-jobqueue is not installed; the extra wltui[dask] brings it"
+        ) from None
+    return SLURMCluster(**arguments)
+
+
+def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
+    """(the arguments of dask-jobqueue, how many jobs) of a TOML file. Raises `UsageError`, and `InputError`
+    for a file that cannot be read.
+    """
+    from simcore.toml_text import TomlProblem, parse_toml, read_text
+
+    place = f"--engine slurm:{printable(path, 60)}"
+    try:
+        found = parse_toml(read_text(path, "a file of jobs"), 'keys like queue = "gpu"')
+    except FileNotFoundError:
+        raise UsageError(f"{place}: there is no such file") from None
+    except TomlProblem as problem:
+        where = ":".join(map(str, problem.place or ()))
+        raise UsageError(f"{place}{':' if where else ''}{where}: {problem.message}") from None
+    arguments: dict[str, Any] = {}
+    jobs = None
+    for key, value in found.items():
+        kind = int if key == "jobs" else _SLURM.get(key, ("", object))[1]
+        if key != "jobs" and key not in _SLURM:
+            known = ", ".join(sorted((*_SLURM, "jobs")))
+            raise UsageError(
+                f"{place}: found {printable(key, 40)}, expected some of {known}{meant(key, _SLURM)}"
+            )
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+        if kind is list:
+            fits = fits and all(isinstance(one, str) and "\n" not in one for one in value)
+        if kind is int:
+            fits = fits and 0 < value < 10**6
+        if kind is str:
+            fits = fits and "\n" not in value
+        if not fits:
+            words = {int: "a whole number above 0", str: "a text of one line", list: "a list of lines"}[kind]
+            raise UsageError(f"{place}: {key}: found {printable(repr(value), 40)}, expected {words}")
+        if key == "jobs":
+            jobs = value
+        else:
+            arguments[_SLURM[key][0]] = value
+    missing = [key for key in _NEEDED if key not in found]
+    if missing:
+        raise UsageError(f"{place}: {', '.join(missing)} missing; a job needs {', '.join(_NEEDED)}")
+    assert jobs is not None
+    return arguments, jobs
+
+
+# -- on a worker -------------------------------------------------------------------------
+
+# A worker may have threads, an evaluator keeps what points share.
+_one_at_a_time = threading.Lock()
+
+
+def _version() -> str:
+    return __version__
+
+
+def _made(state: Any) -> Evaluator:
+    be_nice()
+    evaluator = Evaluator.__new__(Evaluator)
+    evaluator.__setstate__(state)
+    return evaluator
+
+
+def _run(evaluator: Evaluator, chunk: list[Looked]) -> list[Point]:
+    with _one_at_a_time:
+        return [evaluator.point(one) for one in chunk]

@@ -1,8 +1,8 @@
 """Points on machines that somebody else hands out: the workers of a Dask scheduler, or of Slurm through Dask.
 
 `dask://HOST:PORT` is a scheduler that runs; `slurm:FILE.toml` says what jobs to ask Slurm for (dask-jobqueue
-writes their scripts and starts a scheduler here). Both come with the extra `wltui[dask]`. A task that was on a
-worker that is gone runs on another one: points are functions of their parameters alone.
+writes their scripts and starts a scheduler here). Both come with the extra `wltui[dask]`. A task that was on
+a worker that is gone runs on another one: points are functions of their parameters alone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -50,7 +51,7 @@ def cluster_engine(text: str) -> Engine:
 
 def _distributed() -> Any:
     try:
-        import distributed
+        distributed = import_module("distributed")
     except ImportError:
         raise UsageError(
             "--engine: Dask is not installed; the extra wltui[dask] brings it, and --jobs does without"
@@ -147,8 +148,8 @@ class SlurmEngine(DaskEngine):
         _distributed()
         if shutil.which("sbatch") is None:
             raise UsageError(
-                f"--engine slurm:{printable(path, 60)}: there is no sbatch here; on a machine that submits to "
-                "Slurm it would fit"
+                f"--engine slurm:{printable(path, 60)}: there is no sbatch here; on a machine that submits "
+                "to Slurm it would fit"
             )
         self._jobs = slurm_cluster(arguments)
         try:
@@ -167,12 +168,12 @@ class SlurmEngine(DaskEngine):
 def slurm_cluster(arguments: dict[str, Any]) -> Any:
     """dask-jobqueue's cluster with these arguments: its `job_script()` is what is submitted."""
     try:
-        from dask_jobqueue import SLURMCluster
+        jobqueue = import_module("dask_jobqueue")
     except ImportError:
         raise UsageError(
             "--engine slurm: dask-jobqueue is not installed; the extra wltui[dask] brings it"
         ) from None
-    return SLURMCluster(**arguments)
+    return jobqueue.SLURMCluster(**arguments)
 
 
 def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:

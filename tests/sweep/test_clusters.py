@@ -1,6 +1,7 @@
 """Points on workers of a real Dask scheduler, and in jobs that dask-jobqueue asks Slurm for: the same lines.
 
-A scheduler and its workers are processes started from the package; without it these tests are skipped by name.
+A scheduler and its workers are processes started from the package; without it these are
+skipped by name.
 """
 
 from __future__ import annotations

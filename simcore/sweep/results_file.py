@@ -186,6 +186,7 @@ def _beginning(path: str) -> bytes:
 
 
 def _failed(path: str, what: str, error: Exception) -> InputError:
-    why = getattr(error, "strerror", None) or str(error)
-    return InputError(Diagnostic("error", "unwritable-file" if what != "read" else "unreadable-file",
-                                 f"the file cannot be {what}: {why}", path))  # fmt: skip
+    why = f"the file cannot be {what}: {getattr(error, 'strerror', None) or error}"
+    if what == "read":
+        return InputError(Diagnostic("error", "unreadable-file", why, path))
+    return InputError(Diagnostic("error", "unwritable-file", why, path))

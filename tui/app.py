@@ -21,6 +21,7 @@ from tui.runs.runs import Runs, RunsHost
 from tui.screens import SCREENS, load
 from tui.session import Run, Session
 from tui.state.keeper import Keeping
+from tui.sweep.sweeping import Sweeping
 
 if TYPE_CHECKING:
     from tui.exporting import Exporting
@@ -137,6 +138,7 @@ class WltuiApp(RunsHost):
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
         self.runs = Runs(self, session)
+        self.sweeping = Sweeping(self)
         self._exporting: Exporting | None = None
 
     @property
@@ -166,6 +168,7 @@ class WltuiApp(RunsHost):
         gc.freeze()
         self.current_view.focus()
         self.keeping.begin(self.runs)
+        self.sweeping.start()
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
@@ -182,7 +185,7 @@ class WltuiApp(RunsHost):
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
-        if name == self.screen_name or name not in SCREENS:
+        if name == self.screen_name or name not in SCREENS or self.current_view.leads_to(name):
             return
         self.came_from = ""
         if name not in self._views:
@@ -273,6 +276,12 @@ class WltuiApp(RunsHost):
         """Something that the open screen shows has changed."""
         self.current_view.redraw()
 
+    def redraw_sweep(self) -> None:
+        """Points of the sweep have come."""
+        view = self._views.get("sweep")
+        if view is not None:
+            view.show(self.session.current)
+
     def redraw_hints(self) -> None:
         """The keys of the open screen are others than before."""
         self.query_one(Footer).redraw()
@@ -310,9 +319,10 @@ class WltuiApp(RunsHost):
 
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
-        from tui.reproducing import command_panel, reproduced
+        from tui.reproducing import Reproduced, command_panel, reproduced
 
-        found = reproduced(self.session)
+        own = self.current_view.command
+        found = reproduced(self.session) if own is None else Reproduced(own)
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
         self.copy_to_clipboard(found.command)
         words = cells(f"{found.left_out}: {found.command}" if found.left_out else found.command, 400)

@@ -52,24 +52,33 @@ def _wide_second(session: Session, screen: str, note: Line, width: int) -> Line 
     run = session.run_words()
     # What tells the least goes first when there is no room for all. The difference of a run that is about
     # to give way to another is short rather than that the step time leaves its place meanwhile.
-    forms = [(True, run, False), (False, run, False), (True, "", False), (False, "", False)]
+    forms = [(True, " ", run, False), (False, " ", run, False), (True, " ", "", False)]
+    forms += [(False, " ", "", False), (False, "", "", False)]
     if session.running or session.error:
-        forms.append((False, "", True))
-    for titles, words, short in forms:
-        tabs = _tabs(session, screen, titles)
+        forms += [(False, " ", "", True), (False, "", "", True)]
+    for titles, gap, words, short in forms:
+        tabs = _tabs(session, screen, titles, gap)
         step: Line = [*_step(session, short), *([(f"   {words}", "")] if words else []), *note]
-        if width_of(tabs) + width_of(step) < width:
+        # Without a gap there is a blank behind the last screen.
+        if width_of(tabs) + width_of(step) < width + (not gap):
             return spread(tabs, step, width)
     return None
 
 
-def _tabs(session: Session, screen: str, whole: bool) -> Line:
-    """The screens with their keys, the open one in brackets; `whole` titles or short ones."""
+def _tabs(session: Session, screen: str, whole: bool, gap: str = " ") -> Line:
+    """The screens with their keys, the open one in brackets; `whole` titles or short ones. gap: between two,
+    beside the cell that a bracket takes.
+    """
     tabs: Line = [(" ", "")]
     for name in SCREENS:
         entry = SCREENS[name]
         title = f"{entry.key} {entry.title if whole else entry.short}"
-        tabs.append((f"[{title}]", "accent") if name == screen else (f" {title} ", ""))
+        if name == screen:
+            tabs.append((f"[{title}]", "accent"))
+            if not gap:
+                tabs.append((" ", ""))
+        else:
+            tabs.append((f"{gap}{title} ", ""))
     return tabs
 
 

@@ -196,6 +196,15 @@ class ScreenView(FrameView, can_focus=True):
         """The runs that this screen has beside each other, A and B; None of a screen of one run."""
         return None
 
+    @property
+    def command(self) -> str | None:
+        """The command line of what is at the cursor, None where that is the run on the screen."""
+        return None
+
+    def leads_to(self, name: str) -> bool:
+        """Whether this screen opens another one by itself, as with what is marked here; it does then."""
+        return False
+
     def show(self, results: Run) -> None:
         """Another run is there to be shown."""
         self.redraw()

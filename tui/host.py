@@ -49,6 +49,10 @@ class Host(CellApp):
         """Something that the open screen shows has changed."""
         raise NotImplementedError
 
+    def redraw_sweep(self) -> None:
+        """Points of the sweep have come."""
+        raise NotImplementedError
+
     def redraw_chrome(self) -> None:
         """The rows around the screen say something else."""
         raise NotImplementedError

@@ -29,6 +29,7 @@ SCREENS: dict[str, ScreenEntry] = {
     "why": ScreenEntry("4", "Why", "Why", "tui.why.view:WhyView"),
     "parameters": ScreenEntry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
     "compare": ScreenEntry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
+    "sweep": ScreenEntry("7", "Sweep", "Sweep", "tui.sweep.view:SweepView"),
     "notes": ScreenEntry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
 

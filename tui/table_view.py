@@ -47,7 +47,7 @@ class TableView(ScreenView):
         self.line = 0
         self.top = 0
         self.column = 0
-        self._found = ""
+        self._sought = ""
         self._prompt: LivePrompt | None = None
         self._before: tuple[int, str] = (0, "")
 
@@ -196,7 +196,7 @@ class TableView(ScreenView):
 
     def action_search(self) -> None:
         """To the first row that has the words, while they are typed; Esc goes back."""
-        self._before = self.line, self._found
+        self._before = self.line, self._sought
         self._prompt = LivePrompt("/", "", self._search_typed)
         self.app.push_screen(self._prompt, self._searched)
 
@@ -213,25 +213,25 @@ class TableView(ScreenView):
     def _searched(self, text: str | None) -> None:
         self._prompt = None
         if text is None or not text.strip():
-            self.line, self._found = self._before
+            self.line, self._sought = self._before
         else:
-            self._found = text
+            self._sought = text
             self._say_inside()
         self.changed()
 
     def _say_inside(self) -> None:
         """Which row of the group at the cursor it was that was found."""
-        words = self.table.inside(self._found, self.line) if self.table.lines else ""
+        words = self.table.inside(self._sought, self.line) if self.table.lines else ""
         if words:
             self._app.say(words)
 
     def action_match(self, direction: int) -> None:
-        if not self._found:
+        if not self._sought:
             self._app.say("nothing was searched for: / does")
             return
-        place = self.table.find(self._found, self.line + direction, direction)
+        place = self.table.find(self._sought, self.line + direction, direction)
         if place is None:
-            words = f"{self.table.no_match(self._found)}: {cells(self._found, 40)}"
+            words = f"{self.table.no_match(self._sought)}: {cells(self._sought, 40)}"
             self._app.say(words)
         else:
             self.line = place
@@ -240,7 +240,7 @@ class TableView(ScreenView):
 
     def go_to_line(self, words: str, line: int) -> None:
         """The cursor to a line that was found by `words`; `n` goes on from there."""
-        self._found = words
+        self._sought = words
         self.line = min(line, max(len(self.table.lines) - 1, 0))
         self.changed()
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context
 from typing import Protocol
 
+from simcore.diagnostics import Cancelled
 from simcore.sweep.evaluating import Evaluator, Looked
 from simcore.sweep.point import Point
 
@@ -25,6 +26,8 @@ _NICE = 10
 _TOGETHER = 4
 # How often a point may be with a process that ends before it is said to have failed.
 _ATTEMPTS = 3
+# How often one looks whether to stop while nothing comes, s.
+_LOOKS_EVERY = 0.1
 
 
 class Engine(Protocol):
@@ -51,18 +54,28 @@ class HereEngine:
 
 
 class ProcessEngine:
-    """`jobs` processes of this machine. One that dies is replaced, and what it had is run again."""
+    """`jobs` processes of this machine. One that dies is replaced, and what it had is run again.
 
-    def __init__(self, jobs: int) -> None:
+    is_stopped: asked while points are waited for; `points` raises `Cancelled` when it holds.
+    """
+
+    def __init__(self, jobs: int, is_stopped: Callable[[], bool] = lambda: False) -> None:
         self.jobs = jobs
+        self._is_stopped = is_stopped
         self._pool: ProcessPoolExecutor | None = None
 
     def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
         """The points as they are done."""
-        waiting = deque(chunks_of(looked, _TOGETHER))
+        # Taken as they are needed: looking at all of a large space takes longer than its first points.
+        fresh = chunks_of(looked, _TOGETHER)
+        waiting: deque[list[Looked]] = deque()
         tries: dict[int, int] = {}
         running: dict[Future[list[Point]], list[Looked]] = {}
-        while waiting or running:
+        while True:
+            while len(waiting) + len(running) < 2 * self.jobs and (chunk := next(fresh, None)) is not None:
+                waiting.append(chunk)
+            if not waiting and not running:
+                return
             pool = self._started(evaluator)
             died = False
             try:
@@ -71,7 +84,9 @@ class ProcessEngine:
                     waiting.popleft()
             except BrokenProcessPool:
                 died = True
-            done, _ = wait(running, return_when=FIRST_COMPLETED) if running else (set(), set())
+            if self._is_stopped():
+                raise Cancelled
+            done, _ = wait(running, _LOOKS_EVERY, FIRST_COMPLETED) if running else (set(), set())
             for future in done:
                 chunk = running.pop(future)
                 try:

@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from simcore import __version__
-from simcore.diagnostics import InputError, UsageError
+from simcore.diagnostics import InputError, UsageError, printable
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import memory_limit
@@ -21,6 +22,7 @@ from simcore.sweep.bound import Bounds
 from simcore.sweep.peaks import PeakMemory
 from simcore.sweep.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bound_words
 from simcore.sweep.space import Candidate, Space
+from simcore.values import Unfit, plain_value
 from simcore.workload import Workload
 
 # What --where and --by call by a name of their own; the rest are parameters.
@@ -239,17 +241,49 @@ class Evaluator:
         return Point(
             schema=SCHEMA, sweep=self._sweep, version=__version__, input=definition.input,
             rule=definition.rule, point=candidate.number, parameters=_plain(parameters),
-            command=shlex.join(["wltui", "report", *definition.opened, *as_flags(parameters)]),
+            command=command_of(definition.opened, parameters),
             memory_peak_bytes=looked.memory, memory_limit_bytes=looked.limit, **values,
         )  # fmt: skip
 
 
 def parameters_of(point: Point) -> Parameters:
-    """The parameters of a point that was read."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in point.parameters.items()
-    }
+    """The parameters of a point that was read. Raises `UsageError` for what is none."""
+    known = {flag.field: flag for flag in FLAGS}
+    values: dict[str, Any] = {}
+    for name, value in point.parameters.items():
+        place = f"point {point.number}: {printable(name, 40)}"
+        if name not in known:
+            raise UsageError(f"{place}: no parameter has this name")
+        try:
+            values[name] = plain_value(known[name], value)
+        except Unfit as unfit:
+            expected = unfit.said or f"found {printable(str(unfit.found), 60)}, expected {unfit.expected}"
+            raise UsageError(f"{place}: {expected}") from None
     return Parameters(**values)
+
+
+def opened_of(point: Point) -> tuple[str, ...]:
+    """The words that open the input of a point that was read. Raises `UsageError` where its command does not
+    give its parameters.
+    """
+    flags = as_flags(parameters_of(point))
+    try:
+        words = shlex.split(point.command)
+    except ValueError:
+        words = []
+    opened = tuple(words[2 : len(words) - len(flags)])
+    fits = words[:2] == ["wltui", "report"] and words[len(words) - len(flags) :] == flags
+    if not fits or len(opened) > 2 or (len(opened) == 2) != (opened[:1] == ("--model",)):
+        raise UsageError(
+            f"point {point.number}: found command {printable(point.command, 80)}, expected one that runs it, "
+            "`wltui report FILE` or `wltui report --model NAME` with its parameters"
+        )
+    return opened
+
+
+def command_of(opened: Sequence[str], parameters: Parameters) -> str:
+    """The command line that runs a point. opened: the words that open its input."""
+    return shlex.join(["wltui", "report", *opened, *as_flags(parameters)])
 
 
 # What parameters are without being given.

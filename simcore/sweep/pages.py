@@ -32,6 +32,11 @@ def columns_of(outcome: Outcome) -> list[str]:
     return [*(name for name in _FIRST if name in varied), *sorted(varied - {*_FIRST})]
 
 
+def head_of(name: str) -> str:
+    """What stands over the column of something of the layout."""
+    return _HEADS.get(name, name)
+
+
 def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
     """The page as text: counts, the fastest, the front, and sentences."""
     counts = outcome.count_lines(excluded)
@@ -70,7 +75,7 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
 def point_table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str]) -> list[str]:
     """Rows of points under their heads, columns as wide as they must be."""
     heads = ["", "step", "", "tokens/s", "memory", "GPUs", "$ a step"]
-    heads += [_HEADS.get(one, one) for one in columns]
+    heads += map(head_of, columns)
     fastest = min(measures(point).time for point in outcome.front.points)
     rows = []
     for point in points:

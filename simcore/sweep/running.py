@@ -8,8 +8,9 @@ knows fewer results, and so runs what the whole runs and some more; `whole` leav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from simcore.diagnostics import Cancelled
 from simcore.records import Struct, replace
 from simcore.sweep.engines import Engine
 from simcore.sweep.evaluating import Evaluator, Looked
@@ -36,17 +37,21 @@ class Shard(Struct, frozen=True):
 
 class Progress(Struct):
     """How far a sweep is. total: points that are to be run, as far as that is known; excluded: those that no
-    --where means; done: points that are there; ran: those of them that were simulated now.
+    --where means; done: points that are there; ran: those of them that were simulated now; looked:
+    candidates whose memory was looked at.
     """
 
     total: int | None = None
     excluded: int = 0
     done: int = 0
     ran: int = 0
+    looked: int = 0
 
 
 class Sweep:
-    """One sweep. rule: by what points are left out, None where every one is run."""
+    """One sweep. rule: by what points are left out, None where every one is run. is_stopped: asked at each
+    candidate; `points` raises `Cancelled` when it holds.
+    """
 
     def __init__(
         self,
@@ -56,6 +61,7 @@ class Sweep:
         file: ResultsFile | None = None,
         shard: Shard = Shard(),  # noqa: B008 - frozen, and the whole is the plain case
         wave: int = WAVE,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.evaluator = evaluator
         self.engine = engine
@@ -63,6 +69,7 @@ class Sweep:
         self.file = file
         self.shard = shard
         self.wave = wave
+        self.is_stopped = is_stopped
         self.progress = Progress()
         self._there = {point.number: point for point in file.there} if file is not None else {}
 
@@ -157,6 +164,9 @@ class Sweep:
         for number, parameters in enumerate(combinations):
             if not whole and not self.shard.has(number):
                 continue
+            if self.is_stopped():
+                raise Cancelled
+            self.progress.looked += 1
             looked = self.evaluator.look(Candidate(number, parameters))
             if self.evaluator.is_meant(looked):
                 yield looked

@@ -41,7 +41,7 @@ def test_keys_are_pressed_and_their_runs_awaited() -> None:
 def test_the_screen_to_begin_with_can_be_chosen() -> None:
     assert "[3 Layers]" in wltui(SEED_002, "--screen", "layers", "--snapshot", "").stdout
     done = wltui(SEED_002, "--screen", "map", "--snapshot", "")
-    names = "summary, timeline, layers, why, parameters, compare, notes"
+    names = "summary, timeline, layers, why, parameters, compare, sweep, notes"
     assert (done.returncode, done.stderr) == (2, f"wltui: --screen: found map, expected {names}\n")
 
 

@@ -103,7 +103,8 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
         " wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16   "
         "1f1b, 16 micro-batches of 923.4 ms   analytical"
     )
-    assert second.startswith("  1 Summary  2 Timeline [3 Layers] 4 Why  5 Parameters  6 Compare  ! Notes ")
+    screens = "  1 Summary  2 Timeline [3 Layers] 4 Why  5 Params  6 Compare  7 Sweep  ! Notes "
+    assert second.startswith(screens)
     assert second.endswith("step 14.774 s   run 1 of 1   3 notes ")
 
 
@@ -113,7 +114,8 @@ def test_eighty_columns_have_the_same_in_short() -> None:
         "002_gpt_1024np... 1024: tp 8 dp 8 pp 16 1f1b x16 step 14.774 s 3 notes"
     )
     assert len(first) == 80
-    assert second.rstrip() == "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare [! Notes]"
+    screens = "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare  7 Sweep [! Notes]"
+    assert second.rstrip() == screens
 
 
 @settings(max_examples=100)
@@ -139,10 +141,10 @@ def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
 def test_while_a_run_is_simulated_the_step_time_keeps_its_place() -> None:
     session = session_of(seed(), seed(compute_scale=2.0))
     before = line_text(heading(session, "summary", 120)[1])
-    assert before.endswith("   step 28.747 s  +13.973 s (+94.6 %)   3 notes ")
+    assert before.endswith("  step 28.747 s  +13.973 s (+94.6 %)   3 notes ")
     session.running = True
     after = line_text(heading(session, "summary", 120)[1])
-    assert after.endswith("   step 28.747 s  +94.6 %  simulating   3 notes ")
+    assert after.endswith(" step 28.747 s  +94.6 %  simulating   3 notes ")
 
 
 def test_a_hundred_columns_have_the_difference_in_the_first_row() -> None:
@@ -150,7 +152,8 @@ def test_a_hundred_columns_have_the_difference_in_the_first_row() -> None:
         line_text(line) for line in heading(session_of(seed(), seed(compute_scale=2.0)), "why", 100)
     )
     assert first.endswith("   step 28.747 s  +13.973 s (+94.6 %)   3 notes ")
-    assert second.rstrip() == "  1 Summary  2 Timeline  3 Layers [4 Why] 5 Params  6 Compare  ! Notes"
+    screens = "  1 Summary  2 Timeline  3 Layers [4 Why] 5 Params  6 Compare  7 Sweep  ! Notes"
+    assert second.rstrip() == screens
 
 
 @pytest.mark.parametrize("screen", list(SCREENS))

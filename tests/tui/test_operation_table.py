@@ -261,7 +261,7 @@ async def test_every_key_of_the_table_does_something_on_a_measured_run(make_app:
                 await run_over(pilot)
                 view = app.current_view
                 assert isinstance(view, LayersView)
-                view.line, view.column, view._found = 4, 2, "linear"
+                view.line, view.column, view._sought = 4, 2, "linear"
                 view.table.sort("exposed", True)
                 view.redraw()
                 await pilot.pause()

@@ -25,7 +25,8 @@ def python(code: str) -> str:
     "module",
     ["tui", "tui.cli", "tui.commands.view", "tui.session", "tui.chrome", "tui.timeline.frame",
      "tui.summary.panels", "tui.why.frame", "tui.compare.frame",
-     "tui.layers.table", "tui.parameters.fields", "simcore.simulation"],
+     "tui.layers.table", "tui.parameters.fields", "tui.sweep.frame", "tui.sweep.points", "tui.sweep.opening",
+     "simcore.simulation"],
 )  # fmt: skip
 def test_importing_what_is_not_a_widget_imports_no_screen_library(module: str) -> None:
     assert python(f"import {module}") == "[]"

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from simcore.sweep.front import Rule
     from simcore.sweep.outcome import Outcome
     from simcore.sweep.point import Point
+    from simcore.sweep.results_file import ResultsReader
     from simcore.sweep.running import Progress, Shard
     from simcore.sweep.space import Axis, Space
+    from tui.sweep.found import Found
+    from tui.sweep.sweeping import Prepared
 
 _DESCRIPTION = (
     "Simulate many runs, each with other parameters, and say which are worth running: the fastest, those "
@@ -49,7 +52,7 @@ it is certain that they are not among the best; --exhaustive simulates all. Ever
 # s between two words on how far it is.
 _SAID_EVERY = 0.5
 # What of parameters may be several, beside --vary.
-_LISTED = ("world", "gpu", "cluster")
+LISTED = ("world", "gpu", "cluster")
 
 
 def build_parser() -> Parser:
@@ -85,6 +88,8 @@ def build_parser() -> Parser:
     group.add_argument("--merge", metavar="FILE", nargs="+", default=[],
                        help="no run: put the parts of a sweep together (into -o)")
     group.add_argument("--force", action="store_true", help="of --merge: overwrite FILE if it is there")
+    group.add_argument("--screen", action="store_true",
+                       help="show the points on a screen (7) while they come in: table, plot, timelines")
     group = parser.add_argument_group("where points are run")
     group.add_argument("--jobs", metavar="N", help="processes here (default half of the cores)")
     group.add_argument("--engine", metavar="dask://HOST:PORT|slurm:FILE",
@@ -106,44 +111,80 @@ def main(words: list[str]) -> int:
         raise UsageError("--force is of --merge; a sweep that was stopped goes on with --resume")
     if arguments.resume and arguments.output is None:
         raise UsageError("--resume: -o FILE names the results to go on with")
-    listed = [_listed(arguments, field) for field in _LISTED]
+    if arguments.screen:
+        return _on_screen(arguments)
+    return _sweep(arguments, _prepared(arguments))
+
+
+def prepared(words: list[str]) -> Prepared:
+    """The sweep that such words ask for. Raises `UsageError` for what asks for no points."""
+    arguments = build_parser().parse_args(words)
+    for option, given in (("--merge", arguments.merge), ("--json", arguments.json), ("--csv", arguments.csv)):
+        if given:
+            raise UsageError(f"{option} is of the command line: wltui sweep {option} ...")
+    return _prepared(arguments)
+
+
+def _prepared(arguments: argparse.Namespace) -> Prepared:
+    from tui.sweep.sweeping import Prepared
+
+    listed = [_listed(arguments, field) for field in LISTED]
     parameters = parameters_from(arguments)
     space = _space(arguments, parameters, [axis for axis in listed if axis is not None])
-    rule = _rule(arguments)
+    rule, prunes = _rule(arguments)
     jobs = _count("--jobs", arguments.jobs, 4096)
     if jobs and arguments.engine is not None:
         raise UsageError("--jobs are processes here: give it or --engine")
     shard = _shard(arguments.shard)
-    evaluator = _evaluator(arguments, space, rule)
-    return _sweep(arguments, evaluator, rule, jobs, shard)
+    evaluator = _evaluator(arguments, space, (rule, prunes))
+    return Prepared(
+        evaluator, rule, prunes, jobs, arguments.engine, shard, arguments.output, arguments.resume,
+        _title(arguments),
+    )  # fmt: skip
 
 
-def _sweep(
-    arguments: argparse.Namespace,
-    evaluator: Evaluator,
-    rule: tuple[Rule, bool],
-    jobs: int | None,
-    shard: Shard,
-) -> int:
+def _on_screen(arguments: argparse.Namespace) -> int:
+    """The sweep on screen 7, while it runs."""
+    from tui.commands.on_screen import check_open_files, check_terminal, show
+
+    for option, given in (("--json", arguments.json), ("--csv", arguments.csv)):
+        if given:
+            raise UsageError(f"{option} beside --screen: give one of the two")
+    check_terminal("wltui sweep --screen")
+    check_open_files("the screen")
+    from tui.session import Session
+    from tui.sweep.opening import first_run
+
+    asked = _prepared(arguments)
+    if asked.output is not None:
+        # What cannot be written is a line on the terminal, not a screen that goes away.
+        from simcore.sweep.results_file import ResultsFile
+
+        ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume).close()
+    session = Session(first_run(asked.evaluator))
+    return show(session, first="sweep", begin=lambda app: app.sweeping.first(asked.title, lambda: asked))
+
+
+def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
     from simcore.sweep.engines import be_nice, default_jobs, engine_of
     from simcore.sweep.outcome import Outcome
     from simcore.sweep.results_file import ResultsFile, dropped_words
     from simcore.sweep.running import Sweep
 
-    looked_for, prunes = rule
+    evaluator, looked_for = asked.evaluator, asked.rule
     file = None
     if arguments.output is not None:
         file = ResultsFile(arguments.output, evaluator.definition.sweep, arguments.resume)
         if file.dropped:
             print(f"wltui: {dropped_words(arguments.output, file.dropped)}", file=sys.stderr)
-    if arguments.engine is not None:
+    if asked.engine is not None:
         from simcore.sweep.clusters import cluster_engine
 
-        engine = cluster_engine(arguments.engine)
+        engine = cluster_engine(asked.engine)
     else:
-        engine = engine_of(jobs or default_jobs())
+        engine = engine_of(asked.jobs or default_jobs())
     be_nice()
-    sweep = Sweep(evaluator, engine, looked_for if prunes else None, file, shard)
+    sweep = Sweep(evaluator, engine, looked_for if asked.prunes else None, file, asked.shard)
     outcome = Outcome(looked_for)
     said = _Said(sweep.progress)
     page = _csv_page(evaluator) if arguments.csv else None
@@ -174,7 +215,7 @@ def _sweep(
             kept = f"; {printable(arguments.output)} keeps them, and --resume goes on"
         print(f"wltui: stopped after {plural(outcome.total, 'point')}{kept}", file=sys.stderr)
     if page is None:
-        _print(arguments, outcome, _title(arguments), sweep.progress.excluded)
+        _print(arguments, outcome, asked.title, sweep.progress.excluded)
     return 130 if stopped else 0
 
 
@@ -191,14 +232,12 @@ def _print(arguments: argparse.Namespace, outcome: Outcome, title: str, excluded
 
 def outcome_of(path: str) -> Outcome:
     """What came out of a sweep, of its file of results; a last line that is half written is said."""
-    from simcore.sweep.outcome import Outcome
-    from simcore.sweep.results_file import ResultsReader, dropped_words
+    from simcore.sweep.results_file import dropped_words
 
-    reader = ResultsReader(path)
-    points = reader.new()
+    found, reader = read_results(path)
     if reader.left:
         print(f"wltui: {dropped_words(path, reader.left)}", file=sys.stderr)
-    return Outcome(_rule_of(points), points)
+    return found.outcome
 
 
 def print_results(path: str) -> None:
@@ -206,6 +245,18 @@ def print_results(path: str) -> None:
     from simcore.sweep.pages import text_page
 
     print(text_page(outcome_of(path), printable(path)), end="")
+
+
+def read_results(path: str) -> tuple[Found, ResultsReader]:
+    """The points of a file of results, and what reads those that still come in."""
+    from simcore.sweep.results_file import ResultsReader
+    from tui.sweep.found import FILE, Found
+
+    reader = ResultsReader(path)
+    points = reader.new()
+    found = Found(printable(os.path.basename(path)), _rule_of(points), FILE)
+    found.take(points)
+    return found, reader
 
 
 def _merge(arguments: argparse.Namespace) -> int:
@@ -353,18 +404,13 @@ class _Said:
 
     def say(self, outcome: Outcome) -> None:
         """Says it, if it is time to."""
+        from tui.sweep.found import progress_words
+
         now = time.monotonic()
         if not self._shows or now - self._last < _SAID_EVERY:
             return
         self._last = now
-        progress, seconds = self._progress, now - self._begun
-        rate = progress.ran / seconds if seconds else 0.0
-        words = f"{progress.done} points"
-        if progress.total is not None:
-            words = f"{progress.done} of {progress.total} points"
-        words += f", {rate:.0f} a second"
-        if progress.total is not None and rate:
-            words += f", {_left((progress.total - progress.done) / rate)} left"
+        words = progress_words(self._progress, now - self._begun)
         best = outcome.front.best
         if best:
             from simcore.units import duration
@@ -376,9 +422,3 @@ class _Said:
         """Nothing of it stays."""
         if self._shows:
             print(f"\r{' ' * 78}\r", end="", file=sys.stderr, flush=True)
-
-
-def _left(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -6,13 +6,13 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from simcore.asked import Asked
-from simcore.diagnostics import UsageError, is_unicode, meant, printable
+from simcore.diagnostics import InputError, UsageError, is_unicode, meant, printable
 from simcore.parameters import Parameters
 from simcore.records import replace
-from tui.cli import print_version
+from tui.cli import INPUT_HAS_ERRORS, print_version
 from tui.commands.arguments import (
     Parser,
     add_model,
@@ -22,17 +22,18 @@ from tui.commands.arguments import (
     parameters_from,
     states_parameters,
 )
+from tui.commands.on_screen import FILES_OF_SNAPSHOT, check_open_files, is_terminal, own_keymap, show
 from tui.commands.opened import STANDARD_INPUT, is_results, open_given, open_input
 from tui.screens import SCREENS
-from tui.terminal.kinds import can_draw, speaks_utf8
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
-    from tui.keys.keymap import UserKeys
+    from tui.app import WltuiApp
     from tui.session import Run, Session
     from tui.state.keeper import Keeper
 
@@ -63,10 +64,6 @@ _COMMANDS = (
     ("wltui models", "the models that are known by name"),
     ("wltui keys", "every action with its keys"),
 )
-
-# Open at once at the most, besides the standard three: an event loop and its wakers, and a file or two.
-_FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
-
 
 def _session(
     path: str, found: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: Asked
@@ -169,18 +166,14 @@ def main(words: list[str]) -> int:
         arguments.file = example_path()
     path = arguments.file or arguments.model or "AICB arguments"
     if is_results(path):
-        # Its page, until there is a screen of it.
-        from tui.commands.sweep import print_results
-
-        print_results(path)
-        return 0
+        return _results(path, arguments)
     if arguments.snapshot is not None:
         _print_snapshot(path, parameters, arguments)
         return 0
     for flag, given in (("--size", arguments.size), ("--svg", arguments.svg)):
         if given:
             raise UsageError(f"{flag} is of --snapshot KEYS")
-    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout) and can_draw()):
+    if not is_terminal():
         if arguments.against is not None:
             _print_compared(parameters, arguments)
             return 0
@@ -193,36 +186,57 @@ def main(words: list[str]) -> int:
         raise UsageError(
             "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
         )
-    _check_open_files("the screen", _FILES_OF_SCREEN)
+    check_open_files("the screen")
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
     session = _opened(path, arguments, parameters)
 
-    from tui.app import WltuiApp
-    from tui.terminal.driver import TerminalDriver, end_on_signals
-
-    if os.environ.get("NO_COLOR") == "":
-        # Empty means unset (no-color.org); Textual takes it for set.
-        del os.environ["NO_COLOR"]
-    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout.encoding)
-    keymap = _keymap()
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
-    if first is None and keeper is not None and keeper.screen in SCREENS:
-        first = keeper.screen
-    tour = None
-    if keeper is not None and session.current.timed:
-        from tui.tour import first_tour
+    return show(session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse)
 
-        tour = first_tour()
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper, tour=tour)
-    if keymap.lost:
-        app.said = f"{keymap.lost}; {app.said}" if app.said else keymap.lost
-    app.driver_class = TerminalDriver
-    end_on_signals(app)
-    app.run(mouse=not arguments.no_mouse)
-    complaint = app.keeping.end()
-    if complaint:
-        print(f"wltui: {complaint}", file=sys.stderr)
-    return app.return_code or 0
+
+def _results(path: str, arguments: argparse.Namespace) -> int:
+    """A file of results: on screen 7; without a terminal, its page."""
+    from tui.commands.sweep import print_results, read_results
+
+    for option, given in (("--against", arguments.against is not None),
+                          ("parameters", states_parameters(arguments))):  # fmt: skip
+        if given:
+            raise UsageError(f"{option}: found results of a sweep, {printable(path)}, which have their own")
+    if arguments.snapshot is None and not is_terminal():
+        print_results(path)
+        return 0
+    if arguments.snapshot is None:
+        check_open_files("the screen")
+    else:
+        _begin_snapshot()
+    from tui.session import Session
+    from tui.sweep.opening import run_of
+
+    found, reader = read_results(path)
+    try:
+        session = Session(run_of(found, path))
+    except (InputError, UsageError) as error:
+        # The table without its timelines is worth more than none.
+        print_results(path)
+        print(f"wltui: {error}; so this is its page, not its screen", file=sys.stderr)
+        return INPUT_HAS_ERRORS
+
+    def begin(app: WltuiApp) -> None:
+        app.sweeping.follow(found, reader)
+
+    first = _first(arguments)
+    if arguments.snapshot is not None:
+        _print_screen(session, arguments, first or "sweep", begin)
+        return 0
+    keeper = None
+    if not arguments.no_session:
+        from tui.state.keeper import keeper_of
+
+        keeper = keeper_of(path, "", session, False)
+    first = first or (keeper.screen if keeper is not None and keeper.screen in SCREENS else None) or "sweep"
+    return show(
+        session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse, begin=begin
+    )
 
 
 def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> Keeper | None:
@@ -232,39 +246,42 @@ def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> Keepe
     return keeper_of(path, session.opened.stamp or "", session, states_parameters(arguments))
 
 
-def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
-    """Print the screen as it is after the keys of `--snapshot`."""
+def _begin_snapshot() -> None:
     # Nothing is to be tidied yet, and Python swallows a KeyboardInterrupt that meets it in a callback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _check_open_files("--snapshot", _FILES_OF_SNAPSHOT)
+    check_open_files("--snapshot", FILES_OF_SNAPSHOT)
     # Textual looks at it when it is imported: a picture does not depend on who takes it.
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"
+
+
+def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
+    """Print the screen as it is after the keys of `--snapshot`."""
+    _begin_snapshot()
+    from tui.snapshot import keys_in, size_in
+
+    # What they cannot be is said before anything is opened.
+    keys_in(arguments.snapshot)
+    if arguments.size:
+        size_in(arguments.size)
+    _print_screen(_opened(path, arguments, parameters), arguments, _first(arguments))
+
+
+def _print_screen(
+    session: Session,
+    arguments: argparse.Namespace,
+    first: str | None,
+    begin: Callable[[WltuiApp], None] | None = None,
+) -> None:
+    from tui.app import WltuiApp
     from tui.snapshot import DEFAULT_SIZE, keys_in, size_in, snapshot
 
     keys = keys_in(arguments.snapshot)
     size = size_in(arguments.size) if arguments.size else DEFAULT_SIZE
-    from tui.app import WltuiApp
-
-    session = _opened(path, arguments, parameters)
     ascii_only = arguments.ascii or not is_unicode(sys.stdout.encoding)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=_first(arguments))
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=own_keymap(), first=first)
+    if begin is not None:
+        begin(app)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
-
-
-def _check_open_files(what: str, count: int) -> None:
-    """Raises `UsageError` unless `count` more files can be open: asyncio fails halfway without."""
-    found: list[int] = []
-    try:
-        while len(found) < count:
-            found.append(os.open(os.devnull, os.O_RDONLY))
-    except OSError as error:
-        raise UsageError(
-            f"{what} needs {count} more open files, and {len(found)} can be had: "
-            f"{error.strerror or error} (ulimit -n)"
-        ) from None
-    finally:
-        for descriptor in found:
-            os.close(descriptor)
 
 
 def _first(arguments: argparse.Namespace) -> str | None:
@@ -278,22 +295,6 @@ def _first(arguments: argparse.Namespace) -> str | None:
     return "compare" if first is None and arguments.against is not None else first
 
 
-def _keymap() -> UserKeys:
-    """The user's own keys. The screens are only loaded to check a file that is there."""
-    from tui.keys.keymap import UserKeys, keymap_path, read_keymap
-
-    path = keymap_path()
-    if not os.path.exists(path):
-        return UserKeys()
-    from tui.app import WltuiApp
-    from tui.screens import all_bindings
-
-    return read_keymap(path, all_bindings(), WltuiApp.BINDINGS)
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal; Python has None for one that was closed."""
-    return stream is not None and stream.isatty()
 
 
 _NAME = "002_gpt_1024npu.txt"

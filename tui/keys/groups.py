@@ -15,6 +15,7 @@ _FIRST = {
     "why": ("next-panel", "down", "go", "try", "grouping", "order", "leave"),
     "parameters": ("less", "more", "type", "undo", "keep", "down", "next-group", "save"),
     "compare": ("zoom-in", "zoom-out", "down", "shown", "ends", "next-moved", "panel", "go"),
+    "sweep": ("go", "try", "mark", "shown", "sort", "filter", "type", "leave"),
     "notes": ("down", "up", "line", "filter", "leave"),
 }
 # By title the names of the actions; what is in none of them comes last.

@@ -36,7 +36,7 @@ class LayersView(TableView):
         """Only keys that do something here and now."""
         hints = [("jk", "row"), ("hl", "column"), ("o", "sort")]
         hints.append(("Esc", "no filter") if self.table.typed else ("\\", "filter"))
-        hints.append(("n N", "match") if self._found else ("/", "find"))
+        hints.append(("n N", "match") if self._sought else ("/", "find"))
         hints.append(("Enter", "timeline"))
         if self.table.can_regroup:
             hints.append(("i", "group by"))

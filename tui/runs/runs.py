@@ -16,6 +16,7 @@ from tui.session import KeptRun, Run, Session
 if TYPE_CHECKING:
     from simcore.run.findings import WhatIf
     from tui.runs.panel import ChosenRuns
+    from tui.sweep.sweeping import Sweeping
 
 # The table is of the run on the screen: a change of it would take away what is being looked for.
 STILL_RUNNING = "a run is in progress: wait for it, or stop it (5, Esc), then press t"
@@ -30,6 +31,7 @@ class RunsHost(Host):
     layer_paths: Background
     change_times: Background
     calibrations: Background
+    sweeping: Sweeping
 
 
 class Runs:
@@ -234,7 +236,12 @@ class Runs:
         run, beside = chosen
         if beside is None:
             self.show(run, self.say_run)
-        elif beside.results is None:
+        else:
+            self.compare(run, beside)
+
+    def compare(self, run: KeptRun, beside: KeptRun) -> None:
+        """Screen 6: a run (B) on the screen and another one (A), each found first where it has not been."""
+        if beside.results is None:
             self.show(beside, lambda: self._show_beside(run, self._session.current))
         else:
             self._show_beside(run, beside.results)

@@ -22,6 +22,7 @@ from tui.state.checking import (
     wrong,
 )
 from tui.state.files import Identity
+from tui.sweep.saved import SavedSweep
 from tui.timeline.saved import SavedTimeline
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ _MOST_VALUES = 1000
 
 
 # The screens that have a part, with its reader. Raises `Damaged`.
-READERS: dict[str, Callable[[object, str], ScreenState]] = {"timeline": SavedTimeline.read}
+READERS: dict[str, Callable[[object, str], ScreenState]] = {
+    "timeline": SavedTimeline.read,
+    "sweep": SavedSweep.read,
+}
 
 
 class StoredRun(NamedTuple):

@@ -1,0 +1,412 @@
+"""Screen 7: its table and plot over points that were made, and what leads from a point to its run."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
+
+from simcore.analysis import Results
+from simcore.inputs import open_model
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.sweep.engines import HereEngine
+from simcore.sweep.evaluating import parameters_of
+from simcore.sweep.front import Rule
+from simcore.sweep.point import Point
+from simcore.sweep.results_file import ResultsReader, write_all
+from simcore.sweep.running import Sweep
+from tests.sweep.made import evaluator_of, made_point
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tui.app import WltuiApp
+from tui.sweep.found import FILE, Found
+from tui.sweep.opening import run_of
+from tui.sweep.view import SweepView
+
+SIZES = [(80, 24), (120, 36), (200, 50)]
+
+
+def points() -> list[Point]:
+    """Points over tp, pp and the schedule with figures of a formula; some do not fit, some cannot be."""
+    found = []
+    places = itertools.product((1, 2, 4, 8), (1, 2, 4, 8, 16), ("1f1b", "zb-h1"))
+    for number, (tp, pp, schedule) in enumerate(places):
+        if tp * pp > 64:
+            found.append(made_point(number, None, tp=tp, pp=pp, schedule=schedule))
+            continue
+        step = 1_000_000_000 + 40_000_000 * abs(tp - 4) + 15_000_000 * (pp - 1) + 3_000_000 * len(schedule)
+        memory = 120 * 10**9 // (tp * pp) + 2 * 10**9 * len(schedule)
+        found.append(made_point(number, step, memory, tp=tp, pp=pp, schedule=schedule))
+    limit = 80 * 10**9
+    return [
+        _with(one, memory_limit_bytes=limit, tokens_per_s=None if one.step_time_ns is None
+              else 4e15 / one.step_time_ns, work=4_000_000)
+        for one in found
+    ]  # fmt: skip
+
+
+def _with(point: Point, **values: Any) -> Point:
+    from simcore.records import replace
+
+    return replace(point, **values)
+
+
+def found_of(given: list[Point], title: str = "results.jsonl") -> Found:
+    """A sweep of a file."""
+    found = Found(title, Rule(), FILE, ("--model", "llama-3-8b"))
+    found.take(given)
+    return found
+
+
+def app_of(make_app: MakeApp, given: list[Point] | None = None, **keywords: Any) -> WltuiApp:
+    """An app on screen 7 over points."""
+    app = make_app(first="sweep", **keywords)
+    app.sweeping.found = found_of(points() if given is None else given)
+    return app
+
+
+def view_of(app: WltuiApp) -> SweepView:
+    view = app.views["sweep"]
+    assert isinstance(view, SweepView)
+    return view
+
+
+# -- the picture -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_the_screen(
+    make_app: MakeApp, size: tuple[int, int], ascii_only: bool, snapshot: SnapshotAssertion
+) -> None:
+    app = app_of(make_app, ascii_only=ascii_only)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "j", "j")
+        text = screen_text(app)
+        assert not ascii_only or text.isascii()
+        assert text == snapshot
+
+
+async def test_without_a_sweep_the_screen_says_how_to_get_one(
+    make_app: MakeApp, snapshot: SnapshotAssertion
+) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "7")
+        assert screen_text(app) == snapshot
+
+
+async def test_every_key_does_no_harm_without_points(make_app: MakeApp) -> None:
+    for app in (make_app(first="sweep"), app_of(make_app, [])):
+        async with app.run_test(size=(80, 24)) as pilot:
+            for key in (*"jkGglhoOiUtmSny", "pagedown"):
+                await press(pilot, key)
+                await press(pilot, "escape")
+                await app.action_open("sweep")
+            assert "Sweep" in screen_text(app)
+
+
+async def test_every_cell_of_a_small_terminal_is_drawn(make_app: MakeApp) -> None:
+    app = app_of(make_app)
+    for size in ((20, 5), (40, 10), (109, 17), (110, 9), (300, 90), (80, 18)):
+        async with app.run_test(size=size) as pilot:
+            await press(pilot, "j")
+            assert len(screen_rows(app)) == size[1]
+        app = app_of(make_app)
+
+
+# -- order, filter, find -----------------------------------------------------------------
+
+
+async def test_points_that_fit_come_fastest_first_and_u_shows_the_others(make_app: MakeApp) -> None:
+    app = app_of(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        table = view_of(app).table
+        shown = [table.point(line) for line in range(len(table.lines))]
+        assert [one.step_time_ns for one in shown] == sorted(one.step_time_ns or 0 for one in shown)
+        assert all(one.is_run and one.fits for one in shown)
+        await press(pilot, "U")
+        table = view_of(app).table
+        assert len(table.lines) == len(points())
+        assert "not fit or were not run are shown" in app.said
+        await press(pilot, "G")
+        assert "not simulated: cannot be: tp 3 does not fit 4" in screen_text(app)
+        await press(pilot, "U")
+        assert len(view_of(app).table.lines) == len(shown)
+
+
+async def test_a_column_sorts_both_ways_and_the_cursor_stays_on_its_point(make_app: MakeApp) -> None:
+    app = app_of(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "j", "j", *"llll", "o")
+        view = view_of(app)
+        here = view.table.point(view.line).number
+        sizes = [view.table.point(line).memory_peak_bytes for line in range(len(view.table.lines))]
+        assert view.table.key == "memory"
+        assert sizes == sorted(sizes)  # type: ignore[type-var]
+        await press(pilot, "o")
+        sizes = [view.table.point(line).memory_peak_bytes for line in range(len(view.table.lines))]
+        assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
+        assert view.table.point(view.line).number == here
+        await press(pilot, "O")
+        assert view.table.key == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("zb-h1", lambda one: one.layout["schedule"] == "zb-h1"),
+        ("tp=4", lambda one: one.layout["tp"] == 4),
+        ("tp*pp <= 8 and schedule = 1f1b",
+         lambda one: one.layout["tp"] * one.layout["pp"] <= 8 and one.layout["schedule"] == "1f1b"),
+        ("memory_gb < 30", lambda one: one.memory_peak_bytes < 30e9),
+        ("step_ms < 1100", lambda one: one.step_time_ns < 1_100_000_000),
+    ],
+)  # fmt: skip
+async def test_a_filter_takes_words_and_conditions(make_app: MakeApp, typed: str, wanted: Any) -> None:
+    app = app_of(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "backslash", *(_key(one) for one in typed), "enter")
+        table = view_of(app).table
+        shown = {table.point(line).number for line in range(len(table.lines))}
+        assert shown == {one.number for one in points() if one.is_run and one.fits and wanted(one)}
+        assert 0 < len(shown) < len(app.sweeping.found.outcome.front.points)  # type: ignore[union-attr]
+        await press(pilot, "escape")
+        assert table.typed == ""
+
+
+def _key(one: str) -> str:
+    return {" ": "space", "=": "equals_sign", "<": "less_than_sign", "*": "asterisk", "-": "minus",
+            "_": "underscore"}.get(one, one)  # fmt: skip
+
+
+async def test_half_a_condition_hides_nothing_and_says_what_is_missing(make_app: MakeApp) -> None:
+    app = app_of(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        before = len(view_of(app).table.lines)
+        await press(pilot, "backslash", "t", "p", "less_than_sign")
+        assert len(view_of(app).table.lines) == before
+        assert "it ends where" in screen_text(app)
+
+
+async def test_find_goes_to_the_next_point_that_has_the_words(make_app: MakeApp) -> None:
+    app = app_of(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "slash", *"pp", "equals_sign", "8", "enter")
+        view, seen = view_of(app), set()
+        for _ in range(3):
+            point = view.table.point(view.line)
+            assert point.layout["pp"] == 8
+            seen.add(point.number)
+            await press(pilot, "n")
+        assert len(seen) == 3
+
+
+# -- from a point to its run -------------------------------------------------------------
+
+
+def swept(*axes: str, **fixed: Any) -> list[Point]:
+    """The points of a small sweep."""
+    fixed = {"world": 16, "global_batch": 32, "memory_limit": "200GB", **fixed}
+    evaluator = evaluator_of(*(axes or ("tp=1,2,4", "pp=1,2")), **fixed)
+    return list(Sweep(evaluator, HereEngine()).points())
+
+
+def swept_app(make_app: MakeApp, given: list[Point] | None = None) -> WltuiApp:
+    """An app over a small sweep of a model."""
+    workload = open_model("llama-3-8b")
+    app = make_app(Results(simulate(workload, Parameters(world=16, global_batch=32))), first="sweep")
+    app.sweeping.found = found_of(swept() if given is None else given)
+    return app
+
+
+async def _over(pilot: Pilot[None], app: WltuiApp) -> None:
+    await run_over(pilot)
+    await wait_until(pilot, lambda: not app.session.running)
+
+
+async def test_enter_opens_the_timeline_of_the_point(make_app: MakeApp) -> None:
+    app = swept_app(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "j")
+        point = view_of(app).table.point(1)
+        await press(pilot, "enter")
+        await _over(pilot, app)
+        assert app.screen_name == "timeline"
+        assert app.session.current.step_time_ns == point.step_time_ns
+        assert app.session.current.parameters == parameters_of(point)
+        assert "7 has the sweep again" in app.said
+        assert len(app.session.history) == 1
+
+
+async def test_t_keeps_the_run_of_the_point(make_app: MakeApp) -> None:
+    app = swept_app(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        point = view_of(app).table.point(0)
+        await press(pilot, "t")
+        await _over(pilot, app)
+        assert app.screen_name == "sweep"
+        assert app.session.history[-1].parameters == parameters_of(point)
+        assert app.session.current.step_time_ns == point.step_time_ns
+
+
+async def test_six_compares_the_marked_point_with_that_at_the_cursor(make_app: MakeApp) -> None:
+    app = swept_app(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        table = view_of(app).table
+        a, b = table.point(1), table.point(2)
+        await press(pilot, "j", "m")
+        assert app.said == f"A is point {a.number}: 6 compares"
+        await press(pilot, "j", "6")
+        await _over(pilot, app)
+        await wait_until(pilot, lambda: app.screen_name == "compare")
+        runs = app.current_view.compared_runs
+        assert runs is not None
+        assert [run.step_time_ns for run in runs] == [a.step_time_ns, b.step_time_ns]
+
+
+async def test_six_without_a_mark_compares_with_the_fastest(make_app: MakeApp) -> None:
+    app = swept_app(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        table = view_of(app).table
+        first, last = table.point(0), table.point(len(table.lines) - 1)
+        await press(pilot, "G", "6")
+        await _over(pilot, app)
+        await wait_until(pilot, lambda: app.screen_name == "compare")
+        runs = app.current_view.compared_runs
+        assert runs is not None
+        assert [run.step_time_ns for run in runs] == [first.step_time_ns, last.step_time_ns]
+        await press(pilot, "7", "g", "6")
+        assert app.screen_name == "compare"
+
+
+async def test_y_copies_the_command_of_the_point(make_app: MakeApp) -> None:
+    app = swept_app(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "j", "y")
+        assert app.clipboard == view_of(app).table.point(1).command
+        assert shlex.split(app.clipboard)[:4] == ["wltui", "report", "--model", "llama-3-8b"]
+        await press(pilot, "escape", "2", "y")
+        assert app.clipboard == "wltui llama-3-8b --world 16 --global-batch 32"
+
+
+async def test_a_point_that_cannot_be_says_why_and_opens_nothing(make_app: MakeApp) -> None:
+    app = swept_app(make_app, swept("tp=1,3"))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "U", "G", "enter")
+        assert app.screen_name == "sweep"
+        assert "was not run: cannot be: " in app.said
+        await press(pilot, "t")
+        assert len(app.session.history) == 1
+
+
+async def test_a_step_that_is_another_one_now_is_said(make_app: MakeApp) -> None:
+    first, *others = sorted(swept(), key=lambda one: one.step_time_ns or 0)
+    app = swept_app(make_app, [_with(first, step_time_ns=(first.step_time_ns or 0) - 1), *others])
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "enter")
+        await _over(pilot, app)
+        assert "its line says another step" in app.said
+
+
+# -- a sweep that runs -------------------------------------------------------------------
+
+
+async def test_a_sweep_of_what_is_open_is_typed_and_fills_the_screen(make_app: MakeApp) -> None:
+    workload = open_model("llama-3-8b")
+    app = make_app(Results(simulate(workload, Parameters(world=16, global_batch=32, tp=2))))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "7", "enter")
+        assert "--layouts" in screen_text(app)
+        await press(pilot, *["backspace"] * 12, *map(_key, "--vary pp=1,2"), "enter")
+        await wait_until(pilot, lambda: app.sweeping.found is not None and not app.sweeping.found.goes_on)
+        found = app.sweeping.found
+        assert found is not None
+        assert found.state == "done", found.error
+        assert [one.layout["pp"] for one in sorted(found.points, key=lambda one: one.number)] == [1, 2]
+        # What was not typed is as in the run.
+        assert {one.layout["tp"] for one in found.points} == {2}
+        assert "2 points in" in screen_text(app)
+        await press(pilot, "enter")
+        await _over(pilot, app)
+        assert app.screen_name == "timeline"
+
+
+async def test_words_that_are_none_are_said_on_the_screen(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "7", "enter", *map(_key, "--vary nonsense=1"), "enter")
+        await wait_until(pilot, lambda: app.sweeping.found is not None and not app.sweeping.found.goes_on)
+        assert "no parameter nonsense" in screen_text(app)
+
+
+async def test_esc_stops_a_sweep_and_what_has_come_stays(make_app: MakeApp, tmp_path: Path) -> None:
+    workload = open_model("llama-3-8b")
+    app = make_app(Results(simulate(workload, Parameters(world=64, global_batch=512))), first="sweep")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "enter", *map(_key, "--layouts --exhaustive"), "enter")
+        await wait_until(pilot, lambda: len(app.sweeping.found.points) > 3)  # type: ignore[union-attr]
+        await press(pilot, "escape")
+        await wait_until(pilot, lambda: not app.sweeping.found.goes_on)  # type: ignore[union-attr]
+        found = app.sweeping.found
+        assert found is not None
+        assert found.state == "stopped"
+        assert "stopped after" in screen_text(app)
+        path = tmp_path / "r.jsonl"
+        await press(pilot, "S", *["backspace"] * 20, *map(_key, str(path)), "enter")
+        await wait_until(pilot, lambda: path.exists())
+        assert len(ResultsReader(str(path)).new()) == len(found.points)
+        await press(pilot, "escape")
+        assert app.screen_name == "timeline"
+
+
+# -- a file ------------------------------------------------------------------------------
+
+
+def test_a_file_opens_with_its_fastest_point(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.jsonl")
+    given = swept()
+    write_all(path, given, False)
+    found = found_of(ResultsReader(path).new())
+    fastest = min(given, key=lambda one: one.step_time_ns or 0)
+    assert run_of(found, path).step_time_ns == fastest.step_time_ns
+    assert found.opened == ("--model", "llama-3-8b")
+
+
+async def test_points_that_somebody_else_writes_come_in(make_app: MakeApp, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    given = swept()
+    write_all(str(path), given[:2], False)
+    reader = ResultsReader(str(path))
+    app = swept_app(make_app)
+    app.sweeping.follow(found_of(reader.new()), reader)
+    async with app.run_test(size=(120, 36)) as pilot:
+        assert "2 points, 2 simulated" in screen_text(app)
+        here = view_of(app).table.point(0).number
+        write_all(str(path), given, True)
+        await wait_until(pilot, lambda: f"{len(given)} points" in screen_text(app))
+        assert here in {one.number for one in given[:2]}
+
+
+async def test_where_the_cursor_was_and_how_it_was_sorted_comes_back(make_app: MakeApp) -> None:
+    from tui.sweep.saved import SavedSweep
+
+    app = app_of(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, *"jjj", *"llll", "o", "i", "U")
+        kept = view_of(app).saved()
+        assert kept is not None
+        number = view_of(app).table.point(view_of(app).line).number
+    again = app_of(make_app)
+    async with again.run_test(size=(120, 36)) as pilot:
+        view = view_of(again)
+        view.restore(SavedSweep.read(kept.as_json(), "sweep"), True)
+        await press(pilot, "l")
+        assert view.saved() == kept
+        assert view.table.point(view.line).number == number

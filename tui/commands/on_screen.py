@@ -1,0 +1,103 @@
+"""The screen on a terminal: what it needs, and the app over a session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import UsageError
+from tui.screens import SCREENS
+from tui.terminal.kinds import can_draw, speaks_utf8
+
+if TYPE_CHECKING:
+    from tui.app import WltuiApp
+    from tui.keys.keymap import UserKeys
+    from tui.session import Session
+    from tui.state.keeper import Keeper
+
+# Open at once at the most, besides the standard three: an event loop and its wakers, and a file or two.
+FILES_OF_SNAPSHOT, FILES_OF_SCREEN = 4, 8
+
+
+def show(
+    session: Session,
+    first: str | None = None,
+    keeper: Keeper | None = None,
+    *,
+    ascii_only: bool = False,
+    mouse: bool = True,
+    begin: Callable[[WltuiApp], None] | None = None,
+) -> int:
+    """Run the app until it ends, and give its exit status. begin: what is done once it is there."""
+    from tui.app import WltuiApp
+    from tui.terminal.driver import TerminalDriver, end_on_signals
+
+    if os.environ.get("NO_COLOR") == "":
+        # Empty means unset (no-color.org); Textual takes it for set.
+        del os.environ["NO_COLOR"]
+    ascii_only = ascii_only or not speaks_utf8(sys.stdout.encoding)
+    keymap = own_keymap()
+    if first is None and keeper is not None and keeper.screen in SCREENS:
+        first = keeper.screen
+    tour = None
+    if keeper is not None and session.current.timed:
+        from tui.tour import first_tour
+
+        tour = first_tour()
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper, tour=tour)
+    if keymap.lost:
+        app.said = f"{keymap.lost}; {app.said}" if app.said else keymap.lost
+    if begin is not None:
+        begin(app)
+    app.driver_class = TerminalDriver
+    end_on_signals(app)
+    app.run(mouse=mouse)
+    complaint = app.keeping.end()
+    if complaint:
+        print(f"wltui: {complaint}", file=sys.stderr)
+    return app.return_code or 0
+
+
+def is_terminal() -> bool:
+    """Whether there is a terminal for the screen and its keys, and one that can draw."""
+    # Python has None for a stream that was closed.
+    streams = (sys.stdin, sys.stdout)
+    return all(stream is not None and stream.isatty() for stream in streams) and can_draw()
+
+
+def check_terminal(what: str) -> None:
+    """Raises `UsageError` where there is no terminal to draw on."""
+    if not is_terminal():
+        found = "found no terminal to draw on, or a dumb one"
+        raise UsageError(f"{what}: {found}; without it the page is printed")
+
+
+def check_open_files(what: str, count: int = FILES_OF_SCREEN) -> None:
+    """Raises `UsageError` unless `count` more files can be open: asyncio fails halfway without."""
+    found: list[int] = []
+    try:
+        while len(found) < count:
+            found.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        raise UsageError(
+            f"{what} needs {count} more open files, and {len(found)} can be had: "
+            f"{error.strerror or error} (ulimit -n)"
+        ) from None
+    finally:
+        for descriptor in found:
+            os.close(descriptor)
+
+
+def own_keymap() -> UserKeys:
+    """The user's own keys. The screens are only loaded to check a file that is there."""
+    from tui.keys.keymap import UserKeys, keymap_path, read_keymap
+
+    path = keymap_path()
+    if not os.path.exists(path):
+        return UserKeys()
+    from tui.app import WltuiApp
+    from tui.screens import all_bindings
+
+    return read_keymap(path, all_bindings(), WltuiApp.BINDINGS)

@@ -1,0 +1,104 @@
+"""What a sweep of the run on the screen may be, and the words that are typed for it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import cast
+
+from simcore.analysis import Results
+from simcore.diagnostics import InputError, UsageError
+from simcore.model.maker import ModelMaker
+from simcore.model.training import resolve
+from simcore.parameters import Parameters, as_flags, flag_of
+from simcore.program.schedules import SCHEDULES
+from simcore.records import replace
+from simcore.sweep.layouts import VARIED
+from simcore.sweep.space import DP, axis_of
+from tui.commands import sweep as command
+from tui.session import Run
+from tui.sweep.sweeping import Prepared
+
+# What is said over the line in which a sweep is typed.
+FORM = "--layouts or --vary NAME=VALUES ... (tp=1,2,4,8 microbatches=8..64*2), --where, --price, -o FILE"
+# Schedules that are offered of a workload file.
+_OFFERED = ("1f1b", "gpipe", "zb-h1")
+
+
+def why_not(run: Run) -> str:
+    """Why there is no sweep of a run; "" where there can be one."""
+    if isinstance(run, Results):
+        return ""
+    return "A sweep simulates a model or a workload file: this is a trace, whose parameters are on 5."
+
+
+def is_model(run: Run) -> bool:
+    """Whether a run is made from the sizes of a model, so that its layout can be anything."""
+    return isinstance(run, Results) and run.simulation.workload.maker is not None and isinstance(
+        run.source.maker, ModelMaker
+    ) and run.source.maker.model is not None  # fmt: skip
+
+
+def suggested(run: Run) -> str:
+    """The words of a sweep of this run, to begin with."""
+    if is_model(run):
+        given, words = run.parameters, ["--layouts"]
+        maker = cast("ModelMaker", cast("Results", run).source.maker)
+        assert maker.model is not None
+        try:
+            training = resolve(maker.model, given)
+        except (UsageError, InputError):
+            return "--layouts --world 256 --global-batch 1024"
+        if given.world is None:
+            words += ["--world", str(training.world)]
+        if given.global_batch is None:
+            words += ["--global-batch", str(training.global_batch)]
+        return " ".join(words)
+    count = max(run.microbatches, 1)
+    words = [f"--vary microbatches={count},{2 * count},{4 * count}"]
+    parameters = run.parameters
+    if cast("Results", run).simulation.layout.pp > 1:
+        now = parameters.schedule or _OFFERED[0]
+        names = dict.fromkeys((now, *(name for name in _OFFERED if name in SCHEDULES)))
+        words.append(f"--vary schedule={','.join(names)}")
+    return " ".join(words)
+
+
+def prepared(run: Run, typed: str) -> Prepared:
+    """The sweep of the words that were typed: what they leave open is as in the run.
+
+    Raises `UsageError` for words that are none, and as opening the input does.
+    """
+    return command.prepared(_words(run, typed))
+
+
+def _words(run: Run, typed: str) -> list[str]:
+    """The words behind `wltui sweep`."""
+    try:
+        words = shlex.split(typed)
+    except ValueError as error:
+        raise UsageError(f"{error}: a quote is open") from None
+    given = command.build_parser().parse_args(words)
+    if given.file is not None or given.model is not None:
+        raise UsageError("the input is what is open: only what varies is typed here")
+    base = run.parameters
+    varied = [axis_of(text).field for text in given.vary]
+    varied += [name for name in command.LISTED if "," in (getattr(given, name) or "")]
+    varied += ["world"] if DP in varied else []
+    varied += VARIED if given.layouts else []
+    defaults = {name: flag_of(name).default for name in varied if name != DP}
+    return [*opened_words(run), *as_flags(replace(base, **defaults)), *words]
+
+
+def opened_words(run: Run) -> tuple[str, ...]:
+    """The words that open the input of a run."""
+    maker = cast("Results", run).source.maker
+    return () if isinstance(maker, ModelMaker) and maker.model is None else (run.path,)
+
+
+def command_words(run: Run, typed: str) -> str:
+    """The command line of such a sweep, with its screen."""
+    try:
+        words = _words(run, typed)
+    except UsageError:
+        words = [*opened_words(run), *as_flags(Parameters()), *shlex.split(typed)]
+    return shlex.join(["wltui", "sweep", *words, "--screen"])

@@ -1,0 +1,106 @@
+"""What a screen knows of a sweep: the points that have come, how far it is, and what is said of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from simcore.sweep.front import Rule, measures
+from simcore.sweep.outcome import Outcome
+from simcore.sweep.point import Point
+from simcore.sweep.running import Progress
+from simcore.units import digits, plural
+
+# What a sweep is doing. Of a file nobody here knows whether somebody still writes it.
+OPENING, RUNNING, STOPPED, DONE, FAILED, FILE = "opening", "running", "stopped", "done", "failed", "file"
+
+
+class Found:
+    """A sweep as the screen has it. title: what is swept. state: of the above. error: why it failed.
+
+    opened: the words that open its input, behind `wltui report`. output: the file that its lines go to.
+    """
+
+    def __init__(self, title: str, rule: Rule, state: str = OPENING, opened: Sequence[str] = ()) -> None:
+        self.title = title
+        self.opened = tuple(opened)
+        self.state = state
+        self.error = self.output = ""
+        self.points: list[Point] = []
+        self.outcome = Outcome(rule)
+        self.progress = Progress()
+        self._begun = time.monotonic()
+        self._seconds: float | None = None
+        self._said: tuple[int, list[str]] = (-1, [])
+
+    def begin(self, rule: Rule, progress: Progress) -> None:
+        """Points come from now on."""
+        self.state, self.outcome, self.progress = RUNNING, Outcome(rule), progress
+        self._begun = time.monotonic()
+
+    def take(self, points: Iterable[Point]) -> None:
+        """More points have come."""
+        for point in points:
+            self.points.append(point)
+            self.outcome.add(point)
+
+    def end(self, state: str, error: str = "") -> None:
+        """No more will come."""
+        self.state, self.error = state, error
+        self._seconds = time.monotonic() - self._begun
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether points still come in from here."""
+        return self.state in (OPENING, RUNNING)
+
+    @property
+    def fastest(self) -> Point | None:
+        """The point whose work takes the least time, of those that fit."""
+        found = self.outcome.front.points
+        return min(found, key=lambda point: (measures(point).time, point.number)) if found else None
+
+    # -- words -----------------------------------------------------------------------
+
+    def counted(self) -> str:
+        """How far it is, or how many points there are."""
+        if self.state == OPENING:
+            return "opening the input"
+        if self.state == RUNNING:
+            return progress_words(self.progress, time.monotonic() - self._begun)
+        words = f"{digits(self.outcome.total)} {'point' if self.outcome.total == 1 else 'points'}"
+        if self.state == STOPPED:
+            total = self.progress.total
+            return f"stopped after {words}" + (f" of {digits(total)}" if total is not None else "")
+        if self.state == FAILED:
+            return f"failed after {words}"
+        took = "" if self._seconds is None else f" in {left_words(self._seconds)}"
+        return f"{words}{took}, {digits(self.outcome.simulated)} simulated"
+
+    def said(self) -> list[str]:
+        """What the best have in common, what others cost, and why some points were not simulated."""
+        if self._said[0] != len(self.points):
+            counts = self.outcome.count_lines(self.progress.excluded)[1:]
+            self._said = (len(self.points), [*self.outcome.sentences(), *counts])
+        return [self.error, *self._said[1]] if self.error else self._said[1]
+
+
+def progress_words(progress: Progress, seconds: float) -> str:
+    """`345 of 3 000 points, 52 a second, 51 s left`, as far as that is known."""
+    if not progress.done and progress.looked:
+        return f"{plural(progress.looked, 'layout')} looked at"
+    if progress.total is None:
+        return f"{digits(progress.done)} points, {digits(progress.ran)} simulated"
+    words = f"{digits(progress.done)} of {digits(progress.total)} points"
+    rate = progress.ran / seconds if seconds > 0 else 0.0
+    if rate:
+        left = max(progress.total - progress.done, 0)
+        words += f", {rate:.3g} a second, {left_words(left / rate)} left"
+    return words
+
+
+def left_words(seconds: float) -> str:
+    """A time that somebody waits: `51 s`, `3 min`, `1.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,103 @@
+"""Screen 7 as lines: the plot beside or below the table, and what is said of the points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcore.sweep.point import Point
+from tui.frame import Glyphs, Line, fitted, rule, wrapped
+from tui.sweep.found import FAILED, RUNNING, Found
+from tui.sweep.plot import Axis, plot
+
+# From this width on the plot stands beside the table; it has a share of the width, within bounds.
+WIDE = 110
+_LEAST_PLOT, _MOST_PLOT = 40, 90
+# Rows of the plot below a table, and the least height that has room for one.
+_PLOT_BELOW, _LEAST_HEIGHT = 8, 18
+_WORDS_BELOW = 3
+
+
+def table_width(width: int) -> int:
+    """Cells that the table has of a row."""
+    return width if width < WIDE else width - 1 - min(max(width * 2 // 5, _LEAST_PLOT), _MOST_PLOT)
+
+
+def rows_below(height: int) -> tuple[int, int]:
+    """(rows of the plot, of the words) below the table on a narrow screen."""
+    if height < _LEAST_HEIGHT:
+        return 0, 0
+    more = max(height - 24, 0)
+    return _PLOT_BELOW + more // 3, _WORDS_BELOW + more // 6
+
+
+class Shown(Sequence[str]):
+    """Lines of words for a place of some rows: what is cut says how many lines are left out."""
+
+    def __init__(self, words: Sequence[str], width: int, rows: int) -> None:
+        lines = [line for one in words for line in _hanging(one, width)]
+        if len(lines) > rows > 0:
+            lines = [*lines[: rows - 1], f"  {len(lines) - rows + 1} more lines: wider or higher shows them"]
+        self._lines = lines[:rows]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        return self._lines[place]
+
+
+def _hanging(words: str, width: int) -> list[str]:
+    """A sentence in lines, those after the first set in."""
+    first, *rest = wrapped(words, width - 2) or [""]
+    return [first, *(f"  {line}" for line in wrapped(" ".join(rest), width - 4))] if rest else [first]
+
+
+def said_lines(found: Found, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+    """A heading, and what is said of the points."""
+    if rows < 2:
+        return []
+    heading = "So far" if found.state == RUNNING else "In words"
+    lines: list[Line] = [rule(heading, width, glyphs)]
+    said = found.said()
+    for text in Shown(said, width - 2, rows - 1):
+        role = "warn" if found.state == FAILED and said and text in said[0] else ""
+        lines.append([(f" {text}", role)])
+    return lines
+
+
+def plane_lines(
+    found: Found,
+    plane: tuple[Axis, Axis] | None,
+    here: Point | None,
+    marked: Sequence[Point],
+    size: tuple[int, int],
+    glyphs: Glyphs,
+) -> list[Line]:
+    """The scatter plot; where there is nothing to draw, so many empty lines."""
+    width, rows = size
+    if plane is None or rows < 4 or not found.outcome.front.points:
+        return [fitted([], width) for _ in range(rows)]
+    lines = plot(found, plane, here, marked, size, glyphs)
+    return lines + [fitted([], width)] * (rows - len(lines))
+
+
+def beside(left: Sequence[Line], right: Sequence[Line], width: int, split: int, glyphs: Glyphs) -> list[Line]:
+    """Two columns of lines, a rule between them. split: cells of the left one."""
+    lines = []
+    for row in range(max(len(left), len(right))):
+        one = fitted(left[row] if row < len(left) else [], split)
+        other = fitted(right[row] if row < len(right) else [], width - split - 1)
+        lines.append([*one, (glyphs.vertical, "dim"), *other])
+    return lines
+
+
+def without(how: Sequence[str], command: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """The screen before there is a sweep: what one is, and how to get it."""
+    lines: list[Line] = [rule("Sweep: many layouts, and the few worth running", width, glyphs), []]
+    for words in how:
+        lines += [[(f"  {line}", "")] for line in wrapped(words, width - 4)]
+        lines.append([])
+    lines.append([("  From the command line:", "dim")])
+    lines += [[(f"    {line}", "")] for line in wrapped(command, width - 6)]
+    again = "   opens the results of one (-o results.jsonl) again"
+    return [*lines, [("    wltui results.jsonl", ""), (again, "dim")]]

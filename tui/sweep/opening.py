@@ -1,0 +1,88 @@
+"""What a sweep opens: the run that its screens begin with, of a file of results or of a sweep to come."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+
+from simcore.analysis import Results
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.inputs import open_input, open_model, workload_of
+from simcore.model.opening import named_model
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.sweep.evaluating import Evaluator, opened_of, parameters_of
+from simcore.sweep.layouts import layouts_of
+from simcore.sweep.point import Point
+from simcore.sweep.space import Candidate
+from simcore.workload import Workload
+from tui.session import Run
+from tui.sweep.found import Found
+
+# So many candidates are looked at for one that fits: half a second.
+_LOOKED_AT = 300
+
+
+def run_of(found: Found, path: str) -> Run:
+    """The fastest point of a file of results, simulated; where none fits, the first that was run or could not
+    be. Raises `InputError` where its input is not there, `UsageError` where no point can be run.
+    """
+    first = found.fastest or next((point for point in found.points if point.is_run), None)
+    if first is None:
+        raise UsageError(f"{printable(path)}: no point of it was simulated")
+    found.opened = opened_of(first)
+    workload = _input_of(found, path)
+    return Results(simulate(workload, parameters_of(first)))
+
+
+def _input_of(found: Found, path: str) -> Workload:
+    """The input of a sweep: as its command names it, or, where that is not there, beside the results."""
+    opened = found.opened
+    if not opened:
+        return open_model(None)
+    name = opened[-1]
+    if not os.path.lexists(name) and named_model(name) is None:
+        beside = os.path.join(os.path.dirname(path), os.path.basename(name))
+        if not os.path.lexists(beside):
+            raise InputError(
+                Diagnostic("error", "unreadable-file", "the input of the sweep is not there: its points open "
+                           "as timelines where it is, or with it beside the results", name)
+            )  # fmt: skip
+        name = beside
+        found.opened = (*opened[:-1], name)
+    return open_model(name) if len(opened) == 2 else workload_of(open_input(name), "sweep:")
+
+
+def first_run(evaluator: Evaluator) -> Run:
+    """The run that the screens begin with while a sweep has no points yet: its first candidate that fits,
+    else the first that can be run. Raises as that does where none can.
+    """
+    space = evaluator.definition.space
+    combinations: Iterable[Parameters] = space.combinations()
+    if space.layouts:
+        combinations = layouts_of(evaluator.workload, space)
+    first: Parameters | None = None
+    error: Exception = UsageError("no point of the sweep can be run")
+    for number, parameters in enumerate(itertools.islice(combinations, _LOOKED_AT)):
+        looked = evaluator.look(Candidate(number, parameters))
+        if looked.why:
+            error = UsageError(f"no point of the sweep can be run: {looked.why}")
+            continue
+        if not looked.fits:
+            first = first or parameters
+            continue
+        try:
+            return Results(simulate(evaluator.workload, parameters))
+        except (UsageError, InputError) as failed:
+            error = failed
+    if first is None:
+        raise error
+    return Results(simulate(evaluator.workload, first))
+
+
+def differs(point: Point, run: Run) -> str:
+    """What there is to say where a point's run takes another time now than when it was swept; else ""."""
+    if point.step_time_ns in (None, run.step_time_ns):
+        return ""
+    return "its line says another step: the input or wltui has changed since"

@@ -1,0 +1,153 @@
+"""The points of a sweep in a plane: a time or a rate against memory, GPUs or cost, in cells of a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from simcore.sweep.front import measures
+from simcore.sweep.point import Point
+from simcore.units import byte_size, digits, duration
+from tui.frame import ASCII, Glyphs, Line, end_cut, fitted
+from tui.sweep.found import Found
+
+# Figures that differ by more than this are drawn by their logarithm.
+_LINEAR_UP_TO = 5.0
+
+
+class Axis(NamedTuple):
+    """words: what it shows. value: of a point. text: a figure in words."""
+
+    words: str
+    value: Callable[[Point], float]
+    text: Callable[[float], str]
+
+
+def _step(point: Point) -> float:
+    return point.step_time_ns or 0
+
+
+def _each(point: Point) -> float:
+    return measures(point).time
+
+
+_STEP = Axis("step time", _step, lambda ns: duration(round(ns)))
+_EACH = Axis("time of a micro-batch", _each, lambda ns: duration(round(ns)))
+_TOKENS = Axis("tokens/s", lambda point: point.tokens_per_s or 0.0, lambda rate: digits(round(rate)))
+_MEMORY = Axis("memory", lambda point: point.memory_peak_bytes or 0, lambda size: byte_size(round(size)))
+_GPUS = Axis("GPUs", lambda point: point.gpus or 0, lambda count: digits(round(count)))
+_COST = Axis("$ a step", lambda point: point.cost or 0.0, lambda price: f"$ {price:.4g}")
+_PLACE = Axis("number of the point", lambda point: point.number, lambda number: digits(round(number)))
+
+
+def planes(points: Sequence[Point]) -> list[tuple[Axis, Axis]]:
+    """(up, right) of each plane that shows something of these points, the most telling first."""
+    up = []
+    same_work = len({point.work for point in points}) == 1
+    if same_work:
+        up.append(_STEP)
+    if points and all(point.tokens_per_s is not None for point in points):
+        up.append(_TOKENS)
+    elif not same_work:
+        up.append(_EACH)
+    right = []
+    if len({point.memory_peak_bytes for point in points}) > 1:
+        right.append(_MEMORY)
+    if len({point.gpus for point in points}) > 1:
+        right.append(_GPUS)
+    if all(point.cost is not None for point in points):
+        right.append(_COST)
+    return [(one, other) for other in right or [_PLACE] for one in up]
+
+
+class Signs(NamedTuple):
+    """The glyphs of points; letters in place of marks are those of the comparison."""
+
+    front: str
+    one: str
+    more: str
+    here: str
+
+
+_BLOCK_SIGNS, _ASCII_SIGNS = Signs("●", "·", ":", "◆"), Signs("*", ".", ":", "@")
+
+
+def signs_of(glyphs: Glyphs) -> Signs:
+    """The glyphs of points on this terminal."""
+    return _ASCII_SIGNS if glyphs is ASCII else _BLOCK_SIGNS
+
+
+def plot(
+    found: Found,
+    plane: tuple[Axis, Axis],
+    here: Point | None,
+    marked: Sequence[Point],
+    size: tuple[int, int],
+    glyphs: Glyphs,
+) -> list[Line]:
+    """`size` (columns, rows) of lines: the plane with its figures at the edges, and what its glyphs mean."""
+    width, height = size
+    points, front = found.outcome.front.points, found.outcome.front
+    up, right = plane
+    signs = signs_of(glyphs)
+    ups, rights = [up.value(one) for one in points], [right.value(one) for one in points]
+    above, below = up.text(max(ups)), up.text(min(ups))
+    gutter = min(max(len(above), len(below)), width // 3)
+    rows, columns = max(height - 3, 1), max(width - gutter - 2, 1)
+    down_of, across_of = _scale(ups, rows), _scale(rights, columns)
+    grid = [[(" ", "")] * columns for _ in range(rows)]
+    count: dict[tuple[int, int], int] = {}
+
+    def place(point: Point) -> tuple[int, int]:
+        return rows - 1 - down_of(up.value(point)), across_of(right.value(point))
+
+    for point in points:
+        row, column = place(point)
+        count[row, column] = count.get((row, column), 0) + 1
+        grid[row][column] = (signs.one if count[row, column] == 1 else signs.more, "dim")
+    for point in front.front:
+        row, column = place(point)
+        grid[row][column] = (signs.front, "accent")
+    for letter, point in zip("AB", marked, strict=False):
+        if point.is_run and point.fits:
+            row, column = place(point)
+            grid[row][column] = (letter, "warn")
+    if here is not None and here.is_run and here.fits:
+        row, column = place(here)
+        grid[row][column] = (signs.here, "bright reversed")
+    title = f"{up.words}{_scaled(ups)} over {right.words}{_scaled(rights)}"
+    lines: list[Line] = [fitted([(" " * gutter, ""), (f"  {end_cut(title, columns)}", "dim")], width)]
+    for row in range(rows):
+        text = above if row == 0 else below if row == rows - 1 else ""
+        edge = glyphs.vertical
+        lines.append([(f"{end_cut(text, gutter):>{gutter}} ", "dim"), (edge, "dim"), *grid[row]])
+    left_text, right_text = right.text(min(rights)), right.text(max(rights))
+    room = max(columns - len(left_text), 0)
+    ends = f"{left_text}{right_text:>{room}}" if len(right_text) < room else left_text
+    lines.append([(" " * (gutter + 2), ""), (ends, "dim")])
+    others = len(points) - len(front.front)
+    legend: Line = [(" " * 2, ""), (signs.front, "accent"), (f" front {len(front.front)}", "dim")]
+    if others:
+        legend += [("  ", ""), (f"{signs.one} {signs.more}", "dim"), (f" others {others}", "dim")]
+    if here is not None:
+        legend += [("  ", ""), (signs.here, "bright reversed"), (" cursor", "dim")]
+    lines.append(legend)
+    return [fitted(line, width) for line in lines[:height]]
+
+
+def _is_log(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) / min(values) > _LINEAR_UP_TO
+
+
+def _scaled(values: Sequence[float]) -> str:
+    return " (log)" if _is_log(values) else ""
+
+
+def _scale(values: Sequence[float], cells: int) -> Callable[[float], int]:
+    """Where a value lies among so many cells, from the least to the largest of `values`."""
+    way: Callable[[float], float] = math.log if _is_log(values) else float
+    least, most = way(min(values)), way(max(values))
+    if most <= least:
+        return lambda value: cells // 2
+    return lambda value: round((way(value) - least) / (most - least) * (cells - 1))

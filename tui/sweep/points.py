@@ -1,0 +1,281 @@
+"""The table of screen 7: a line a point, in an order, those that a filter leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from simcore.diagnostics import UsageError
+from simcore.sweep.front import measures
+from simcore.sweep.outcome import label, shown
+from simcore.sweep.pages import columns_of, head_of
+from simcore.sweep.point import Point
+from simcore.sweep.space import KNOWN
+from simcore.sweep.where import Condition
+from simcore.units import byte_size, digits, duration
+from tui.frame import cells
+from tui.listing import Column, found_from
+from tui.sweep.found import Found
+
+FRONT, STEP, MORE, TOKENS = "*", "step", "slower", "tokens/s"
+MEMORY, GPUS, COST = "memory", "GPUs", "$ a step"
+# Columns of the figures: (heading, size, left).
+_FIGURES = (
+    (FRONT, 1, True), (STEP, 9, False), (MORE, 9, False), (TOKENS, 10, False), (MEMORY, 8, False),
+    (GPUS, 6, False), (COST, 9, False),
+)  # fmt: skip
+# What goes first where there is no room: what follows from the rest, and what the line below the table says.
+_DROPPED = ("microbatches", "dp", TOKENS, "sequence_parallel", "global_batch", COST, GPUS, MORE)
+# What a filter may compare beside parameters, and how a point has it.
+_FIGURE_NAMES = ("step_ms", "memory_gb", "tokens_per_s", "cost")
+_LONGEST_VALUE = 16
+
+
+class PointTable:
+    """The points of a sweep: see `Listing`. everything: also those that were not simulated or do not fit."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.key, self.descending, self.typed = "", False, ""
+        self.everything = False
+        self.refused = ""
+        self.lines: list[int] = []
+        self._names: list[str] = []
+        self._sizes: dict[str, int] = {}
+        self._known: tuple[bool, ...] = ()
+        self._fastest = 0.0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """The lines of the points that are there now, in the order and with the filter."""
+        outcome = self.found.outcome
+        runs = outcome.front.points
+        self._names = columns_of(outcome)
+        self._sizes = {
+            name: min(
+                max(len(head_of(name)), *(len(shown(point.layout.get(name))) for point in runs)),
+                _LONGEST_VALUE,
+            )
+            for name in self._names
+        }
+        fastest = self.found.fastest
+        self._fastest = measures(fastest).time if fastest is not None else 0.0
+        self.filter(self.typed)
+
+    def _in_order(self) -> list[int]:
+        points = self.found.points
+        there = range(len(points))
+        if not self.everything:
+            there = [place for place in there if points[place].is_run and points[place].fits]  # type: ignore[assignment]
+        if not self.key:
+            return sorted(there, key=lambda place: _first_order(points[place]))
+        known = [place for place in there if _value(points[place], self.key, self.found) is not None]
+        known.sort(key=lambda place: _sortable(_value(points[place], self.key, self.found)),
+                   reverse=self.descending)  # fmt: skip
+        # What has no figure is last, whichever way round.
+        held = set(known)
+        return known + [place for place in there if place not in held]
+
+    def point(self, line: int) -> Point:
+        """The point of a line."""
+        return self.found.points[self.lines[line]]
+
+    # -- columns ---------------------------------------------------------------------
+
+    @property
+    def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
+        figures = {
+            FRONT: ("front", True), STEP: ("step", False), MORE: ("time", False), TOKENS: ("tokens", True),
+            MEMORY: ("memory", False), GPUS: ("gpus", False), COST: ("cost", False),
+        }  # fmt: skip
+        return figures | {head_of(name): (f"layout {name}", False) for name in self._names}
+
+    def columns_for(self, width: int) -> list[Column]:
+        """Those that are known of some point; where not all fit, less of what follows from others."""
+        outcome = self.found.outcome
+        runs = outcome.front.points
+        known = {
+            TOKENS: any(point.tokens_per_s is not None for point in runs),
+            MEMORY: any(point.memory_peak_bytes is not None for point in runs),
+            GPUS: len({point.gpus for point in runs}) > 1,
+            COST: any(point.cost is not None for point in runs),
+        }
+        named = [(one, Column(*one)) for one in _FIGURES if known.get(one[0], True)]
+        columns: list[tuple[str, Column]] = [(one[0], column) for one, column in named]
+        for name in self._names:
+            left = not all(_is_number(point.layout.get(name)) for point in runs)
+            columns.append((name, Column(head_of(name), self._sizes[name], left)))
+        for name in _DROPPED:
+            if _room(columns) <= width:
+                break
+            columns = [one for one in columns if one[0] != name]
+        while _room(columns) > width and len(columns) > 2:
+            columns.pop()
+        return [column for _, column in columns]
+
+    def texts(self, line: int) -> dict[str, str]:
+        point = self.point(line)
+        found = {head_of(name): cells(shown(point.layout.get(name))) for name in self._names}
+        found[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
+        found[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
+        found[GPUS] = "-" if point.gpus is None else str(point.gpus)
+        found[TOKENS] = "-" if point.tokens_per_s is None else digits(round(point.tokens_per_s))
+        found[COST] = "-" if point.cost is None else f"{point.cost:.4g}"
+        if point.step_time_ns is None:
+            return found | {STEP: "not run", MORE: ""}
+        found[STEP] = duration(point.step_time_ns)
+        found[MORE] = slower_words(point, self._fastest) if point.fits else "no room"
+        return found
+
+    # -- order and filter ------------------------------------------------------------
+
+    def counted(self) -> str:
+        return self.found.counted()
+
+    def left(self) -> str:
+        whole = len(self.found.points) if self.everything else len(self.found.outcome.front.points)
+        return self.refused or f"{len(self.lines)} of {whole} points"
+
+    def order(self) -> tuple[str, str]:
+        what = "fastest first" if not self.everything else "all points, fastest first"
+        return what, what
+
+    def legend(self, columns: Sequence[Column], short: bool) -> str:
+        return "" if short else "* on the front"
+
+    def sort(self, key: str, descending: bool) -> None:
+        self.key, self.descending = key, descending
+        self.filter(self.typed)
+
+    def cannot_sort(self, heading: str) -> str:
+        return ""
+
+    def show_everything(self) -> None:
+        """Also what was not simulated or does not fit; again: without."""
+        self.everything = not self.everything
+        self.filter(self.typed)
+
+    def filter(self, typed: str) -> None:
+        self.typed = typed.strip()
+        order = self._in_order()
+        wanted = self._wanted(self.typed, order)
+        self.lines = [place for place in order if place in wanted]
+
+    def _wanted(self, typed: str, places: Sequence[int]) -> set[int]:
+        """Those of which a condition holds, or that have every word; all where a condition is not whole."""
+        points, self.refused = self.found.points, ""
+        if any(sign in typed for sign in "<>="):
+            try:
+                condition = Condition(typed, (*KNOWN, *_FIGURE_NAMES))
+            except UsageError as error:
+                self.refused = str(error).partition(": ")[2] or str(error)
+                return set(places)
+            return {place for place in places if condition.holds(_values(points[place]))}
+        words = typed.lower().split()
+        return {place for place in places if not words or self._has(points[place], words)}
+
+    def _has(self, point: Point, words: Sequence[str]) -> bool:
+        text = " ".join(f"{label(name)} {shown(value)}" for name, value in point.layout.items()).lower()
+        if self.found.outcome.front.is_on_front(point):
+            text += " front"
+        text += f" {point.skipped}".lower() if point.skipped is not None else ""
+        return all(word in text for word in words)
+
+    def find(self, typed: str, line: int, direction: int) -> int | None:
+        if not typed.strip():
+            return None
+        refused = self.refused
+        wanted = self._wanted(typed.strip(), self.lines)
+        found = None if self.refused else found_from(self.lines, wanted, line, direction)
+        self.refused = refused
+        return found
+
+    def inside(self, typed: str, line: int) -> str:
+        return ""
+
+    def no_match(self, typed: str) -> str:
+        if typed.strip():
+            return self.refused or "no point has these words"
+        if self.found.goes_on:
+            return "no point that fits yet"
+        return "no point that was simulated fits: U shows all"
+
+    def mark(self, line: int) -> Hashable:
+        return self.point(line).number
+
+    def line_of(self, mark: Hashable) -> int:
+        numbers = (place for place, at in enumerate(self.lines) if self.found.points[at].number == mark)
+        return next(numbers, 0)
+
+    def first_line(self, line: int) -> int:
+        return line
+
+
+def slower_words(point: Point, fastest: float) -> str:
+    """How much longer its work takes than that of the fastest: `+6.0 %`; "" of the fastest."""
+    more = measures(point).time / fastest - 1 if fastest else 0.0
+    if more < 0.0005:
+        return ""
+    return f"+{100 * more:.1f} %" if more < 9.9995 else f"x {1 + more:.1f}"
+
+
+def details(point: Point, names: Sequence[str]) -> list[str]:
+    """A point in words: what it is, and its figures or why it was not run."""
+    layout = [f"{label(name)} {shown(point.layout[name])}" for name in names if name in point.layout]
+    lines = [", ".join(layout)] if layout else []
+    if point.step_time_ns is None:
+        return [*lines, f"not simulated: {cells(point.skipped or '', 400)}"]
+    figures = [f"step {duration(point.step_time_ns)}"]
+    if point.tokens_per_s is not None:
+        figures.append(f"{digits(round(point.tokens_per_s))} tokens/s")
+    if point.memory_peak_bytes is not None:
+        peak, limit = point.memory_peak_bytes, point.memory_limit_bytes
+        words = f"{byte_size(peak)}" + ("" if limit is None else f" of {byte_size(limit)}")
+        figures.append(f"{words}{'' if point.fits else ', does not fit'}")
+    if point.gpus is not None:
+        figures.append(f"{digits(point.gpus)} GPU{'s' if point.gpus != 1 else ''}")
+    if point.cost is not None:
+        figures.append(f"$ {point.cost:.4g} a step")
+    return [*lines, ", ".join(figures)]
+
+
+def _first_order(point: Point) -> tuple[int, float, int]:
+    """Fastest first; then what does not fit, then what was not run."""
+    if not point.is_run:
+        return 2, 0.0, point.number
+    return (0 if point.fits else 1), measures(point).time, point.number
+
+
+def _value(point: Point, key: str, found: Found) -> Any:
+    if key.startswith("layout "):
+        return point.layout.get(key.removeprefix("layout "))
+    if key == "front":
+        return found.outcome.front.is_on_front(point)
+    if key == "time":
+        return measures(point).time if point.is_run else None
+    names = {"step": "step_time_ns", "tokens": "tokens_per_s", "memory": "memory_peak_bytes"}
+    return getattr(point, names.get(key, key))
+
+
+def _sortable(value: Any) -> tuple[bool, Any]:
+    """Numbers before words: a column may have both."""
+    is_number = isinstance(value, int | float)
+    return (not is_number, value if is_number else shown(value))
+
+
+def _values(point: Point) -> dict[str, Any]:
+    """What a filter's condition knows of a point."""
+    figures: dict[str, Any] = {"tokens_per_s": point.tokens_per_s, "cost": point.cost}
+    if point.step_time_ns is not None:
+        figures["step_ms"] = point.step_time_ns / 1e6
+    if point.memory_peak_bytes is not None:
+        figures["memory_gb"] = point.memory_peak_bytes / 1e9
+    return point.layout | figures
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or shown(value).replace(".", "").isdigit()
+
+
+def _room(columns: Sequence[tuple[str, Column]]) -> int:
+    return 1 + sum(column.size + 1 for _, column in columns)

@@ -1,0 +1,43 @@
+"""The part of screen 7 in a session file: how the table is sorted and filtered, and which plane is drawn."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tui.state.checking import optional, table, text, whole, wrong
+
+_MOST_TYPED = 2000
+_MOST_POINT = 2**31
+
+
+class SavedSweep(NamedTuple):
+    """key, descending, typed, everything: of the table. plane: its place. point: number of the point at the
+    cursor, None without one.
+    """
+
+    key: str = ""
+    descending: bool = False
+    typed: str = ""
+    everything: bool = False
+    plane: int = 0
+    point: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return self._asdict()
+
+    @classmethod
+    def read(cls, value: object, where: str) -> SavedSweep:
+        """Checked. Raises `Damaged`."""
+        found = table(value, where)
+        for name in ("descending", "everything"):
+            if not isinstance(found.get(name), bool):
+                raise wrong(found.get(name), f"{where}.{name}", "true or false")
+        return cls(
+            text(found.get("key"), f"{where}.key", 100),
+            found["descending"] is True,
+            text(found.get("typed"), f"{where}.typed", _MOST_TYPED),
+            found["everything"] is True,
+            whole(found.get("plane"), f"{where}.plane", 0, 1000),
+            optional(found.get("point"), f"{where}.point", lambda one, at: whole(one, at, 0, _MOST_POINT)),
+        )

@@ -1,0 +1,198 @@
+"""The sweep of an app: run behind the picture, its points taken in as they come; or the points of a file."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.worker import get_current_worker
+
+from simcore.diagnostics import Cancelled, InputError, UsageError
+
+if TYPE_CHECKING:
+    from simcore.sweep.engines import Engine
+    from simcore.sweep.evaluating import Evaluator
+    from simcore.sweep.front import Rule
+    from simcore.sweep.point import Point
+    from simcore.sweep.results_file import ResultsFile, ResultsReader
+    from simcore.sweep.running import Shard
+    from tui.host import Host
+    from tui.sweep.found import Found
+
+# The picture is made anew so often while points come in, s; a file is looked at so often.
+_DRAWN_EVERY, _READ_EVERY = 0.25, 1.0
+
+
+class Prepared(NamedTuple):
+    """A sweep that was asked for. rule: what is looked for; prunes: whether points are left out by it. jobs:
+    None for as many as there should be. engine: of other machines, None for processes here. output: where
+    its lines go, None for nowhere.
+    """
+
+    evaluator: Evaluator
+    rule: Rule
+    prunes: bool
+    jobs: int | None
+    engine: str | None
+    shard: Shard
+    output: str | None
+    resume: bool
+    title: str
+
+
+class Sweeping:
+    """found: the sweep on the screen, None before there is one."""
+
+    def __init__(self, app: Host) -> None:
+        self._app = app
+        self.found: Found | None = None
+        self.reader: ResultsReader | None = None
+        self._first: tuple[str, Callable[[], Prepared]] | None = None
+        self._coming: deque[Point] = deque()
+        self._stopped = threading.Event()
+
+    # -- a sweep ---------------------------------------------------------------------
+
+    def begin(self, title: str, make: Callable[[], Prepared]) -> None:
+        """Run a sweep. make: prepares it, in the worker."""
+        # Not at the top, here and below: most sessions have no sweep.
+        from simcore.sweep.front import Rule
+        from tui.sweep.found import Found
+
+        self.stop()
+        found = self.found = Found(title, Rule())
+        self.reader = None
+        self._coming, self._stopped = deque(), threading.Event()
+        coming, stopped = self._coming, self._stopped
+        self._app.run_worker(
+            lambda: self._work(found, make, coming, stopped), thread=True, exclusive=True, group="sweep"
+        )
+        self._app.set_timer(_DRAWN_EVERY, lambda: self._look(found))
+
+    def stop(self) -> bool:
+        """End the sweep that runs; what has come stays. False if there is none."""
+        if self.found is None or not self.found.goes_on:
+            return False
+        self._stopped.set()
+        return True
+
+    def _work(
+        self, found: Found, make: Callable[[], Prepared], coming: deque[Point], stopped: threading.Event
+    ) -> None:
+        from simcore.sweep.engines import ProcessEngine, default_jobs
+        from simcore.sweep.results_file import ResultsFile, dropped_words
+        from simcore.sweep.running import Sweep
+        from tui.sweep.found import DONE, FAILED, STOPPED
+
+        worker = get_current_worker()
+
+        def is_stopped() -> bool:
+            return stopped.is_set() or worker.is_cancelled or not self._app.is_running
+
+        state, error = DONE, ""
+        engine: Engine | None = None
+        file: ResultsFile | None = None
+        try:
+            asked = make()
+            _ready_for_processes()
+            if asked.engine is not None:
+                from simcore.sweep.clusters import cluster_engine
+
+                engine = cluster_engine(asked.engine)
+            else:
+                engine = ProcessEngine(asked.jobs or default_jobs(), is_stopped)
+            if asked.output is not None:
+                file = ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume)
+                if file.dropped:
+                    self._tell(self._app.say, dropped_words(asked.output, file.dropped))
+            rule = asked.rule if asked.prunes else None
+            sweep = Sweep(asked.evaluator, engine, rule, file, asked.shard, is_stopped=is_stopped)
+            found.opened, found.output = asked.evaluator.definition.opened, asked.output or ""
+            found.begin(asked.rule, sweep.progress)
+            for point in sweep.points():
+                coming.append(point)
+                if is_stopped():
+                    raise Cancelled
+        except Cancelled:
+            state = STOPPED
+        except (UsageError, InputError) as failed:
+            state, error = FAILED, str(failed)
+        except OSError as failed:
+            state, error = FAILED, f"no processes can be started: {failed.strerror or failed}"
+        finally:
+            if engine is not None:
+                engine.close()
+            if file is not None:
+                file.close()
+        self._tell(self._ended, found, coming, state, error)
+
+    def _tell(self, callback: Callable[..., object], *arguments: object) -> None:
+        if self._app.is_running:
+            self._app.call_from_thread(callback, *arguments)
+
+    def _look(self, found: Found) -> None:
+        """What has come since the last picture, while the sweep goes on."""
+        if found is self.found and found.goes_on:
+            self._take(found, self._coming)
+            self._app.redraw_sweep()
+            self._app.set_timer(_DRAWN_EVERY, lambda: self._look(found))
+
+    def _ended(self, found: Found, coming: deque[Point], state: str, error: str) -> None:
+        self._take(found, coming)
+        found.end(state, error)
+        if found is self.found:
+            if error:
+                self._app.say(" ".join(error.split()))
+            self._app.redraw_sweep()
+
+    @staticmethod
+    def _take(found: Found, coming: deque[Point]) -> None:
+        found.take(coming.popleft() for _ in range(len(coming)))
+
+    # -- a file ----------------------------------------------------------------------
+
+    def follow(self, found: Found, reader: ResultsReader) -> None:
+        """The points of a file, also those that somebody else still writes to it."""
+        self.found, self.reader = found, reader
+
+    def first(self, title: str, make: Callable[[], Prepared]) -> None:
+        """As `begin`, as soon as the app runs."""
+        self._first = title, make
+
+    def start(self) -> None:
+        """The app runs now."""
+        if self._first is not None:
+            self.begin(*self._first)
+        if self.reader is not None:
+            self._app.set_timer(_READ_EVERY, self._read)
+
+    def _read(self) -> None:
+        from tui.sweep.found import FAILED, FILE
+
+        found, reader = self.found, self.reader
+        if found is None or reader is None or found.state != FILE:
+            return
+        try:
+            new = reader.new()
+        except (UsageError, InputError) as error:
+            found.end(FAILED, str(error))
+            self._app.redraw_sweep()
+            return
+        if new:
+            found.take(new)
+            self._app.redraw_sweep()
+        self._app.set_timer(_READ_EVERY, self._read)
+
+
+def _ready_for_processes() -> None:
+    """Starts multiprocessing's tracker of resources, which is given the number of `sys.stderr`: Textual's own
+    has none, and no process could be started.
+    """
+    from multiprocessing import resource_tracker
+
+    with redirect_stderr(sys.__stderr__):
+        resource_tracker.ensure_running()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 
 from simcore.page.blocks import element, escaped, section
@@ -74,6 +75,8 @@ def _commands(fastest: Point, path: str) -> str:
         [
             f"{fastest.command}    # the fastest, as a report",
             f"{fastest.command.replace('wltui report', 'wltui', 1)}    # and on the screen",
+            f"wltui {shlex.quote(path)}    # all points, on the screen",
+            f"wltui export {shlex.quote(path)} --format html -o sweep.html    # this page",
         ]
     )
 

@@ -45,6 +45,7 @@ def test_the_page_has_the_front_and_every_point_that_fits(results: Path, tmp_pat
     assert best.tokens_per_s is not None
     assert f"{round(best.tokens_per_s):,} tokens/s".replace(",", " ") in text["verdict"]
     assert best.command in text["command"]
+    assert f"wltui export {results} --format html -o sweep.html" in text["command"]
     for sentence in Outcome(Rule(), points).sentences():
         assert sentence in text["verdict"]
 

@@ -1,9 +1,10 @@
 """A sweep as it runs: candidates are looked at, left out or run, and each becomes a point and a line.
 
-With a rule points are run in waves: the candidates, ordered by what they take at least, in stretches of a
-fixed size. Before each wave, points that cannot be among the best any more are left out: that goes by the
-waves before alone, so it depends neither on the engine nor on where a sweep was interrupted. A part (`Shard`)
-knows fewer results, and so runs what the whole runs and some more; `whole` leaves that out again.
+With a rule the first points that fit are run at once, and then points in waves: the candidates, ordered by
+what they take at least, in stretches of a fixed size. Before each wave, points that cannot be among the best
+any more are left out: that goes by the waves before alone, so it depends neither on the engine nor on where
+a sweep was interrupted. A part (`Shard`) knows fewer results, and so runs what the whole runs and some more;
+`as_one` leaves that out again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from simcore.sweep.space import Candidate
 
 # Points of a wave: two of them keep some ten processes busy, and of thousands little is run in vain.
 WAVE = 128
+# Points that are run at once, before all candidates were looked at, which takes 30 s of 97 000 layouts: the
+# first that fit, whatever they take at least.
+SCOUTS = 4
 
 
 class Shard(Struct, frozen=True):
@@ -99,6 +103,7 @@ class Sweep:
     def _pruned(self, rule: Rule) -> Iterator[Point]:
         """Every point, those that need not be run with the reason."""
         waiting: list[tuple[float, int, Looked]] = []
+        front, scouts = Front(rule), 0
         for one in self._looked(whole=True):
             mine = self.shard.has(one.candidate.number)
             if one.why or not one.fits:
@@ -107,10 +112,16 @@ class Sweep:
                     yield self._kept(make(one))
                 continue
             one = self.evaluator.bounded(one)
+            if scouts < SCOUTS:
+                scouts += 1
+                if mine:
+                    point = self._scouted(one)
+                    front.add(point)
+                    yield point
+                continue
             waiting.append((least_time(one.at_least_ns, one.work), one.candidate.number, one))
         waiting.sort(key=lambda entry: entry[:2])
         self.progress.total = self.progress.done + sum(self.shard.has(number) for _, number, _ in waiting)
-        front = Front(rule)
         for first in range(0, len(waiting), self.wave):
             to_run, left = [], []
             for _, number, one in waiting[first : first + self.wave]:
@@ -128,6 +139,14 @@ class Sweep:
                 yield point
             for point in ended:
                 front.add(point)
+
+    def _scouted(self, looked: Looked) -> Point:
+        """The point of one of the first that fit, run by this process."""
+        point = self._there.get(looked.candidate.number)
+        if point is None:
+            point = self.evaluator.point(looked)
+            self.progress.ran += 1
+        return self._kept(point)
 
     def _run(self, looked: Iterable[Looked], left: list[Point]) -> Iterator[Point]:
         """The points of these: those of the file at once, the others as the engine has them.
@@ -191,6 +210,10 @@ def as_one(points: Iterable[Point], wave: int = WAVE) -> list[Point]:
             if point.at_least_ns is not None
         )
         front = Front(rule_of(rule))
+        scouts = sorted(number for _, number in bounded)[:SCOUTS]
+        for number in scouts:
+            front.add(found[number])
+        bounded = [entry for entry in bounded if entry[1] not in scouts]
         for first in range(0, len(bounded), wave):
             kept = []
             for _, number in bounded[first : first + wave]:

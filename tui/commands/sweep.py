@@ -186,7 +186,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
     be_nice()
     sweep = Sweep(evaluator, engine, looked_for if asked.prunes else None, file, asked.shard)
     outcome = Outcome(looked_for)
-    said = _Said(sweep.progress)
+    said = _Said(sweep.progress, asked.prunes)
     page = _csv_page(evaluator) if arguments.csv else None
     before = signal.signal(signal.SIGTERM, _interrupt)
     stopped = False
@@ -397,20 +397,20 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 class _Said:
     """On a terminal's standard error how far a sweep is, over itself."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._begun = self._last = time.monotonic()
+    def __init__(self, progress: Progress, prunes: bool) -> None:
+        from tui.sweep.found import Pace
+
+        self._pace = Pace(progress, prunes)
+        self._last = time.monotonic()
         self._shows = sys.stderr is not None and sys.stderr.isatty()
 
     def say(self, outcome: Outcome) -> None:
         """Says it, if it is time to."""
-        from tui.sweep.found import progress_words
-
         now = time.monotonic()
         if not self._shows or now - self._last < _SAID_EVERY:
             return
         self._last = now
-        words = progress_words(self._progress, now - self._begun)
+        words = self._pace.words()
         best = outcome.front.best
         if best:
             from simcore.units import duration

@@ -9,7 +9,7 @@ from simcore.sweep.front import Rule, measures
 from simcore.sweep.outcome import Outcome
 from simcore.sweep.point import Point
 from simcore.sweep.running import Progress
-from simcore.units import digits, plural
+from simcore.units import digits
 
 # What a sweep is doing. Of a file nobody here knows whether somebody still writes it.
 OPENING, RUNNING, STOPPED, DONE, FAILED, FILE = "opening", "running", "stopped", "done", "failed", "file"
@@ -27,20 +27,26 @@ class Found:
         self.state = state
         self.error = self.output = ""
         self.points: list[Point] = []
+        # Places in `points` of those that were run and fit: of a hundred thousand layouts a few hundred.
+        self.fit: list[int] = []
         self.outcome = Outcome(rule)
         self.progress = Progress()
         self._begun = time.monotonic()
+        self._pace = Pace(self.progress, False)
         self._seconds: float | None = None
         self._said: tuple[int, list[str]] = (-1, [])
 
-    def begin(self, rule: Rule, progress: Progress) -> None:
-        """Points come from now on."""
+    def begin(self, rule: Rule, progress: Progress, prunes: bool) -> None:
+        """Points come from now on. prunes: whether points are left out by the rule."""
         self.state, self.outcome, self.progress = RUNNING, Outcome(rule), progress
         self._begun = time.monotonic()
+        self._pace = Pace(progress, prunes)
 
     def take(self, points: Iterable[Point]) -> None:
         """More points have come."""
         for point in points:
+            if point.is_run and point.fits:
+                self.fit.append(len(self.points))
             self.points.append(point)
             self.outcome.add(point)
 
@@ -67,7 +73,7 @@ class Found:
         if self.state == OPENING:
             return "opening the input"
         if self.state == RUNNING:
-            return progress_words(self.progress, time.monotonic() - self._begun)
+            return self._pace.words()
         words = f"{digits(self.outcome.total)} {'point' if self.outcome.total == 1 else 'points'}"
         if self.state == STOPPED:
             total = self.progress.total
@@ -85,18 +91,32 @@ class Found:
         return [self.error, *self._said[1]] if self.error else self._said[1]
 
 
-def progress_words(progress: Progress, seconds: float) -> str:
-    """`345 of 3 000 points, 52 a second, 51 s left`, as far as that is known."""
-    if not progress.done and progress.looked:
-        return f"{plural(progress.looked, 'layout')} looked at"
-    if progress.total is None:
-        return f"{digits(progress.done)} points, {digits(progress.ran)} simulated"
-    words = f"{digits(progress.done)} of {digits(progress.total)} points"
-    rate = progress.ran / seconds if seconds > 0 else 0.0
-    if rate:
-        left = max(progress.total - progress.done, 0)
-        words += f", {rate:.3g} a second, {left_words(left / rate)} left"
-    return words
+class Pace:
+    """How fast a sweep goes, since it is known how many points there are: before that they are looked at.
+
+    prunes: whether points are left out, so that what is left takes less than as many points took.
+    """
+
+    def __init__(self, progress: Progress, prunes: bool) -> None:
+        self._progress = progress
+        self._prunes = prunes
+        self._since: tuple[float, int, int] | None = None
+
+    def words(self) -> str:
+        """`345 of 3 000 points, 52 a second, 51 s left`, as far as that is known."""
+        progress, now = self._progress, time.monotonic()
+        if progress.total is None:
+            words = f"{digits(progress.looked)} layouts looked at"
+            return words + (f", {digits(progress.ran)} simulated" if progress.ran else "")
+        words = f"{digits(progress.done)} of {digits(progress.total)} points"
+        if self._since is None:
+            self._since = now, progress.done, progress.ran
+        begun, done, ran = self._since
+        if progress.done == done or now <= begun:
+            return words
+        words += f", {(progress.ran - ran) / (now - begun):.3g} a second"
+        left = max(progress.total - progress.done, 0) * (now - begun) / (progress.done - done)
+        return f"{words}, {'at most ' if self._prunes else ''}{left_words(left)} left"
 
 
 def left_words(seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.sweep.point import Point
+from simcore.units import plural
 from tui.frame import Glyphs, Line, fitted, rule, wrapped
 from tui.sweep.found import FAILED, RUNNING, Found
 from tui.sweep.plot import Axis, plot
@@ -30,22 +31,6 @@ def rows_below(height: int) -> tuple[int, int]:
     return _PLOT_BELOW + more // 3, _WORDS_BELOW + more // 6
 
 
-class Shown(Sequence[str]):
-    """Lines of words for a place of some rows: what is cut says how many lines are left out."""
-
-    def __init__(self, words: Sequence[str], width: int, rows: int) -> None:
-        lines = [line for one in words for line in _hanging(one, width)]
-        if len(lines) > rows > 0:
-            lines = [*lines[: rows - 1], f"  {len(lines) - rows + 1} more lines: wider or higher shows them"]
-        self._lines = lines[:rows]
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]
-        return self._lines[place]
-
-
 def _hanging(words: str, width: int) -> list[str]:
     """A sentence in lines, those after the first set in."""
     first, *rest = wrapped(words, width - 2) or [""]
@@ -57,11 +42,14 @@ def said_lines(found: Found, width: int, rows: int, glyphs: Glyphs) -> list[Line
     if rows < 2:
         return []
     heading = "So far" if found.state == RUNNING else "In words"
-    lines: list[Line] = [rule(heading, width, glyphs)]
     said = found.said()
-    for text in Shown(said, width - 2, rows - 1):
-        role = "warn" if found.state == FAILED and said and text in said[0] else ""
-        lines.append([(f" {text}", role)])
+    texts = [(line, one) for one in said for line in _hanging(one, width - 2)]
+    more = len(texts) - rows + 1
+    if more > 0:
+        heading += f", {plural(more, 'more line')} where there is room"
+    lines: list[Line] = [rule(heading, width, glyphs)]
+    for text, one in texts[: rows - 1]:
+        lines.append([(f" {text}", "warn" if found.state == FAILED and one is said[0] else "")])
     return lines
 
 

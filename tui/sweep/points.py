@@ -64,9 +64,7 @@ class PointTable:
 
     def _in_order(self) -> list[int]:
         points = self.found.points
-        there = range(len(points))
-        if not self.everything:
-            there = [place for place in there if points[place].is_run and points[place].fits]  # type: ignore[assignment]
+        there = range(len(points)) if self.everything else self.found.fit
         if not self.key:
             return sorted(there, key=lambda place: _first_order(points[place]))
         known = [place for place in there if _value(points[place], self.key, self.found) is not None]

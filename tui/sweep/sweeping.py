@@ -112,7 +112,7 @@ class Sweeping:
             rule = asked.rule if asked.prunes else None
             sweep = Sweep(asked.evaluator, engine, rule, file, asked.shard, is_stopped=is_stopped)
             found.opened, found.output = asked.evaluator.definition.opened, asked.output or ""
-            found.begin(asked.rule, sweep.progress)
+            found.begin(asked.rule, sweep.progress, asked.prunes)
             for point in sweep.points():
                 coming.append(point)
                 if is_stopped():

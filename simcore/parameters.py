@@ -30,6 +30,7 @@ _BOTH: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
 _MODEL: tuple[Input, ...] = ("model",)
 _FILE: tuple[Input, ...] = ("file",)
+_MODEL_OR_FILE: tuple[Input, ...] = ("model", "file")
 # What a workload and execution traces have, and what all three.
 _RUN: tuple[Input, ...] = ("workload", "execution")
 _ALL: tuple[Input, ...] = ("workload", "trace", "execution")
@@ -319,10 +320,10 @@ FLAGS: tuple[Flag, ...] = (
     Flag("stage_layers", "model", "text", "", "N,N*K,...",
          "layers of each stage, like 7,8*14,6 (default: even)", of=_MODEL),
     Flag("gpu", "model", "text", "", "NAME|FILE",
-         f"compute constants and their cluster (default h100; {', '.join(GPU_NAMES)}), or a TOML file",
-         of=_MODEL),
+         f"compute constants and their cluster (default h100; {', '.join(GPU_NAMES)}), or a TOML file; "
+         "of an AICB file its peak and memory", of=_MODEL_OR_FILE),
     Flag("memory_limit", "model", "text", "", "SIZE", "memory of a GPU, like 80GB (default: that of --gpu)",
-         of=_MODEL),
+         of=_MODEL_OR_FILE),
     Flag("as_aicb", "model", "word", "", "MODE", "the rows that AICB writes, without or with compute times",
          ("plain", "aiob"), of=_MODEL),
     Flag("aicb_args", "model", "text", "", "ARGUMENTS",
@@ -426,9 +427,10 @@ def as_dict(parameters: Parameters, of: Input = "workload") -> dict[str, Any]:
     Of a trace those of workloads are there too, at their defaults: one form for every run.
     """
     there = [flag.field for flag in FLAGS if "workload" in flag.of or belongs(flag, of)]
-    if parameters.rescale == "off" and "rescale" in there:
-        # It is said where rows are made anew, and nowhere else.
-        there.remove("rescale")
+    if of == "workload":
+        # Of files that AICB wrote alone: said where they are given.
+        given = {flag.field for flag in stated(parameters)}
+        there = [name for name in there if "file" not in flag_of(name).of or name in given]
     values = {name: getattr(parameters, name) for name in there}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 

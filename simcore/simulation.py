@@ -164,9 +164,24 @@ def made(workload: Workload, parameters: Parameters) -> Workload:
     Raises `UsageError` for parameters that such an input does not have.
     """
     refuse_others(parameters, "workload" if workload.maker is None else "model")
+    if workload.maker is None and (parameters.gpu is not None or parameters.memory_limit is not None):
+        _check_recovered(workload, parameters)
     if parameters.rescale == "on":
         return _rescaled(workload, parameters)
     return workload if workload.maker is None else workload.maker.workload(parameters)
+
+
+def _check_recovered(workload: Workload, parameters: Parameters) -> None:
+    """Raises `UsageError` where a GPU is given to a file whose model is not known."""
+    if parameters.gpu is None:
+        raise UsageError("--memory-limit of a file goes with --gpu: --gpu NAME|FILE would fit")
+    # Imported here, as below: few runs ask for it.
+    from simcore.recovery.rescale import known
+
+    found = known(workload) if workload.dialect == "simai" else None
+    if found is None or found.config is None:
+        why = found.line() if found is not None else f"not AICB's: found {workload.format}"
+        raise UsageError(f"--gpu: {printable(workload.path, 60)} is {why}; --model NAME|FILE would fit")
 
 
 def _rescaled(workload: Workload, parameters: Parameters) -> Workload:

@@ -159,8 +159,8 @@ class Finished(Struct, frozen=True, dict=True):
 
     @cached_property
     def model_figures(self) -> ModelFigures | None:
-        """Throughput and memory of the run of a model; None of a file."""
-        if self.simulation.workload.maker is None:
+        """Throughput and memory of the run of a model, or of AICB's file on a GPU; None of other files."""
+        if self.simulation.workload.maker is None and self.simulation.parameters.gpu is None:
             return None
         # Imported here: files have none.
         from simcore.analysis.model_figures import model_figures
@@ -196,7 +196,7 @@ class Finished(Struct, frozen=True, dict=True):
     def smaller_runs(self) -> tuple[Smaller, ...]:
         """Changes with which a model that does not fit needs less memory; none where it fits."""
         figures = self.model_figures
-        if figures is None or figures.fits:
+        if figures is None or figures.fits or self.simulation.workload.maker is None:
             return ()
         from simcore.analysis.fitting import smaller_runs
 

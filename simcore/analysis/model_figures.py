@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 from simcore.diagnostics import printable
 from simcore.model.costs import step_flops
+from simcore.model.gpu import Gpu
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
+from simcore.model.training import Training
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
@@ -54,20 +56,38 @@ class ModelFigures(Struct, frozen=True, dict=True):
 
 
 def model_figures(simulation: Simulation) -> ModelFigures | None:
-    """The figures of a run; None unless it is of a model in Megatron's dialect."""
-    found = made_of(simulation)
+    """The figures of a run; None unless it is of a model in Megatron's dialect, or of a file of AICB with
+    a GPU.
+    """
+    found = training_of(simulation)
     if found is None:
         return None
-    training, step = found.training, simulation.step_time_ns
+    training, gpu = found
+    step = simulation.step_time_ns
     seconds = max(step, 1) / 1e9
     tokens = training.global_batch * training.seq / seconds
     ours, hardware = (flops / seconds / training.world for flops in step_flops(training))
-    peak = (found.gpu.peak_fp8 if training.fp8 else found.gpu.peak) * 1e12
+    peak = (gpu.peak_fp8 if training.fp8 else gpu.peak) * 1e12
     throughput = Throughput(tokens, tokens / training.world, ours / 1e12, ours / peak, hardware / peak)
-    held = [stage.held for stage in simulation.program.stages]
+    # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
+    one = ((0, 0, 1), (0, 0, -1))
+    held = [stage.held if simulation.program.pipelined else one for stage in simulation.program.stages]
     memory = tuple(stage_memory(training, stage, held[stage]) for stage in range(training.pp))
-    limit = memory_limit(simulation.parameters.memory_limit, found.gpu.memory)
+    limit = memory_limit(simulation.parameters.memory_limit, gpu.memory)
     return ModelFigures(training.model, throughput, memory, limit)
+
+
+def training_of(simulation: Simulation) -> tuple[Training, Gpu] | None:
+    """What a run trains, on which GPU: of a model, or of the model behind a file."""
+    found = made_of(simulation)
+    if found is not None:
+        return found.training, found.gpu
+    if simulation.workload.maker is not None or simulation.parameters.gpu is None:
+        return None
+    # Imported here: models have none.
+    from simcore.analysis.file_figures import training_of_file
+
+    return training_of_file(simulation)
 
 
 def fastest_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int | None:
@@ -154,12 +174,12 @@ def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: in
     Its maximum is the total of the stage: weights, gradients and optimizer states are there all the time,
     logits and what single ops need as long as any activations are.
     """
-    maker = simulation.workload.maker
-    if figures is None or not isinstance(maker, ModelMaker):
+    found = None if figures is None else training_of(simulation)
+    if figures is None or found is None:
         return None
     timeline = simulation.timeline
     stage = timeline.stage_of(number)
-    training = maker.made(simulation.parameters).training
+    training = found[0]
     # The ranks of an expert group may differ; `figures` have the fullest.
     expert = timeline.classes[number].expert if training.loads is not None else None
     memory: StageMemory = figures.memory[stage]

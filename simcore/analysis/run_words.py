@@ -113,7 +113,12 @@ def facts(results: Finished) -> list[tuple[str, str]]:
     if figures is not None:
         from simcore.analysis.model_figures import memory_words, model_words
 
-        found[:1] = [("model", model_words(figures)), ("memory", memory_words(figures))]
+        said = [("model", model_words(figures)), ("memory", memory_words(figures))]
+        if workload.maker is None:
+            from simcore.analysis.file_figures import ASSUMED
+
+            said = [found[0], *said, ("assumed", ASSUMED)]
+        found[:1] = said
     if results.steady_step_ns is not None:
         words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"
         found.append(("steps", f"{words} figures but the first are of them together, as one step"))

@@ -525,6 +525,9 @@ def _is_left_out(flag: Flag, basis: Basis) -> bool:
         return True
     if flag.field == "layers":
         return not basis.workload.is_table
+    if maker is None and flag.field in ("gpu", "memory_limit"):
+        # Of files that AICB wrote: where one was given, it can be changed.
+        return basis.parameters.gpu is None
     if flag.field == "rescale":
         return maker is not None or not _asks_for_rescaling(basis)
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)

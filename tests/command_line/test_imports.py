@@ -116,7 +116,7 @@ SHOWING = ROOMS | {"simcore.kernel_names", "simcore.analysis", "simcore.report",
 EXPORTING = ROOMS | {"simcore.analysis", "simcore.export", "simcore.json_text", "simcore.run"}
 COMMANDS = [
     # It names the model behind the rows.
-    (["check", SEED_002], READING | {"simcore.model", "simcore.recovery"}),
+    (["check", SEED_002], READING | {"simcore.model", "simcore.recovery", "simcore.toml_text"}),
     (["report", SEED_002], SHOWING),
     (["report", SEED_002, "--json"], SHOWING | {"simcore.json_text"}),
     (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING),

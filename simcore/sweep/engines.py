@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Protocol
 
 from simcore.diagnostics import Cancelled
@@ -172,7 +173,16 @@ def _begin(evaluator: Evaluator) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     be_nice()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _evaluator = evaluator
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that started it is gone: a killed one can tell nobody."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(chunk: list[Looked]) -> list[Point]:

@@ -48,7 +48,7 @@ class Outcome:
         self.total = self.simulated = 0
         # Kind of reason, its words without figures -> how many points, the first one's own words.
         self.reasons: Counter[tuple[str, str]] = Counter()
-        self.examples: dict[tuple[str, str], str] = {}
+        self.examples: dict[tuple[str, str], tuple[int, str]] = {}
         self.too_large = 0
         self.values: dict[str, dict[Any, Extreme]] = {}
         for point in points:
@@ -61,7 +61,8 @@ class Outcome:
             kind, _, words = point.skipped.partition(": ")
             key = (kind, _FIGURE.sub("N", words) if kind == CANNOT_BE else "")
             self.reasons[key] += 1
-            self.examples.setdefault(key, words)
+            # Whatever the order in which they come, the first of the space.
+            self.examples[key] = min(self.examples.get(key, (point.number, words)), (point.number, words))
             if kind != BOUND:
                 return
         else:
@@ -108,7 +109,7 @@ class Outcome:
     def _example(self, key: tuple[str, str], count: int) -> str:
         if key[0] == BOUND:
             return ""
-        return f", {'like' if count > 1 else 'as'}: {printable(self.examples[key], 240)}"
+        return f", {'like' if count > 1 else 'as'}: {printable(self.examples[key][1], 240)}"
 
     def sentences(self) -> list[str]:
         """What the best have in common, what other values cost, and what simpler layouts cost."""

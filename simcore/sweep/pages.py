@@ -114,7 +114,7 @@ def json_values(outcome: Outcome, excluded: int = 0) -> dict[str, Any]:
         "excluded": excluded,
         "skipped": [
             {"reason": kind, "words": reason_words(kind, count), "points": count,
-             "example": outcome.examples[kind, words]}
+             "example": outcome.examples[kind, words][1]}
             for (kind, words), count in outcome.reasons.most_common()
         ],
         "objectives": list(front.rule.objectives),

@@ -165,7 +165,7 @@ class Sweep:
             self.progress.ran += 1
             yield self._kept(point)
             while left:
-                yield left.pop()
+                yield left.pop(0)
         yield from left
 
     def _kept(self, point: Point) -> Point:

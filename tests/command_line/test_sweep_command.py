@@ -1,0 +1,156 @@
+"""`wltui sweep` as a user has it: its page, its files, what stops it, and what its points are worth."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from simcore.sweep.results_file import ResultsReader
+from tests.command_line.running import ROOT, environment, wltui
+
+_SMALL = ("sweep", "--model", "llama-3-8b", "--world", "16", "--global-batch", "32", "--seq", "2048")
+_AXES = ("--vary", "tp=1,2,3,4,8", "--vary", "pp=1..4*2", "--vary", "recompute=none,full")
+
+
+def test_a_sweep_says_what_is_worth_running_and_what_cannot_be() -> None:
+    done = wltui(*_SMALL, *_AXES, "--where", "tp*pp <= 16", "--zero", "1", "--price", "2.5")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "llama-3-8b: 28 points, 22 simulated"
+    assert any(line.startswith("  6 cannot be, like: world 16 is not a multiple of tp 3") for line in lines)
+    assert "  2 more that no --where means" in lines
+    assert "* on the front of time, memory, GPUs, cost" in lines
+    assert any(line.startswith("  wltui report --model llama-3-8b --world 16") for line in lines)
+    assert any("Simpler:" in line or "All of the best" in line for line in lines)
+
+
+def test_json_and_csv_have_every_figure() -> None:
+    page = json.loads(wltui(*_SMALL, "--vary", "tp=1,2,4", "--by", "tp", "--top", "1", "--json").stdout)
+    assert page["schema"] == "wltui.sweep-front/1"
+    assert [family["family"] for family in page["best"]] == [2, 4]
+    assert page["do_not_fit"] == 1
+    assert all(point["fits" if "fits" in point else "skipped"] is None for point in page["front"])
+    rows = list(csv.DictReader(io.StringIO(wltui(*_SMALL, "--vary", "tp=1,2,3", "--csv").stdout)))
+    assert [row["tp"] for row in rows] == ["1", "2", "3"]
+    assert rows[2]["step_time_ns"] == ""
+    assert rows[2]["skipped"].startswith("cannot be: ")
+
+
+def test_of_a_workload_file() -> None:
+    done = wltui("sweep", str(ROOT / "fixtures" / "002_gpt_1024npu.txt"), "--vary", "microbatches=4,8",
+                 "--vary", "schedule=1f1b,gpipe", "--json")  # fmt: skip
+    page = json.loads(done.stdout)
+    assert page["simulated"] == 4
+    best = page["best"][0]["points"][0]
+    # Twice the micro-batches are more work, and less bubble for each.
+    assert best["layout"]["microbatches"] == 8
+    assert (best["tokens_per_s"], best["memory_peak_bytes"]) == (None, None)
+
+
+def test_a_point_takes_what_its_own_command_reports(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    wltui(*_SMALL, *_AXES, "--vary", "schedule=none,gpipe,zb-v", "--vary", "zero=0,2", "-o", str(path))
+    ran = [point for point in ResultsReader(str(path)).new() if point.is_run]
+    assert len(ran) > 50
+    for point in random.Random(5).sample(ran, 4):
+        report = json.loads(wltui(*shlex.split(point.command)[1:], "--json").stdout)
+        assert report["step_time_ns"] == point.step_time_ns
+        assert round(report["throughput"]["tokens_per_s"]) == round(point.tokens_per_s or 0)
+        assert max(stage["total"] for stage in report["memory"]) == point.memory_peak_bytes
+
+
+def test_what_is_in_a_file_is_said_again_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    words = (*_SMALL, *_AXES, "-o", str(path))
+    first = wltui(*words)
+    whole = path.read_bytes()
+    again = wltui(str(path))
+    assert again.stdout.partition(":")[2].splitlines()[1:] == first.stdout.partition(":")[2].splitlines()[1:]
+    refused = wltui(*words)
+    assert (refused.returncode, "--resume goes on with it" in refused.stderr) == (2, True)
+    path.write_bytes(whole[: len(whole) - 100])
+    resumed = wltui(*words, "--resume")
+    assert "the last line was half written" in resumed.stderr
+    assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())
+    other = wltui(*words, "--resume", "--zero", "1")
+    assert (other.returncode, "is of another sweep" in other.stderr) == (2, True)
+
+
+def test_parts_are_put_together(tmp_path: Path) -> None:
+    whole, merged = tmp_path / "whole", tmp_path / "merged"
+    wltui(*_SMALL, *_AXES, "--prune", "-o", str(whole))
+    parts = [str(tmp_path / f"part{index}") for index in (1, 2)]
+    for index, part in enumerate(parts, 1):
+        wltui(*_SMALL, *_AXES, "--prune", "--shard", f"{index}/2", "-o", part)
+    done = wltui("sweep", "-o", str(merged), "--merge", *parts)
+    assert done.returncode == 0
+    assert sorted(merged.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+)
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_signal_keeps_what_is_there(tmp_path: Path, number: signal.Signals, status: int, jobs: str) -> None:
+    """And a sweep that was stopped ends with the lines of one that was not."""
+    path = tmp_path / "r.jsonl"
+    words = ["sweep", "--model", "llama-3-70b", "--world", "64", "--global-batch", "256", "--vary",
+             "tp=1,2,4,8", "--vary", "pp=1..8*2", "--vary", "recompute=none,selective,full", "--vary",
+             "zero=0,1", "--vary", "microbatch-size=1,2,4", "--jobs", jobs, "-o", str(path)]  # fmt: skip
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tui", *words], cwd=ROOT, env=environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not path.exists() or path.stat().st_size < 20_000):
+        time.sleep(0.01)
+    running.send_signal(number)
+    # Ends with the last process that has the pipe: of a killed one none goes on.
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == status
+    if status == 130:
+        assert "keeps them, and --resume goes on" in said
+    reader = ResultsReader(str(path))
+    before = reader.new()
+    assert 10 < len(before) < 288
+    done = wltui(*words, "--resume")
+    assert done.returncode == 0
+    numbers = [point.number for point in ResultsReader(str(path)).new()]
+    assert sorted(numbers) == list(range(288))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--model", "llama-3-8b"), "nothing varies: --vary NAME=VALUES, or --layouts"),
+        (("--vary", "tp=1,2"), "FILE, or --model NAME|FILE"),
+        (("-", "--vary", "tp=1,2"), "a file is expected"),
+        (("--model", "llama-3-8b", "--vary", "tp=1,2", "--resume"), "-o FILE names the results"),
+        (("--model", "llama-3-8b", "--vary", "tp=1,2", "--shard", "3/2"), "--shard 3/2: I/N is expected"),
+        (("--model", "llama-3-8b", "--vary", "tp=1,2", "--jobs", "0"), "--jobs 0: a whole number from 1"),
+        (("--model", "llama-3-8b", "--vary", "tp=1,2", "--by", "scheduel"), "did you mean schedule?"),
+        (("--model", "llama-3-8b", "--vary", "tp=1,2", "--price", "-1"), "--price -1: $ of a GPU"),
+        (("--model", "llama-3-8b", "--vary", "tp=1,2", "--json", "--csv"), "give one of the two"),
+        (("--model", "llama-3-8b", "--layouts"), "--layouts: --world says"),
+        ((str(ROOT / "fixtures" / "002_gpt_1024npu.txt"), "--layouts"), "a model would fit"),
+        (("--model", "llama-3-8b", "--vary", "tp=1", "--prune", "--exhaustive"), "give one of the two"),
+        (("--merge", "/nowhere.jsonl"), "the file cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_line(words: tuple[str, ...], said: str) -> None:
+    done = wltui("sweep", *words)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr

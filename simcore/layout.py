@@ -85,6 +85,8 @@ class Layout(Struct, frozen=True):
             return self.pp
         if kind == "cp":
             return self.cp
+        if kind == "offload":
+            return 1
         if kind == "dp_shard":
             return self.shard or self.dp
         if kind == "dp_replicate":
@@ -138,6 +140,8 @@ class Layout(Struct, frozen=True):
             return 1, self.tp
         if kind == "cp":
             return self.tp, self.cp
+        if kind == "offload":
+            return 1, 1
         if kind in ("dp_shard", "dp_replicate"):
             return self.tp, self.shard or self.dp
         return 1 if self.dp % self.ep else self.tp, self.ep

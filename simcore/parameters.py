@@ -127,6 +127,7 @@ class Parameters(Struct, frozen=True):
     flash: str | None = None
     recompute: str | None = None
     recompute_rows: str | None = None
+    offload: float | None = None
     zero: str | None = None
     prefetch: str | None = None
     reshard_after_forward: str | None = None
@@ -288,6 +289,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("recompute_rows", "model", "text", "", "KIND,...",
          "rows that backward runs forward again: attention (its core), mlp_act (activations of feed-forward "
          "parts and experts), norm", of=_MODEL),
+    Flag("offload", "model", "positive", "GB/s", "GBPS",
+         "activations wait for their backward in the host's memory, over a link of so many GB/s on which "
+         "copies out and back take turns", of=_MODEL),
     Flag("zero", "model", "word", "", "N",
          "what replicas divide among them: 1 is Megatron's distributed optimizer (default 0)",
          ("0", "1", "2", "3"), of=_MODEL),

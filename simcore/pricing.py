@@ -80,6 +80,8 @@ class Prices(Struct):
             each = ((scaled(*self._price(one, folding, rank_class)), count) for one, count in cost.costs)
             return sum(ns * count for ns, count in each), 1.0
         if isinstance(cost, CollectiveCost):
+            if cost.ns:
+                return cost.ns, self.comm_scale
             if cost.group not in rank_class.groups:
                 return 0, 1.0
             group = folding.group_classes[rank_class.groups[cost.group]]

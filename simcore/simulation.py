@@ -281,6 +281,8 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     """
     if group == "pp":
         return _transfer_alone_ns(simulation, size)
+    if group == "offload":
+        return scaled(round(size / simulation.workload.host_link), simulation.parameters.comm_scale)
     price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
     return max([price(one, scale) for one in _placed(simulation, collective, group, size)], default=0)
 
@@ -312,6 +314,9 @@ def explain_alone(simulation: Simulation, collective: str, group: GroupKind, siz
     """Where `collective_alone_ns` comes from, in one or two lines of text."""
     if group == "pp":
         return _explain_transfer(simulation, size)
+    if group == "offload":
+        rate = number(simulation.workload.host_link)
+        return _scaled_words(simulation, f"{size} B over the link to the host, {rate} GB/s")
     placed = _placed(simulation, collective, group, size)
     if not placed:
         members = simulation.layout.group_size(group)

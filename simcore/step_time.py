@@ -114,7 +114,7 @@ class StepTimes:
             # Ranks of an expert group wait for each other.
             return self._simulated(parameters)
         model = network_model(parameters)
-        if workload.pieces or workload.uneven:
+        if workload.pieces or workload.uneven or workload.host_link:
             return self._simulated(parameters)
         if model.unfolded or chosen_dialect(workload, parameters) == "astra-sim-1" or workload.is_table:
             return self._simulated(parameters)

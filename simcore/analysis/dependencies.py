@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from simcore.analysis.accounts import IDLE_OP, received_op
-from simcore.collectives import NAMES
+from simcore.collectives import WITH_COPIES
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -98,7 +98,7 @@ def op_kind(simulation: Simulation, number: int, op: int, with_group: bool = Fal
     timeline = simulation.timeline
     cost = timeline.program.costs[timeline.stage_program(number).ops.cost[op]]
     if isinstance(cost, CollectiveCost):
-        return f"{cost.group} {NAMES[cost.collective]}" if with_group else NAMES[cost.collective]
+        return f"{cost.group} {WITH_COPIES[cost.collective]}" if with_group else WITH_COPIES[cost.collective]
     return "transfer" if isinstance(cost, TransferCost) else "compute"
 
 

@@ -123,7 +123,7 @@ def _loads(
     simulation: Simulation, rank_class: RankClass, cost: Cost, slowed: Callable[[PortFactors], Cluster]
 ) -> tuple[str, dict[int, DimensionLoad]]:
     """(kind, what one op of a cost puts on each dimension) for a rank of a class."""
-    if isinstance(cost, CollectiveCost) and cost.group in rank_class.groups:
+    if isinstance(cost, CollectiveCost) and cost.group in rank_class.groups and not cost.ns:
         group = simulation.timeline.folding.group_classes[rank_class.groups[cost.group]]
         size = cost.port_bytes(rank_class.expert)
         return cost.group, collective_loads(slowed(group.ports), group.shape, cost.collective, size)

@@ -18,7 +18,7 @@ from simcore.analysis.accounts import (
 )
 from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.span_words import PHASE_WORDS, SimulatedSpanWords, pass_words
-from simcore.collectives import NAMES
+from simcore.collectives import WITH_COPIES
 from simcore.program.ops import COMPUTE, IG, PHASES, STREAMS, TO_NEXT, CollectiveCost
 from simcore.ranks import RankSet, place_words
 from simcore.run.lanes import (
@@ -381,7 +381,7 @@ class SimulatedLanes:
         phase = PHASES[self._with_sent(number, "phase")[op]]
         cost = self._timeline.program.costs[self._with_sent(number, "cost")[op]]
         if isinstance(cost, CollectiveCost):
-            words |= {NAMES[cost.collective], cost.group}
+            words |= {WITH_COPIES[cost.collective], cost.group}
             # A wait is not a part of the phase that it is for.
             return frozenset(words if account == "wait" else words | {phase})
         words.add("gradient" if phase == PHASES[IG] else "activation")

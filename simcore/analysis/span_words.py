@@ -23,7 +23,7 @@ from simcore.analysis.accounts import (
 from simcore.analysis.alike import waited_for
 from simcore.analysis.dependencies import Dependency, op_kind
 from simcore.analysis.microbatch_passes import Pass, pass_at
-from simcore.collectives import NAMES, algorithm_bandwidth, bus_bandwidth
+from simcore.collectives import WITH_COPIES, algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import in_short
 from simcore.folding.classes import PortFactors
@@ -109,6 +109,10 @@ def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tup
 
 def _collective(simulation: Simulation, of: int, cost: CollectiveCost) -> tuple[str, int, list[_Factor]]:
     timeline, network = simulation.timeline, simulation.network
+    if cost.ns:
+        scale = simulation.parameters.comm_scale
+        words = f"{byte_size(cost.bytes)} over the link to the host"
+        return words, scaled(cost.ns, scale), [(scale, "comm scale")]
     group = timeline.folding.group_classes[timeline.groups_of(of)[cost.group]]
     placed = PlacedCollective.of(group, cost)
     words = network.explain_collective(placed) + _ports(simulation, group.ports)
@@ -243,7 +247,7 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     name = simulation.workload.name[row] if row >= 0 else ""
     other_stage = None
     if isinstance(cost, CollectiveCost):
-        kind = NAMES[cost.collective]
+        kind = WITH_COPIES[cost.collective]
     elif isinstance(cost, TransferCost):
         kind = "send" if received_by is None else "receive"
         other_stage = rank_class.stage + (cost.step if received_by is None else 0)

@@ -179,6 +179,8 @@ def _alone_ns(simulation: Simulation, network: Network, number: int, cost: int, 
     folding = simulation.timeline.folding
     rank_class, what = folding.classes[number], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
+        if what.ns:
+            return scaled(what.ns, scale)
         group = folding.group_classes[rank_class.groups[what.group]]
         return what.share_of(network.collective_ns(PlacedCollective.of(group, what), scale))
     assert isinstance(what, TransferCost)

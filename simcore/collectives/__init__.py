@@ -5,7 +5,7 @@ walk over them. Knows shapes of groups, nothing of who is in them or when they r
 here all that `__all__` names.
 """
 
-from simcore.collectives.phases import NAMES, cell_name
+from simcore.collectives.phases import NAMES, WITH_COPIES, cell_name
 from simcore.collectives.pricing import (
     Done,
     algorithm_bandwidth,
@@ -19,6 +19,7 @@ from simcore.collectives.pricing import (
 
 __all__ = [
     "NAMES",
+    "WITH_COPIES",
     "Done",
     "algorithm_bandwidth",
     "bus_bandwidth",

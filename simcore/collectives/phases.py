@@ -20,13 +20,15 @@ NAMES = {
     "REDUCESCATTER": "reduce-scatter",
     "ALLTOALL": "all-to-all",
 }
+# With copies of one rank to the host's memory and back, which no network carries.
+WITH_COPIES = NAMES | {"OFFLOAD": "offload", "FETCH": "fetch"}
 _SEND_RECV = "send-recv"
 _DEFAULT = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doubling"}
 
 
 def cell_name(collective: str | None) -> str:
     """What the communication of a cell is called: a collective, else `send-recv`, to a neighbouring stage."""
-    return NAMES.get(collective or "", _SEND_RECV)
+    return WITH_COPIES.get(collective or "", _SEND_RECV)
 
 
 class Phase(NamedTuple):

@@ -16,6 +16,7 @@ from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, SEND, Acto
 from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, Meeting, Times
 from simcore.folding import Folding
 from simcore.program import Program
+from simcore.program.ops import OFFLOAD
 
 if TYPE_CHECKING:
     from simcore.networks.model import Carrier
@@ -62,8 +63,8 @@ class SharedEngine(Engine):
         self.now = 0
 
     def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
-        # The end of every collective depends on what else is on the ports.
-        return frozenset()
+        # The end of every collective depends on what else is on the ports; the host's link is of one rank.
+        return frozenset({OFFLOAD} & groups.keys())
 
     def run(self) -> Times:
         """The whole step."""
@@ -112,6 +113,11 @@ class SharedEngine(Engine):
                 self._send(actor, op, time)
                 continue
             lane = stream[op]
+            if lane == OFFLOAD:
+                begin = max(time, actor.free[lane])
+                actor.start[op] = begin
+                actor.end[op] = actor.free[lane] = begin + durations[op]
+                continue
             actor.queued[lane].append((op, time))
             if len(actor.queued[lane]) == 1:
                 self._come(actor, lane)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from simcore.collectives import NAMES
+from simcore.collectives import WITH_COPIES
 from simcore.diagnostics import printable
 from simcore.program.ops import COMPUTE, PHASES, RECEIVING, STREAMS, CollectiveCost, TransferCost
 from simcore.simulation import Simulation
@@ -120,7 +120,7 @@ class ClassSpans:
         name = PHASES[phase]
         if isinstance(what, CollectiveCost):
             members = self.simulation.layout.group_size(what.group)
-            kind = NAMES[what.collective]
+            kind = WITH_COPIES[what.collective]
             return Fact(
                 kind, layer, name, row, line, what.bytes, what.collective, what.group, members, blocking, -1
             )

@@ -230,7 +230,8 @@ def boxed_graph(
             expert = experts[layout.expert_place(ranks.first)] if experts else 0
             cells.append(Cell(ranks, ranks.first, stage, slowdown, ports, expert))
         for kind in kinds:
-            varied = axes.varied[kind]
+            # Copies to the host are of one rank.
+            varied = axes.varied[kind] if kind != "offload" else ()
             found: dict[tuple[int, ...], int] = {}
             for box in boxes:
                 kept = _kept(varied, box)

@@ -113,7 +113,7 @@ class ModelMaker:
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
                 "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
                 "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
-                "recompute_rows": "none",
+                "recompute_rows": "none", "offload": "none",
                 "expert_capacity": "none", "expert_placement": "none",
             }  # fmt: skip
         training = made.training
@@ -281,7 +281,7 @@ def _sharding_values(training: Training) -> dict[str, Any]:
         "reshard_after_forward": ("on" if training.reshard else "off") if sharded else "none",
         "shard_size": training.shards if training.zero >= 2 else "none",
         "bucket_size": training.bucket_size or "none",
-        "recompute_rows": "none",
+        "recompute_rows": "none", "offload": "none",
         "expert_imbalance": "none", "expert_capacity": "none", "expert_placement": "none",
     }  # fmt: skip
 

@@ -10,6 +10,7 @@ import math
 from array import array
 from typing import Any, NamedTuple
 
+from simcore.model.activations import layer_activations
 from simcore.model.costs import Costs, Op, joined, named, nanoseconds
 from simcore.model.costs import RowOps as OpCells
 from simcore.model.rows import NOTHING, Row, Sent
@@ -173,6 +174,7 @@ class MegatronRows:
             buckets=self._buckets(),
             pieces=self._pieces(),
             uneven=self._uneven(),
+            host_link=training.offload,
         )
 
     def _uneven(self) -> dict[tuple[Phase, int], Uneven]:
@@ -281,7 +283,7 @@ class MegatronRows:
             moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}
         }
         # Rows of a layer by its chunk and the kinds of layers up to it: equal chunks share their rows.
-        known: dict[tuple[int, tuple[bool, ...]], tuple[int, ...]] = {}
+        known: dict[tuple[int, tuple[bool, ...], bool], tuple[int, ...]] = {}
         sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
         found = []
         for stage in range(training.pp):
@@ -292,14 +294,21 @@ class MegatronRows:
                     continue
                 rows: tuple[int, ...] = ()
                 kinds: tuple[bool, ...] = ()
-                for layer in training.layers_of(stage, chunk):
+                placed: list[tuple[int, ...]] = []
+                here = training.layers_of(stage, chunk)
+                for layer in here:
                     moe = training.model.is_moe(layer)
                     kinds += (moe,)
-                    key = (chunk, kinds)
-                    if key not in known:
-                        known[key] = self._added(layers[moe])
+                    key = (chunk, kinds, layer == here[-1])
+                    is_new = key not in known
+                    if is_new:
+                        before = kinds[-2] if len(kinds) > 1 else None
+                        known[key] = self._added(self._with_copies(layers[moe], moe, before, key[2]))
                         self._note_recomputed(known[key])
                         self._note_waits(known[key])
+                    placed.append(known[key])
+                    if is_new:
+                        self._note_copies(placed)
                     rows += known[key]
                 of_stage.append(tuple(sorted(rows)))
             found.append(of_stage)
@@ -318,7 +327,12 @@ class MegatronRows:
         kinds = tuple(training.model.is_moe(layer) for layer in training.layers_of(stage, chunk))
         key = (chunk, kinds, *sizes)
         if key not in known:
-            rows = [layers[moe] for moe in kinds]
+            rows = [
+                self._with_copies(
+                    layers[moe], moe, kinds[place - 1] if place else None, place == len(kinds) - 1
+                )
+                for place, moe in enumerate(kinds)
+            ]
             if training.position(stage, chunk) == 0:
                 rows.insert(0, [self._embedding()])
             if training.is_last(stage, chunk):
@@ -328,12 +342,60 @@ class MegatronRows:
             for own in sharded.own:
                 self._note_recomputed(places[own.start : own.stop])
                 self._note_waits(places[own.start : own.stop])
+            units = [places[own.start : own.stop] for own in sharded.own]
+            of_layers = [one for one in units if self._rows[one[0]].name.startswith("attention")]
+            for count in range(1, len(of_layers) + 1):
+                self._note_copies(of_layers[:count])
             for (phase, place), others in sharded.waits.items():
                 where = (phase, places[place])
                 self._waits[where] = (*self._waits.get(where, ()), *(places[one] for one in others))
         return known[key]
 
+    def _with_copies(self, rows: list[Row], moe: bool, before: bool | None, last: bool) -> list[Row]:
+        """With `--offload` a layer's rows, and what copies its activations out behind its forward.
+
+        Before its backward those of the layer `before` it (its kind, None without one) begin to come back.
+        Those of the last layer of a chunk stay: its forward ends when what is leaving has left.
+        """
+        if not self.training.offload:
+            return rows
+        found = [*rows]
+        if last:
+            found.append(Row("activations_left", NOTHING))
+        else:
+            size = layer_activations(self.training, moe)
+            found.append(Row("activations_out", NOTHING, Sent("OFFLOAD", "offload", size, True)))
+        if before is not None:
+            size = layer_activations(self.training, before)
+            found.append(Row("activations_back", NOTHING, None, Sent("FETCH", "offload", size, True)))
+        return found
+
+    def _own_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        """The rows of a layer that compute."""
+        return tuple(row for row in rows if not self._rows[row].name.startswith("activations_"))
+
+    def _note_copies(self, layers: list[tuple[int, ...]]) -> None:
+        """What the last of these layers of a chunk waits for: the layer two before it to have left.
+
+        And what waits for it: the backward of the layer before, whose activations come back beside its own.
+        """
+        if not self.training.offload:
+            return
+        places = [{self._rows[row].name: row for row in rows} for rows in layers]
+        here, number = places[-1], len(layers) - 1
+
+        def wait(phase: Phase, row: int, other: int) -> None:
+            self._waits[phase, row] = (*self._waits.get((phase, row), ()), other)
+
+        if number > 1:
+            wait("fwd", self._own_rows(layers[-1])[0], places[-3]["activations_out"])
+        if number and "activations_left" in here:
+            wait("fwd", here["activations_left"], places[-2]["activations_out"])
+        if number:
+            wait("ig", self._own_rows(layers[-2])[-1], here["activations_back"])
+
     def _note_recomputed(self, rows: tuple[int, ...]) -> None:
+        rows = self._own_rows(rows)
         if self.training.recompute == "full" and self._rows[rows[0]].name.startswith("attention"):
             # Backward comes to the last row of a layer first.
             self._recomputed[rows[-1]] = rows

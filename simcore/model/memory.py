@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
+from simcore.model.activations import attention_scores, layer_activations
 from simcore.model.megatron import StageParameters, layer_parameters, stage_parameters, unit_sizes
 from simcore.model.training import Training
 from simcore.records import Struct
@@ -67,7 +68,20 @@ def stage_memory(
     if not training.flash:
         # What attention needs and what the loss needs are there one after the other.
         work = max(0, work - logits)
+    work += _passing(training, stage)
     return StageMemory(stage, weights, gradients, optimizer, activations, logits, work, at_peak)
+
+
+def _passing(training: Training, stage: int) -> int:
+    """Bytes of the two layers that are there of a pass whose activations are offloaded, at most."""
+    if not training.offload:
+        return 0
+    most = [0]
+    for chunk in training.stage_chunks:
+        layers = training.layers_of(stage, chunk)[:-1]
+        sizes = [layer_activations(training, training.model.is_moe(layer)) for layer in layers]
+        most.append(sum(sorted(sizes)[-2:]))
+    return max(most)
 
 
 def _states(training: Training, parameters: StageParameters, stage: int) -> tuple[int, int, int]:
@@ -102,69 +116,19 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
     """
     found = []
     for chunk in training.stage_chunks:
-        size = sum(
-            count * layer_activations(training, moe, expert=expert)
-            for moe, count in training.kinds_of(stage, chunk)
-        )
+        if training.offload:
+            # The last layer stays.
+            last = training.model.is_moe(training.layers_of(stage, chunk)[-1])
+            size = layer_activations(training, last, expert=expert)
+        else:
+            size = sum(
+                count * layer_activations(training, moe, expert=expert)
+                for moe, count in training.kinds_of(stage, chunk)
+            )
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
         found.append(size)
     return found
-
-
-def layer_activations(
-    training: Training, moe: bool, recompute: str | None = None, expert: int | None = None
-) -> int:
-    """Bytes that one layer holds of one micro-batch (arXiv 2205.05198, table 2, tensor by tensor).
-
-    recompute: of another training than this one's. expert: as of `stage_memory`.
-    """
-    model, tokens, tp, shard = training.model, training.tokens, training.tp, training.shard
-    recompute = training.recompute if recompute is None else recompute
-    between = 2 * tokens * model.hidden // shard
-    if recompute == "full":
-        return between
-    dropped = tokens * model.hidden // shard if model.dropout else 0
-    # Each half of a layer: what its norm takes, what its first linear takes, and a mask.
-    rows = training.recompute_rows
-    size = 2 * ((1 if "norm" in rows else 2) * between + dropped)
-    if model.mla:
-        mla = model.mla
-        size += 2 * tokens * model.heads * 2 * (model.query_dim + model.value_dim) // tp
-        size += 2 * tokens * 2 * (mla.q_lora_rank + mla.kv_lora_rank + mla.qk_rope_head_dim)
-    else:
-        kv_heads = max(model.kv_heads, tp)
-        # Queries, keys, values; and the output, which the projection takes.
-        size += 2 * tokens * (2 * model.heads + 2 * kv_heads) * model.head_dim // tp
-    if training.flash:
-        size += 4 * tokens * model.heads // tp
-    elif "attention" not in rows:
-        size += _scores(training)
-    if moe and model.moe:
-        routed, loads = training.routed_tokens, training.loads
-        if loads is not None:
-            routed = loads.of_rank[loads.hot if expert is None else expert]
-        size += 4 * routed * model.hidden + _mlp(training, model.moe.ffn, routed)
-        if model.moe.shared_experts:
-            size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
-        return size
-    return size + _mlp(training, model.ffn, tokens) // tp
-
-
-def _mlp(training: Training, ffn: int, tokens: int) -> int:
-    """Both outputs of a gated first linear and what the second takes; of one that is not, one output.
-
-    What the second takes is no longer held where the activation runs again.
-    """
-    each = 4 if training.model.gated else 2
-    return tokens * ffn * (each if "mlp_act" in training.recompute_rows else each + 2)
-
-
-def _scores(training: Training) -> int:
-    """The scores of attention without flash: before and after softmax, with dropout's mask and output."""
-    model = training.model
-    numbers = model.heads * training.tokens * training.seq // training.tp
-    return numbers * (5 if model.dropout else 4)
 
 
 def _logits(training: Training) -> int:
@@ -191,7 +155,7 @@ def _given_again(training: Training, moe: bool, expert: int | None) -> int:
     """Bytes of the largest that a row of `--recompute-rows` gives again, for as long as one op needs it."""
     model, found = training.model, [0]
     if "attention" in training.recompute_rows and not training.flash:
-        found.append(_scores(training))
+        found.append(attention_scores(training))
     if "norm" in training.recompute_rows:
         found.append(2 * training.tokens * model.hidden // training.shard)
     if "mlp_act" in training.recompute_rows:

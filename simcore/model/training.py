@@ -21,6 +21,8 @@ DEFAULTS = {
 DEFAULT_GPU = "h100"
 # What `--recompute-rows` may name.
 ROW_KINDS = ("attention", "mlp_act", "norm")
+# Schedules whose backwards make weight gradients at once.
+_OF_WHOLE_BACKWARDS = ("1f1b", "interleaved", "gpipe", "looped-bfs", "breadth-first")
 _OF_FSDP = ("prefetch", "reshard_after_forward")
 # Pipelines that Megatron runs: its FSDP refuses them.
 OF_MEGATRON = ("1f1b", "interleaved")
@@ -40,7 +42,8 @@ class Training(Struct, frozen=True):
     given up after their forward; shard_size: ranks that share out what ZeRO 2 and 3 do, 0 for all;
     bucket_size: parameters, 0 for those of a row. overlap_tp: tensor-parallel collectives beside products.
     loads: of the experts, None where all get the same. recompute_rows: kinds of rows run again, of
-    `ROW_KINDS`; attention's core is also that of selective.
+    `ROW_KINDS`; attention's core is also that of selective. offload: GB/s of the link to the host's memory, 0
+    where activations stay.
     found: what was assumed.
     """
 
@@ -72,6 +75,7 @@ class Training(Struct, frozen=True):
     overlap_tp: bool = False
     loads: ExpertLoads | None = None
     recompute_rows: frozenset[str] = frozenset()
+    offload: float = 0.0
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -242,8 +246,37 @@ def resolve(model: Model, parameters: Parameters) -> Training:
             )
         training = replace(training, overlap_tp=True)
     training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
+    training = replace(training, offload=_offload(training, parameters))
     training = replace(training, loads=_loads(training, parameters))
     return replace(training, found=tuple(found))
+
+
+def _offload(training: Training, parameters: Parameters) -> float:
+    """GB/s of the link to the host. Raises `UsageError` for what does not go with it."""
+    rate = parameters.offload
+    if rate is None:
+        return 0.0
+    name = parameters.schedule
+    if name is not None and name not in _OF_WHOLE_BACKWARDS:
+        raise UsageError(
+            f"--offload with --schedule {printable(name, 40)}: what comes back would be held until its "
+            f"weight gradients are made; {', '.join(_OF_WHOLE_BACKWARDS)} would fit"
+        )
+    if parameters.overlap_fwd_bwd:
+        raise UsageError(
+            "--offload with --overlap-fwd-bwd: two passes at once would share the link; one of the two "
+            "would fit"
+        )
+    if parameters.expert_imbalance is not None:
+        raise UsageError(
+            "--offload with --expert-imbalance: ranks would send different sizes; one of the two would fit"
+        )
+    if max(training.stage_layers) // training.chunks < 2:
+        raise UsageError(
+            "--offload: found 1 layer in a chunk, which stays until its backward; fewer stages than "
+            f"{training.pp}, or fewer virtual stages, would fit"
+        )
+    return rate
 
 
 def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[str]:

@@ -19,7 +19,8 @@ STREAMS = (
     "pp>next", "pp>prev",
 )  # fmt: skip
 STREAM_OF_GROUP: dict[GroupKind, int] = {
-    "tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5, "cp": 6, "dp_shard": 7, "dp_replicate": 8
+    "tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5, "cp": 6, "dp_shard": 7, "dp_replicate": 8,
+    "offload": 9,
 }  # fmt: skip
 KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 # Of one rank alone: what goes to the host's memory and comes back.
@@ -57,6 +58,7 @@ class CollectiveCost(NamedTuple):
     Of one that runs in pieces this is piece `piece` of `pieces`, with its own bytes; whole: those of all.
     ports: bytes through the port of each rank, by place in the expert group, where they differ; the slowest
     port has the price, `bytes` are what each sends on average.
+    ns: of a copy to or from the host's memory, which is of one rank and on no network; else 0.
     """
 
     collective: str
@@ -66,6 +68,7 @@ class CollectiveCost(NamedTuple):
     piece: int = 0
     pieces: int = 1
     ports: tuple[int, ...] = ()
+    ns: int = 0
 
     @property
     def priced_bytes(self) -> int:

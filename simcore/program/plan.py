@@ -235,6 +235,10 @@ class RowOps:
     def part_of_collective(self, cells: Cells, row: int, phase: int, blocking: bool, size: int) -> None:
         """The collective of a row over `size` bytes of its buffer."""
         name, group = cells.collective[row], cells.group[row]
+        if group == "offload" and name is not None and size:
+            ns = max(1, round(size / self.plan.workload.host_link))
+            self._collective(CollectiveCost(name, group, size, ns=ns), row, phase, blocking)
+            return
         if name is None or group is None or not size or self.plan.layout.group_size(group) == 1:
             return
         if group == "pp":  # a SENDRECV is a transfer, not a collective

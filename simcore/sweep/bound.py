@@ -225,7 +225,7 @@ class Bounds:
             world=training.tp * training.cp * training.dp, microbatches=None,
             global_batch=training.microbatch_size * training.dp, overlap_grad_reduce=False,
             overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
-            reshard_after_forward=None, shard_size=None, bucket_size=None,
+            reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
         )  # fmt: skip
         apart = training.dp * training.cp % training.ep > 0
         key = (

@@ -14,7 +14,7 @@ from simcore.records import Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
-GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate"]
+GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp", "cp", "dp_shard", "dp_replicate", "offload"]
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
@@ -153,6 +153,7 @@ class Workload(Struct, frozen=True):
     begins. buckets: row -> bytes of its weight-gradient collective that are sent at once at least, where it
     is sent piece by piece beside compute. pieces: cells whose collectives run beside their own products.
     uneven: cells in which ranks of an expert group differ, whose columns are those of the fullest.
+    host_link: GB/s of what goes to the host's memory and back (group `offload`).
     rescaled: of rows made anew for other degrees, from which to which; as_read is the file's then.
     """
 
@@ -179,6 +180,7 @@ class Workload(Struct, frozen=True):
     buckets: Mapping[int, int] = field(default_factory=dict)
     pieces: Mapping[tuple[Phase, int], Pieces] = field(default_factory=dict)
     uneven: Mapping[tuple[Phase, int], Uneven] = field(default_factory=dict)
+    host_link: float = 0.0
     rescaled: str = ""
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from simcore.analysis.compare.matching import ClassPair, matched_ops
-from simcore.collectives import NAMES
+from simcore.collectives import WITH_COPIES
 from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Ops, TransferCost
 from simcore.records import Struct, field
 from simcore.simulation import Simulation
@@ -154,7 +154,7 @@ def _what(simulation: Simulation, ops: Ops, op: int) -> str:
 def _kind(simulation: Simulation, ops: Ops, op: int) -> str:
     cost = simulation.program.costs[ops.cost[op]]
     if isinstance(cost, CollectiveCost):
-        return f"{cost.group} {NAMES[cost.collective]}"
+        return f"{cost.group} {WITH_COPIES[cost.collective]}"
     return "send" if isinstance(cost, TransferCost) else "compute"
 
 

@@ -115,9 +115,15 @@ class Outcome:
         """What the best have in common, what other values cost, and what simpler layouts cost."""
         return [*self.common_words(), *self.limit_words(), *self.regret_words()]
 
+    def _best(self) -> list[Point]:
+        """The fastest of all: where points were left out, no more than it is certain of."""
+        is_pruned = any(kind == BOUND for kind, _ in self.reasons)
+        count = min(_BEST, self.front.rule.top) if is_pruned else _BEST
+        return sorted(self.front.points, key=lambda point: (measures(point).time, point.number))[:count]
+
     def common_words(self) -> list[str]:
         """`All of the best 10 have tp 4 and schedule interleaved.`, of what others have otherwise."""
-        best = sorted(self.front.points, key=lambda point: (measures(point).time, point.number))[:_BEST]
+        best = self._best()
         if len(best) < _FEWEST or len(self.front.points) <= len(best):
             return []
         shared = []
@@ -133,7 +139,7 @@ class Outcome:
 
     def limit_words(self) -> list[str]:
         """`pp above 8 costs 6.0 %.`: the fastest with more than any of the best has, of degrees."""
-        best = sorted(self.front.points, key=lambda point: (measures(point).time, point.number))[:_BEST]
+        best = self._best()
         if len(best) < _FEWEST:
             return []
         found = []
@@ -187,7 +193,7 @@ _LABELS = {"microbatch_size": "micro-batch size", "virtual_stages": "virtual sta
 
 def label(name: str) -> str:
     """The name of what varies, as people say it."""
-    return _LABELS.get(name, name.replace("_", " "))
+    return _LABELS.get(name) or printable(name.replace("_", " "), 40)
 
 
 def value_words(name: str, value: Any) -> str:

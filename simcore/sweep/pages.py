@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from simcore.diagnostics import printable
 from simcore.records import asdict
 from simcore.report.section import Column, table
 from simcore.sweep.front import measures
@@ -34,7 +35,7 @@ def columns_of(outcome: Outcome) -> list[str]:
 
 def head_of(name: str) -> str:
     """What stands over the column of something of the layout."""
-    return _HEADS.get(name, name)
+    return _HEADS.get(name) or printable(name, 30)
 
 
 def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:

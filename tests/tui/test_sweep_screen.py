@@ -12,8 +12,10 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from simcore.analysis import Results
+from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_model
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.simulation import simulate
 from simcore.sweep.engines import HereEngine
 from simcore.sweep.evaluating import parameters_of
@@ -23,8 +25,10 @@ from simcore.sweep.results_file import ResultsReader, write_all
 from simcore.sweep.running import Sweep
 from tests.sweep.made import evaluator_of, made_point
 from tests.tui.conftest import MakeApp
+from tests.tui.pseudo_terminal import ROOT
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
+from tui.cli import main as wltui_main
 from tui.sweep.found import FILE, Found
 from tui.sweep.opening import run_of
 from tui.sweep.view import SweepView
@@ -52,8 +56,6 @@ def points() -> list[Point]:
 
 
 def _with(point: Point, **values: Any) -> Point:
-    from simcore.records import replace
-
     return replace(point, **values)
 
 
@@ -410,3 +412,90 @@ async def test_where_the_cursor_was_and_how_it_was_sorted_comes_back(make_app: M
         await press(pilot, "l")
         assert view.saved() == kept
         assert view.table.point(view.line).number == number
+
+
+# -- files that are not as they should be ------------------------------------------------
+
+
+def _lines(tmp_path: Path, given: list[Point]) -> str:
+    path = str(tmp_path / "r.jsonl")
+    write_all(path, given, True)
+    return path
+
+
+def test_a_command_that_does_not_run_its_point_is_refused(tmp_path: Path) -> None:
+    first = swept("tp=1")[0]
+    for command in ("rm -rf /", "wltui report", "wltui report a b c", "wltui report --model x --tp 64", "'"):
+        path = _lines(tmp_path, [_with(first, command=command)])
+        with pytest.raises(UsageError, match="found command"):
+            run_of(found_of(ResultsReader(path).new()), path)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"tpp": 2}, "tpp: no parameter"), ({"tp": "x"}, "tp: found x"), ({"tp": -1}, "tp"),
+        ({"dim": 3}, "dim"),
+    ],
+)  # fmt: skip
+async def test_parameters_that_cannot_be_are_said(
+    make_app: MakeApp, parameters: dict[str, Any], said: str
+) -> None:
+    app = swept_app(make_app, [_with(swept("tp=1")[0], parameters=parameters)])
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "enter")
+        assert said in app.said
+        await press(pilot, "y")
+        assert app.screen_name == "sweep"
+
+
+async def test_text_of_a_file_never_reaches_the_terminal_raw(make_app: MakeApp) -> None:
+    evil = "\x1b[2J[bold]x\x07中"
+    points_ = [_with(one, layout={**one.layout, "schedule": evil, evil: evil}) for one in points()]
+    points_.append(_with(points()[-1], skipped=f"cannot be: {evil}"))
+    app = app_of(make_app, points_)
+    app.sweeping.found.title = evil  # type: ignore[union-attr]
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "U", "G")
+        text = screen_text(app)
+        assert not any(sign in text for sign in "\x1b\x07中")
+        assert "[bold]" in text
+        await press(pilot, "enter")
+        assert "\x1b" not in app.said
+
+
+def test_an_input_that_is_beside_the_results_is_found_and_one_that_is_nowhere_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home, elsewhere):
+        folder.mkdir()
+    text = Path(ROOT, "fixtures/002_gpt_1024npu.txt").read_text(encoding="utf-8")
+    (home / "w.txt").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(home)
+    words = ["sweep", "w.txt", "--vary", "schedule=1f1b,gpipe", "--jobs", "1", "-o", "r.jsonl"]
+    assert wltui_main(words) == 0
+    monkeypatch.chdir(elsewhere)
+    path = str(home / "r.jsonl")
+    found = found_of(ResultsReader(path).new())
+    run = run_of(found, path)
+    assert found.opened == (str(home / "w.txt"),)
+    assert run.step_time_ns == min(one.step_time_ns or 0 for one in found.points)
+    (home / "w.txt").unlink()
+    with pytest.raises(InputError, match="the input of the sweep is not there"):
+        run_of(found_of(ResultsReader(path).new()), path)
+
+
+def test_a_file_of_results_opens_by_its_content_and_prints_without_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "any.name")
+    write_all(path, swept(), False)
+    assert wltui_main([path, "--snapshot", "j", "--size", "100x30"]) == 0
+    shown = capsys.readouterr().out
+    assert "[7 Sweep]" in shown
+    assert "any.name: 6 points, 6 simulated" in shown
+    assert wltui_main([path]) == 0
+    assert "Fastest 6" in capsys.readouterr().out
+    assert wltui_main([path, "--tp", "2"]) == 2
+    assert "found results of a sweep" in capsys.readouterr().err

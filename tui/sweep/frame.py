@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from simcore.sweep.point import Point
 from simcore.units import plural
-from tui.frame import Glyphs, Line, fitted, rule, wrapped
+from tui.frame import Glyphs, Line, cells, fitted, rule, wrapped
 from tui.sweep.found import FAILED, RUNNING, Found
 from tui.sweep.plot import Axis, plot
 
@@ -33,8 +33,12 @@ def rows_below(height: int) -> tuple[int, int]:
 
 def _hanging(words: str, width: int) -> list[str]:
     """A sentence in lines, those after the first set in."""
-    first, *rest = wrapped(words, width - 2) or [""]
-    return [first, *(f"  {line}" for line in wrapped(" ".join(rest), width - 4))] if rest else [first]
+    # A figure and its per cent stay together.
+    first, *rest = wrapped(words.replace(" %", "\u00a0%"), width - 2) or [""]
+    if not rest:
+        return [first]
+    left = " ".join(rest).replace(" %", "\u00a0%")
+    return [first, *(f"  {line}" for line in wrapped(left, width - 4))]
 
 
 def said_lines(found: Found, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
@@ -43,7 +47,7 @@ def said_lines(found: Found, width: int, rows: int, glyphs: Glyphs) -> list[Line
         return []
     heading = "So far" if found.state == RUNNING else "In words"
     said = found.said()
-    texts = [(line, one) for one in said for line in _hanging(one, width - 2)]
+    texts = [(line, one) for one in said for line in _hanging(cells(one, 1000), width - 2)]
     more = len(texts) - rows + 1
     if more > 0:
         heading += f", {plural(more, 'more line')} where there is room"

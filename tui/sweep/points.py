@@ -7,13 +7,13 @@ from typing import Any
 
 from simcore.diagnostics import UsageError
 from simcore.sweep.front import measures
-from simcore.sweep.outcome import label, shown
+from simcore.sweep.outcome import shown, value_words
 from simcore.sweep.pages import columns_of, head_of
 from simcore.sweep.point import Point
 from simcore.sweep.space import KNOWN
 from simcore.sweep.where import Condition
 from simcore.units import byte_size, digits, duration
-from tui.frame import cells
+from tui.frame import cells, in_cells
 from tui.listing import Column, found_from
 from tui.sweep.found import Found
 
@@ -53,7 +53,7 @@ class PointTable:
         self._names = columns_of(outcome)
         self._sizes = {
             name: min(
-                max(len(head_of(name)), *(len(shown(point.layout.get(name))) for point in runs)),
+                max(len(_head(name)), *(len(shown(point.layout.get(name))) for point in runs)),
                 _LONGEST_VALUE,
             )
             for name in self._names
@@ -86,7 +86,7 @@ class PointTable:
             FRONT: ("front", True), STEP: ("step", False), MORE: ("time", False), TOKENS: ("tokens", True),
             MEMORY: ("memory", False), GPUS: ("gpus", False), COST: ("cost", False),
         }  # fmt: skip
-        return figures | {head_of(name): (f"layout {name}", False) for name in self._names}
+        return figures | {_head(name): (f"layout {name}", False) for name in self._names}
 
     def columns_for(self, width: int) -> list[Column]:
         """Those that are known of some point; where not all fit, less of what follows from others."""
@@ -102,7 +102,7 @@ class PointTable:
         columns: list[tuple[str, Column]] = [(one[0], column) for one, column in named]
         for name in self._names:
             left = not all(_is_number(point.layout.get(name)) for point in runs)
-            columns.append((name, Column(head_of(name), self._sizes[name], left)))
+            columns.append((name, Column(_head(name), self._sizes[name], left)))
         for name in _DROPPED:
             if _room(columns) <= width:
                 break
@@ -113,7 +113,7 @@ class PointTable:
 
     def texts(self, line: int) -> dict[str, str]:
         point = self.point(line)
-        found = {head_of(name): cells(shown(point.layout.get(name))) for name in self._names}
+        found = {_head(name): cells(shown(point.layout.get(name))) for name in self._names}
         found[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
         found[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
         found[GPUS] = "-" if point.gpus is None else str(point.gpus)
@@ -173,7 +173,7 @@ class PointTable:
         return {place for place in places if not words or self._has(points[place], words)}
 
     def _has(self, point: Point, words: Sequence[str]) -> bool:
-        text = " ".join(f"{label(name)} {shown(value)}" for name, value in point.layout.items()).lower()
+        text = " ".join(value_words(name, value) for name, value in point.layout.items()).lower()
         if self.found.outcome.front.is_on_front(point):
             text += " front"
         text += f" {point.skipped}".lower() if point.skipped is not None else ""
@@ -209,6 +209,11 @@ class PointTable:
         return line
 
 
+def _head(name: str) -> str:
+    """What stands over the column of something of the layout, in one cell a character."""
+    return in_cells(head_of(name))
+
+
 def slower_words(point: Point, fastest: float) -> str:
     """How much longer its work takes than that of the fastest: `+6.0 %`; "" of the fastest."""
     more = measures(point).time / fastest - 1 if fastest else 0.0
@@ -219,7 +224,7 @@ def slower_words(point: Point, fastest: float) -> str:
 
 def details(point: Point, names: Sequence[str]) -> list[str]:
     """A point in words: what it is, and its figures or why it was not run."""
-    layout = [f"{label(name)} {shown(point.layout[name])}" for name in names if name in point.layout]
+    layout = [in_cells(value_words(name, point.layout[name])) for name in names if name in point.layout]
     lines = [", ".join(layout)] if layout else []
     if point.step_time_ns is None:
         return [*lines, f"not simulated: {cells(point.skipped or '', 400)}"]

@@ -112,7 +112,7 @@ class SweepView(TableView):
 
     def _narrow(self, found: Found, plane: tuple[Axis, Axis] | None, width: int, height: int) -> list[Line]:
         plot_rows, word_rows = rows_below(height)
-        detail = self._detail(width)[: 1 if plot_rows else 0]
+        detail = self._detail(width, short=True)[: 1 if plot_rows else 0]
         lines = self._table_lines(width, max(height - 3 - len(detail) - plot_rows - word_rows, 1))
         lines += detail
         lines += plane_lines(found, plane, self._here_point, self._marked, (width, plot_rows), self.glyphs)
@@ -158,8 +158,8 @@ class SweepView(TableView):
         lines = self.table.lines
         return self.table.point(min(self.line, len(lines) - 1)) if lines else None
 
-    def _detail(self, width: int) -> list[Line]:
-        """What the point at the cursor is, in full."""
+    def _detail(self, width: int, short: bool = False) -> list[Line]:
+        """What the point at the cursor is, in full; its figures alone where there is room for one line."""
         point = self._here_point
         if point is None:
             words = self.table.no_match(self.table.typed)
@@ -171,7 +171,7 @@ class SweepView(TableView):
         if not rest:
             return [rule(f"{title}: {first}", width, self.glyphs)]
         lines: list[Line] = [rule(f"{title}: {rest[-1]}", width, self.glyphs)]
-        if width_of([(f"{title}: {rest[-1]}", "")]) > width - 4:
+        if not short and width_of([(f"{title}: {rest[-1]}", "")]) > width - 4:
             lines = [rule(title, width, self.glyphs)]
             lines += [[(f"  {line}", "")] for line in wrapped(rest[-1], width - 4)]
         # All of the layout: the table has what varies and fits.

@@ -137,6 +137,7 @@ class WltuiApp(RunsHost):
         self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
+        self.models_behind = Background(self, "model behind")
         self.runs = Runs(self, session)
         self.sweeping = Sweeping(self)
         self._exporting: Exporting | None = None

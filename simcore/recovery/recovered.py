@@ -83,6 +83,15 @@ class Recovered(Struct, frozen=True, dict=True):
         assert self.difference is not None
         return f"{said}; {self._but()}{self.difference.text()}"
 
+    def title(self) -> str:
+        """The shortest that names it: `AICB: Llama 405B, 128 layers`."""
+        config = self.config
+        if config is None:
+            return "not AICB's rows"
+        name = _name(config) or f"hidden {config.hidden}"
+        edited = f", {plural(self.differing, 'row')} edited" if self.differing else ""
+        return f"AICB: {name}, {plural(config.layers, 'layer')}{edited}"
+
     def _but(self) -> str:
         if self.differing > 1:
             return f"{digits(self.differing)} rows differ, first "

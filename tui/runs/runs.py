@@ -31,6 +31,7 @@ class RunsHost(Host):
     layer_paths: Background
     change_times: Background
     calibrations: Background
+    models_behind: Background
     sweeping: Sweeping
 
 

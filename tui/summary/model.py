@@ -16,10 +16,13 @@ PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 
 @dataclass(slots=True, kw_only=True)
 class SummaryModel(PanelCursor):
-    """bars: where the time goes, the panel STAGES. beside: what stands beside them, the panel MAP."""
+    """bars: where the time goes, the panel STAGES. beside: what stands beside them, the panel MAP. behind:
+    the model behind a file, "" while nobody knows it.
+    """
 
     panels: tuple[str, ...] = PANELS
     panel: str = STAGES
+    behind: str = ""
     bars: Bars = field(init=False)
     beside: Beside = field(init=False)
 

@@ -180,7 +180,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
     top = beside(
         box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
-        box("In words", "", words, width - size.figure, size.top, glyphs),
+        box("In words", model.behind, words, width - size.figure, size.top, glyphs),
     )
     bars = _bars(model, left - 2, size.middle - 3, glyphs)
     bars += [[] for _ in range(size.middle - 3 - len(bars))]
@@ -286,7 +286,8 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     if meaning and len(advice) + len(meaning) + 10 <= width:
         advice += f"; {meaning}"
     lines += [rule(advice, width, glyphs), *changes]
-    lines += [rule(f"Notes ({len(found)}), ! all", width, glyphs), *notes]
+    behind = f"; {model.behind}" if model.behind else ""
+    lines += [rule(f"Notes ({len(found)}), ! all{behind}", width, glyphs), *notes]
     return lines[:height]
 
 

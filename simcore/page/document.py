@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from simcore import __version__
 from simcore.page.blocks import blocks, element, escaped, section
 from simcore.page.packing import PackedRun, Strings, packed, timelines
+from simcore.page.words import words_section
 from simcore.parameters import FLAGS
 from simcore.report import accounts, diagnostics, head, layers, sides, what_if
 from simcore.report.comparisons import SECTIONS as OF_TWO
@@ -39,7 +40,7 @@ def run_document(run: Run, timeline: PackedRun | None, strings: Strings, command
     parts = [
         _verdict(run, title),
         _noticed("noticed", "Assumed and noticed", run),
-        _facts("What it is", run.figures.facts),
+        facts_section("What it is", run.figures.facts),
         _timeline([] if timeline is None else [timeline], strings),
         *_sections((*_FIRST, *others), run, _ASKED),
         _all_rows(run),
@@ -140,7 +141,7 @@ def _place(found: Diagnostic, path: str) -> str:
     return "".join(f"{part} " for part in (file, line) if part)
 
 
-def _facts(title: str, facts: Sequence[tuple[str, str]]) -> str:
+def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> str:
     rows = "\n".join(f"{element('dt', name)}{element('dd', words)}" for name, words in facts)
     return f'<section id="facts" class="facts">{element("h2", title)}<dl>\n{rows}\n</dl></section>'
 
@@ -188,10 +189,9 @@ def _value(value: object) -> str:
 
 def commands_section(commands: Sequence[str]) -> str:
     lines = "\n".join(f"<pre class=command>{escaped(one)}</pre>" for one in commands)
-    return (
-        '<section id="command" class="command"><h2>How to make this yourself</h2>'
-        f"<p>With wltui {escaped(__version__)}, where the file is:</p>\n{lines}\n</section>"
-    )
+    where = element("p", f"By wltui {__version__}, in the folder that the names of files are of:")
+    title = element("h2", "How to make this yourself")
+    return f'<section id="command" class="command">{title}{where}\n{lines}\n</section>'
 
 
 def _timeline(runs: Sequence[PackedRun], strings: Strings) -> str:
@@ -230,7 +230,7 @@ def document(title: str, parts: Sequence[str]) -> str:
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    body = "\n".join(part for part in parts if part)
+    body = "\n".join(part for part in (*parts, words_section(parts)) if part)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from simcore.page.blocks import element, escaped, section
-from simcore.page.document import commands_section, document
+from simcore.page.document import commands_section, document, facts_section
 from simcore.sweep.front import measures
 from simcore.sweep.outcome import Outcome, label, shown
 from simcore.sweep.pages import columns_of, point_table
@@ -29,15 +29,18 @@ def sweep_document(outcome: Outcome, path: str) -> str:
         fastest = front.best[0]
         step = f"{duration(fastest.step_time_ns or 0)} a step"
         tokens = fastest.tokens_per_s
-        best = step if tokens is None else f"{_plain(tokens)} tokens/s, {step}"
-        title = f"Sweep: at best {best}; {counts[0]}"
+        best = step if tokens is None else f"{_plain(tokens)} tokens/s ({step})"
+        layout = [f"{label(name)} {shown(fastest.layout.get(name))}" for name in columns_of(outcome)]
+        title = f"{_input(fastest)}: {best} at best, with {', '.join(layout)}"
+        verdict.insert(0, f"Of {counts[0]}.")
     parts = [
         f'<section id="verdict" class="verdict">{element("p", path, "sub")}{element("h1", title)}\n'
         + "\n".join(element("p", line) for line in verdict) + "</section>",
         section("noticed", ["Not simulated, or simulated and too large", *counts[1:]]) if counts[1:] else "",
     ]  # fmt: skip
     if front.points:
-        parts += [_plot(outcome), *_tables(outcome), _common(outcome), _commands(front.best[0], path)]
+        parts += [_plot(outcome), *_tables(outcome), _common(outcome, front.best[0]),
+                  _commands(front.best[0], path)]
     return document(f"{title} · {path}", parts)
 
 
@@ -61,13 +64,29 @@ def _tables(outcome: Outcome) -> list[str]:
     ordered = sorted(front.points, key=lambda point: (measures(point).time, point.number))
     left = len(ordered) - _MOST_ROWS
     more = f"; {left} slower ones are in the file of results" if left > 0 else ""
-    title = f"All points that fit, the fastest first; * on the front{more}"
+    title = f"All points that fit, the least time of a token or micro-batch first; * on the front{more}"
     return [*found, section("points", [title, *point_table(outcome, ordered[:_MOST_ROWS], columns)])]
 
 
-def _common(outcome: Outcome) -> str:
-    common = [f"{label(name)} {shown(value)}" for name, value in outcome.common().items()]
-    return section("common", ["What all of them have", ", ".join(common)]) if common else ""
+def _input(point: Point) -> str:
+    """The model, or the file, that the points are of."""
+    words = shlex.split(point.command)
+    place = words.index("--model") + 1 if "--model" in words else 2
+    return words[place] if place < len(words) else "Sweep"
+
+
+def _common(outcome: Outcome, best: Point) -> str:
+    """What all points stand on."""
+    facts = [("of", _input(best))]
+    limits = {point.memory_limit_bytes for point in outcome.front.points}
+    if len(limits) == 1 and best.memory_limit_bytes is not None:
+        limit = byte_size(best.memory_limit_bytes)
+        facts.append(("memory", f"{limit} of a GPU; what needs more is no candidate"))
+    batch = best.layout.get("global_batch")
+    if best.work and batch and best.tokens_per_s is not None:
+        facts.append(("sequence", f"{best.work // batch} tokens"))
+    facts += [(label(name), shown(value)) for name, value in outcome.common().items()]
+    return facts_section("What all of them have", facts)
 
 
 def _commands(fastest: Point, path: str) -> str:

@@ -75,7 +75,7 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
 
 def point_table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str]) -> list[str]:
     """Rows of points under their heads, columns as wide as they must be."""
-    heads = ["", "step", "", "tokens/s", "memory", "GPUs", "$ a step"]
+    heads = ["", "step", "slower by", "tokens/s", "memory", "GPUs", "$ a step"]
     heads += map(head_of, columns)
     fastest = min(measures(point).time for point in outcome.front.points)
     rows = []

@@ -226,6 +226,14 @@ def test_every_lane_of_a_page_is_the_lane_of_the_run(case: Case) -> None:
                 assert lane["to_track"][place] == steps[0].number
 
 
+def test_the_words_of_a_page_are_explained_and_no_other() -> None:
+    words = text_of(page_of(seed("002")))["words"]
+    assert "bubble" in words
+    assert "weight gradients" in words
+    # Its table of bandwidths has no micro-batch sizes.
+    assert "sequences of a micro-batch" not in words
+
+
 HOSTILE = (
     "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "\"'><svg/onload=alert(1)>",
     "&lt;b&gt;", "x" * 1_000_000, "\u202eevil\u2066", "]]>--><!--", "{{7*7}}",

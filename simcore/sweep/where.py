@@ -53,6 +53,10 @@ class Condition:
         if self._place < len(self._tokens):
             self._refuse("and, or, or the end is expected")
 
+    def __reduce__(self) -> tuple[type[Condition], tuple[str, Collection[str]]]:
+        # What was read is functions, which go to no other process.
+        return Condition, (self.text, self._known)
+
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether a point with these values is meant. What a point does not have compares as false."""
         return bool(self._node(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import pickle
 
 import pytest
 from hypothesis import given
@@ -43,7 +44,9 @@ VALUES = {
     ],
 )
 def test_a_condition_holds(text: str, holds: bool) -> None:
-    assert Condition(text, KNOWN).holds(VALUES) is holds
+    condition = Condition(text, KNOWN)
+    assert condition.holds(VALUES) is holds
+    assert pickle.loads(pickle.dumps(condition)).holds(VALUES) is holds
 
 
 @pytest.mark.parametrize(

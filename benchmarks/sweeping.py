@@ -1,0 +1,104 @@
+"""What points of a sweep cost: points a second of one core, with the yardstick in the same run, and a sweep.
+
+The yardstick: heapreplace of (time, id) on a heap of 10, 100,000 times. Machines differ, the ratio much less.
+Usage: python benchmarks/sweeping.py [POINTS] [--write]; --write puts the table into benchmarks/README.md.
+Exit status 1 when a budget is missed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.engine import bare_heap_seconds
+from benchmarks.measuring import WLTUI, Table, finished, number_of, process
+from simcore.inputs import open_model
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.step_time import StepTimes
+
+# 45 points a second where a whole run made 13 of them, and the yardstick took 12 ms: a point in 1.8 of it.
+MOST_YARDSTICKS = 1.8
+# s for 3,000 points on two cores, and MB of the largest process.
+MOST_SECONDS, MOST_MB = 60.0, 300.0
+_GPT = {"world": 1024, "pp": 8, "global_batch": 1536}
+_SWEEP = (
+    "--model", "llama-3-70b", "--world", "512", "--gpu", "h100", "--global-batch", "1024", "--vary",
+    "tp=1,2,4,8", "--vary", "pp=1,2,4,8,16", "--vary", "microbatch-size=1,2,4", "--vary",
+    "recompute=none,selective,full", "--vary", "zero=0,1", "--vary", "sequence-parallel=on,off", "--vary",
+    "cp=1,2", "--vary", "virtual-stages=none,2", "--where",
+    "virtual-stages = 1 or (virtual-stages = 2 and pp > 1)", "--jobs", "2",
+)  # fmt: skip
+
+
+def gpt_points(count: int) -> list[Parameters]:
+    """Layouts of 175 B parameters on 1,024 GPUs with pp 8 and 96 micro-batches, in turn."""
+    choices = itertools.product(
+        ("none", "selective", "full"), ("0", "1"), ("on", "off"), ("fp32", "bf16"), (8, 4, 2)
+    )
+    found = []
+    for recompute, zero, sequence, grad, tp in itertools.islice(choices, count):
+        batch = 96 * 1024 // (8 * tp)
+        found.append(
+            Parameters(
+                world=1024,
+                pp=8,
+                tp=tp,
+                global_batch=batch,
+                recompute=recompute,
+                zero=zero,
+                sequence_parallel=sequence,
+                grad_dtype=grad,
+            )
+        )
+    return found
+
+
+def main(words: list[str]) -> int:
+    """Measures, prints the table and writes it if asked to."""
+    count = int(number_of(words, 72))
+    table = Table(f"{count} points of GPT-3 175B")
+    heap = min(bare_heap_seconds(100_000, 10) for _ in range(5))
+    workload, points = open_model("gpt-3-175b"), gpt_points(count)
+    whole = []
+    for parameters in points[:6]:
+        begin = time.perf_counter()
+        simulate(workload, parameters)
+        whole.append(time.perf_counter() - begin)
+    times = StepTimes(workload)
+    each = []
+    for parameters in points:
+        begin = time.perf_counter()
+        times.of(parameters)
+        each.append(time.perf_counter() - begin)
+    mean, run = sum(each) / len(each), min(whole)
+    heap = min(heap, *(bare_heap_seconds(100_000, 10) for _ in range(5)))
+    table.add("GPT-3 175B, 1,024 GPUs, pp 8, 96 micro-batches")
+    table.add(f"  yardstick                {1e3 * heap:8.2f} ms")
+    table.add(f"  a whole run              {1e3 * run:8.2f} ms, {run / heap:.2f} yardsticks")
+    table.add(
+        f"  a point, mean            {1e3 * mean:8.2f} ms, {mean / heap:.2f} yardsticks, {1 / mean:.0f} a "
+        f"second; the first of an order {1e3 * max(each):.1f} ms, the others {1e3 * min(each):.1f} and more"
+    )
+    table.judge("a point, yardsticks", mean / heap, MOST_YARDSTICKS)
+    with tempfile.TemporaryDirectory() as folder:
+        done = process([*WLTUI, "sweep", *_SWEEP, "-o", str(Path(folder) / "r.jsonl"), "--json"])
+        lines = (Path(folder) / "r.jsonl").read_bytes().splitlines()
+    ran = sum(b'"step_time_ns":null' not in line for line in lines)
+    table.add("Llama-3 70B, 512 H100, --jobs 2")
+    table.add(
+        f"  {len(lines)} points, {ran} simulated  {done.seconds:8.1f} s, {ran / done.seconds:.0f} a second, "
+        f"{done.own_seconds:.1f} s of processor time; {done.peak_mb:.0f} MB the largest process"
+    )
+    table.judge("the sweep, s for 3,000 points", done.seconds * 3000 / max(ran, 1), MOST_SECONDS)
+    table.judge("the largest process, MB", done.peak_mb, MOST_MB)
+    return finished(__file__, table, words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

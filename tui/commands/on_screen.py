@@ -67,13 +67,6 @@ def is_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in streams) and can_draw()
 
 
-def check_terminal(what: str) -> None:
-    """Raises `UsageError` where there is no terminal to draw on."""
-    if not is_terminal():
-        found = "found no terminal to draw on, or a dumb one"
-        raise UsageError(f"{what}: {found}; without it the page is printed")
-
-
 def check_open_files(what: str, count: int = FILES_OF_SCREEN) -> None:
     """Raises `UsageError` unless `count` more files can be open: asyncio fails halfway without."""
     found: list[int] = []

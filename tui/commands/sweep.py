@@ -145,12 +145,13 @@ def _prepared(arguments: argparse.Namespace) -> Prepared:
 
 def _on_screen(arguments: argparse.Namespace) -> int:
     """The sweep on screen 7, while it runs."""
-    from tui.commands.on_screen import check_open_files, check_terminal, show
+    from tui.commands.on_screen import check_open_files, is_terminal, show
 
     for option, given in (("--json", arguments.json), ("--csv", arguments.csv)):
         if given:
             raise UsageError(f"{option} beside --screen: give one of the two")
-    check_terminal("wltui sweep --screen")
+    if not is_terminal():
+        return _sweep(arguments, _prepared(arguments))
     check_open_files("the screen")
     from tui.session import Session
     from tui.sweep.opening import first_run

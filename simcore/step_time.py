@@ -42,7 +42,7 @@ from simcore.simulation import made, place, simulate
 from simcore.workload import Workload
 
 # Steps of scripts that are kept, 130 B each: a sweep comes back to the orders that it had last.
-_KEPT_STEPS = 500_000
+_KEPT_STEPS = 1_000_000
 # Orders of the same shape that are kept.
 _ALIKE = 4
 # Foldings that are kept, and the stages that they are made of here: only how many there are is asked.

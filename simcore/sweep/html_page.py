@@ -39,8 +39,12 @@ def sweep_document(outcome: Outcome, path: str) -> str:
         section("noticed", ["Not simulated, or simulated and too large", *counts[1:]]) if counts[1:] else "",
     ]  # fmt: skip
     if front.points:
-        parts += [_plot(outcome), *_tables(outcome), _common(outcome, front.best[0]),
-                  _commands(front.best[0], path)]
+        parts += [
+            _plot(outcome),
+            *_tables(outcome),
+            _common(outcome, front.best[0]),
+            _commands(front.best[0], path),
+        ]
     return document(f"{title} · {path}", parts)
 
 

@@ -177,10 +177,10 @@ class Sweep:
     def _looked(self, whole: bool = False) -> Iterator[Looked]:
         """The candidates that every --where means: of this part, or of the whole."""
         space = self.evaluator.definition.space
-        combinations = space.combinations()
+        numbered = space.numbered()
         if space.layouts:
-            combinations = layouts_of(self.evaluator.workload, space)
-        for number, parameters in enumerate(combinations):
+            numbered = enumerate(layouts_of(self.evaluator.workload, space))
+        for number, parameters in numbered:
             if not whole and not self.shard.has(number):
                 continue
             if self.is_stopped():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -25,6 +26,11 @@ _FIELDS = {flag.field: flag for flag in FLAGS}
 # A slip of the keyboard lies beyond: a line of each would be gigabytes.
 MOST_POINTS = 2_000_000
 _MOST_VALUES = 10_000
+# What a run's ops and their order hang on; the rest is what they take.
+_ORDERING = {
+    "tp", "pp", "cp", "ep", "world", "dp", "microbatch_size", "microbatches", "global_batch", "schedule",
+    "virtual_stages", "stage_layers", "steps", "layers", "sequence_parallel",
+}  # fmt: skip
 # In place of a value: as if nobody had given the parameter.
 _NONE = "none"
 # What --where and --by know beside the parameters (`simcore.sweep.evaluating` gives their values).
@@ -67,15 +73,29 @@ class Space(Struct, frozen=True):
         return tuple(axis.field for axis in self.axes)
 
     def combinations(self) -> Iterator[Parameters]:
-        """The parameters of each combination of the axes."""
+        """The parameters of each combination of the axes, in the order of their numbers."""
         for values in itertools.product(*(axis.values for axis in self.axes)):
-            given = dict(zip(self.varied, values, strict=True))
-            dp = given.pop(DP, None)
-            parameters = replace(self.fixed, **given)
-            if dp is not None:
-                ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
-                parameters = replace(parameters, world=ranks * dp)
-            yield parameters
+            yield self._given(dict(zip(self.varied, values, strict=True)))
+
+    def numbered(self) -> Iterator[tuple[int, Parameters]]:
+        """The same with their numbers, those behind one another that differ in prices alone: what they share
+        is made once (`simcore.step_time`).
+        """
+        axes = sorted(enumerate(self.axes), key=lambda one: one[1].field not in _ORDERING)
+        strides = [math.prod(len(axis.values) for axis in self.axes[place + 1 :]) for place, _ in axes]
+        for places in itertools.product(*(range(len(axis.values)) for _, axis in axes)):
+            given = {axis.field: axis.values[place] for (_, axis), place in zip(axes, places, strict=True)}
+            number = sum(map(operator.mul, strides, places))
+            yield number, self._given(given)
+
+    def _given(self, given: dict[str, Any]) -> Parameters:
+        dp = given.pop(DP, None)
+        parameters = replace(self.fixed, **given)
+        if dp is None:
+            return parameters
+        return replace(
+            parameters, world=(parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1) * dp
+        )
 
 
 def space_of(

@@ -75,6 +75,13 @@ def test_the_last_axis_is_the_fastest_and_dp_makes_the_world() -> None:
     assert len(space) == 4
 
 
+def test_points_that_differ_in_prices_alone_are_behind_one_another_with_their_numbers() -> None:
+    space = space_of(Parameters(), [axis_of("recompute=none,full"), axis_of("tp=1,2"), axis_of("zero=0,1")])
+    numbered = list(space.numbered())
+    assert sorted(numbered, key=lambda one: one[0]) == list(enumerate(space.combinations()))
+    assert [one.tp for _, one in numbered] == [1, 1, 1, 1, 2, 2, 2, 2]
+
+
 @pytest.mark.parametrize(
     ("fixed", "axes", "said"),
     [

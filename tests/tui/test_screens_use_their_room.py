@@ -13,6 +13,7 @@ import pytest
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.units import duration
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
@@ -158,3 +159,26 @@ async def test_a_single_pair_has_its_streams_at_once(make_app: MakeApp) -> None:
         await press(pilot, "t", "6")
         await run_over(pilot)
         assert " dp x32  A  33%" in screen_text(app)
+
+
+async def test_rows_below_many_lanes_say_where_the_step_of_the_lane_at_the_cursor_goes(
+    make_app: MakeApp,
+) -> None:
+    app = make_app()
+    async with app.run_test(size=(200, 50)) as pilot:
+        await press(pilot, "j")
+        rows = screen_rows(app)
+        title = next(place for place, row in enumerate(rows) if "Where the step of each of the ranks" in row)
+        assert "ranks 64-127 goes" in rows[title]
+        told = {row[:20].strip(): row[20:30].strip() for row in rows[title + 1 : title + 12] if " % " in row}
+        found = seed().accounts[1]
+        assert told["bubble"] == duration(found.bubble_ns)
+        assert told["idle"] == duration(found.idle_ns)
+        # A pan changes nothing of it.
+        table = rows[title : title + 10]
+        await press(pilot, "w", "d")
+        assert screen_rows(app)[title : title + 10] == table
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "j")
+        assert "Where the step of" not in screen_text(app)

@@ -65,7 +65,7 @@ class CompareView(ScreenView):
         binding("tab", "panel", "to what differs most, and back", "compare.panel"),
         binding("enter", "go", "this lane on the timeline; what differs: in the lanes", "compare.go"),
         binding("F", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
-        binding("t", "try", "try the change under the cursor, or what a calibration fitted", "compare.try"),
+        binding("t", "try", "try the marked change, or what a calibration fitted", "compare.try"),
         binding("S", "save", "save the fitted parameters as a file, for --params", "compare.save"),
         binding("left_parenthesis", "other_a", "another run as A", "compare.other"),
         binding("right_parenthesis", "other_b", "another run as B", "compare.other-b"),

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from simcore.run.lanes import COMPUTING
-from simcore.units import plural
-from tui.frame import Glyphs, Line, fitted, row_of, rule, shortened, text_of, width_of
+from simcore.units import duration, percent, plural
+from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
 from tui.timeline.above import MemoryRow, filled_ns, legend, links_row, ticks, view_bar, view_in
 from tui.timeline.arrangement import Row
 from tui.timeline.below import (
@@ -22,7 +22,7 @@ from tui.timeline.below import (
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.lanes import LaneKey, SpanLane
-from tui.timeline.model import ROOM_TO_FILL, TimelineModel
+from tui.timeline.model import FEW_LANES, ROOM_TO_FILL, TimelineModel
 from tui.timeline.pointer import Area
 from tui.timeline.window import Window
 
@@ -33,6 +33,8 @@ _TALL = 30
 # Rows above the lanes and below them on a tall screen, and on a low one without a range.
 _TALL_ABOVE, _TALL_BELOW = 4, 9
 _LOW_ABOVE, _LOW_BELOW = 3, 4
+# Rows that a table of accounts below the lanes is worth.
+_LEAST_ACCOUNTS = 6
 # Lines of a lane at most: of work, of communication.
 _HIGHEST, _HIGHEST_STREAM = 8, 4
 
@@ -97,8 +99,10 @@ class TimelineFrame:
             shown = shown[:-1]
             below_them += 1
         signs: list[tuple[int, int]] = []
-        # One group of ranks alone has the screen for itself, whatever its size.
-        may_grow = model.rows >= ROOM_TO_FILL or model.source.groups == 1
+        # One group of ranks alone has the screen for itself, whatever its size. Twice as high 16 lanes would
+        # take 16 of the 16 ms that a pan has; the table below them stays as it is.
+        few = model.source.groups <= FEW_LANES
+        may_grow = (model.rows >= ROOM_TO_FILL and few) or model.source.groups == 1
         is_whole = not below_them and not model.top
         of_work, of_streams = 1, 1
         if may_grow and is_whole:
@@ -115,6 +119,7 @@ class TimelineFrame:
                 # There is no other line to say it in.
                 words += f", {arrangement.words}"
             lines.append(rule(words, width, self.glyphs))
+        lines += self._accounts(model, width, above + model.rows - len(lines))
         while len(lines) < above + model.rows:
             lines.append([])
         if below:
@@ -212,6 +217,24 @@ class TimelineFrame:
             [labels[place == len(found) - 1], (self.glyphs.vertical, "dim"), *cells]
             for place, cells in enumerate(found)
         ]
+
+    def _accounts(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
+        """Where the step of the ranks at the cursor goes, in rows that no lane needs."""
+        run, number = model.results, _number_at_cursor(model)
+        if rows < _LEAST_ACCOUNTS or not run.timed or width < _WIDE:
+            return []
+        track = next(one for one in run.tracks if one.number == number)
+        found = [(name, ns // len(track.ranks)) for name, ns in run.account_ns([track]).items() if ns]
+        if len(found) + 2 > rows:
+            return []
+        most, step = max((ns for _, ns in found), default=0), run.step_time_ns
+        who = f"{'rank' if len(track.ranks) == 1 else 'each of the ranks'} {track.ranks.text()}"
+        lines: list[Line] = [[], rule(f"Where the step of {cells(who, 60)} goes", width, self.glyphs)]
+        for name, ns in found:
+            words = f"  {name:<18}{duration(ns):>10}{percent(ns, step):>7} % "
+            bar = "=" * round((width - len(words) - 1) * ns / most)
+            lines.append([(words, ""), (bar, "dim")])
+        return lines
 
     # -- below the lanes -------------------------------------------------------------
 

@@ -220,10 +220,14 @@ class TimelineFrame:
 
     def _accounts(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
         """Where the step of the ranks at the cursor goes, in rows that no lane needs."""
-        run, number = model.results, _number_at_cursor(model)
-        if rows < _LEAST_ACCOUNTS or not run.timed or width < _WIDE:
+        run, lanes = model.results, model.arrangement.rows
+        if rows < _LEAST_ACCOUNTS or not run.timed or width < _WIDE or not lanes:
             return []
-        track = next(one for one in run.tracks if one.number == number)
+        # A heading is of several sets of ranks.
+        key = lanes[model.lane].key
+        track = next((one for one in run.tracks if one.number == key.number and not key.path), None)
+        if track is None:
+            return []
         found = [(name, ns // len(track.ranks)) for name, ns in run.account_ns([track]).items() if ns]
         if len(found) + 2 > rows:
             return []

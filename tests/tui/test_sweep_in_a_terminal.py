@@ -13,6 +13,7 @@ import pytest
 
 from simcore.sweep.results_file import ResultsReader
 from tests.tui.pseudo_terminal import Terminal
+from tui.cli import main
 
 _LAYOUTS = [
     sys.executable, "-m", "tui", "sweep", "--model", "llama-3-8b", "--world", "64", "--global-batch", "512",
@@ -106,3 +107,26 @@ def test_without_colour_and_without_utf_8_the_points_are_told_by_glyphs(tmp_path
         assert not re.search(rb"\x1b\[[\d;]*(3[1-7]|38;5)m", bytes(terminal.raw))
         terminal.press("q")
         assert terminal.wait_for_end() == 0
+
+
+def test_a_file_of_results_opens_as_it_was_left(tmp_path: Path) -> None:
+    path, state = str(tmp_path / "r.jsonl"), str(tmp_path / "state")
+    words = ["--model", "llama-3-8b", "--world", "16", "--global-batch", "32", "--vary", "tp=1,2,4"]
+    assert main(["sweep", *words, "--memory-limit", "200GB", "--jobs", "1", "-o", path]) == 0
+    env: dict[str, str | None] = {"XDG_STATE_HOME": state}
+    os.makedirs(state)
+    for is_again in (False, True):
+        with Terminal([sys.executable, "-m", "tui", path], env=env) as terminal:
+            terminal.wait_for("[7 Sweep]")
+            if not is_again:
+                terminal.wait_for("fastest first")
+                # By memory, and the last point.
+                terminal.press("llllo")
+                terminal.wait_for("smallest memory first")
+                terminal.press("G")
+                terminal.wait_for("Point 0")
+            else:
+                terminal.wait_for("smallest memory first")
+                assert "Point 0" in terminal.text
+            terminal.press("q")
+            assert terminal.wait_for_end() == 0

@@ -42,7 +42,8 @@ def show(
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
     tour = None
-    if keeper is not None and session.current.timed:
+    # Its keys are those of the other screens.
+    if keeper is not None and session.current.timed and first != "sweep":
         from tui.tour import first_tour
 
         tour = first_tour()

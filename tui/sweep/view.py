@@ -369,7 +369,8 @@ class SweepView(TableView):
     # -- the session -----------------------------------------------------------------
 
     def saved(self) -> ScreenState | None:
-        if self._found is None:
+        # Asked for when the app has ended, too: then the table alone is there.
+        if not self.table.found.points:
             return None
         table, here = self.table, self._here_point
         return SavedSweep(

@@ -117,9 +117,14 @@ def _step(session: Session, short: bool = False) -> Line:
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
         is_other = session.current.other_model != session.opened.other_model
-        found = difference(session.opened.step_time_ns, session.current.step_time_ns, short or is_other)
+        # Of measured runs and execution traces no rows are made.
+        anew = bool(getattr(session.current, "rescaled", "")) and not getattr(session.opened, "rescaled", "")
+        alone = short or is_other or anew
+        found = difference(session.opened.step_time_ns, session.current.step_time_ns, alone)
         # Of another model it is neither a gain nor a loss: it is the step of something else.
         line += [("  ", ""), *([(text_of([found]), "warn"), (" other model", "warn")] if is_other else found)]
+        if anew:
+            line.append((" rescaled", "dim"))
     if session.error:
         line.append(("  change not run", "worse"))
     elif session.running:

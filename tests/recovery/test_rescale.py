@@ -124,7 +124,9 @@ def test_a_run_takes_the_rows_and_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert "rescaled   from tp 8 to tp 4" in page
     assert "not rescaled" not in page
     assert main(["compare", SEED_002, "--with", "--tp 4 --rescale on"]) == 0
-    assert "B: rows are rescaled from tp 8 to tp 4." in capsys.readouterr().out
+    page = capsys.readouterr().out
+    assert "B: rows are rescaled from tp 8 to tp 4." in page
+    assert "--rescale on, --tp 4" in page
 
 
 def test_it_is_offered_where_a_degree_is_changed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,3 +182,25 @@ def test_json_names_it_only_where_it_is_on(capsys: pytest.CaptureFixture[str]) -
 def test_what_can_be_rescaled_is_asked_once() -> None:
     assert can_rescale(open_workload(str(HERE / index(HERE)[0]["file"])))
     assert not can_rescale(open_workload(SEED_000))
+
+
+@pytest.mark.parametrize("size", ["80x24", "160x40"])
+def test_the_header_and_screen_6_say_rescaled(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = "5 j Enter Backspace 4 Enter j j j j l 6"
+    assert main([SEED_002, "--no-session", "--size", size, "--snapshot", keys]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert "+41.2 % rescaled" in "".join(lines[:2])
+    assert any("--rescale on, --tp 4" in line for line in lines)
+
+
+def test_the_form_asks_once_a_degree_is_another_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([SEED_002, "--no-session", "--size", "120x40", "--snapshot", "5"]) == 0
+    assert "rescale" not in capsys.readouterr().out
+    assert main([SEED_002, "--no-session", "--size", "120x40", "--tp", "4", "--snapshot", "5"]) == 0
+    assert "   rescale               off" in capsys.readouterr().out
+
+
+def test_screen_1_names_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    for size in ("80x24", "120x36"):
+        assert main([SEED_002, "--no-session", "--size", size, "--snapshot", ""]) == 0
+        assert "AICB: Llama 405B, 128 layers" in capsys.readouterr().out

@@ -21,6 +21,8 @@ def side_words(comparison: Comparison, side: int) -> str:
     """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
     results = (comparison.a, comparison.b)[side]
     words = [printable(results.path)] if comparison.other_file else []
+    if results.rescaled:
+        words.append("--rescale on")
     for field, values in comparison.changed.items():
         value = values[side]
         option = flag_of(field).option

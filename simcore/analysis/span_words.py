@@ -304,7 +304,9 @@ class SimulatedSpanWords:
             return Said(f"idle, {why}", whose, times, duration(end - start))
         itself = ("", "")
         if facts.end_ns - facts.start_ns != end - start:
-            kind = "the transfer itself" if facts.other_stage is not None else "the collective itself"
+            is_copy = facts.group == "offload"
+            kind = "transfer" if facts.other_stage is not None else "copy" if is_copy else "collective"
+            kind = f"the {kind} itself"
             takes = duration(facts.end_ns - facts.start_ns)
             itself = f"{kind} takes {takes}", f", from {clock(facts.start_ns)}"
         what = self._what(number, stream, index, facts)
@@ -414,6 +416,8 @@ class SimulatedSpanWords:
         if bandwidths is None:
             return ""
         algbw, busbw = bandwidths
+        if facts.group == "offload":
+            return f"{byte_size(facts.bytes)}, {algbw:.2f} GB/s"
         return f"{byte_size(facts.bytes)}, algbw {algbw:.2f} GB/s, busbw {busbw:.2f} GB/s"
 
     def _in_pass(self, number: int, stream: str | None, index: int) -> str:

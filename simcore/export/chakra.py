@@ -80,6 +80,16 @@ def export(request: Request) -> Export:
             "--format chakra: collectives in the queues of dialect astra-sim-1 are not written; "
             "--dialect simai is"
         )
+    if workload.maker is not None and simulation.parameters.offload is not None:
+        raise UsageError(
+            "--format chakra: copies to the host's memory (--offload) have no node here; without them it "
+            "would fit"
+        )
+    if simulation.parameters.overlap_tp:
+        raise UsageError(
+            "--format chakra: pieces of a collective (--overlap-tp) would be priced each by itself; without "
+            "it the set would fit"
+        )
     world = simulation.layout.world
     progress = Progress(simulation.timeline.spans)
     found = [*of_run(simulation), *_said(simulation)]
@@ -274,9 +284,10 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
                 assert isinstance(cost, CollectiveCost)
                 head = node_head(place, name, _COLL, held, ctrl, micros)
                 members = simulation.layout.group_size(cost.group)
-                share = -(-cost.bytes // members) if cost.collective == "ALLGATHER" else cost.bytes
+                size = cost.priced_bytes
+                share = -(-size // members) if cost.collective == "ALLGATHER" else size
                 values = attribute("is_cpu_op", False) + attribute("comm_type", _COMM_TYPE[cost.collective])
-                values += attribute("comm_size", share) + attribute("wltui_bytes", cost.bytes, "uint64")
+                values += attribute("comm_size", share) + attribute("wltui_bytes", size, "uint64")
                 values += exact + attribute("wltui_kind", cost.group)
                 if not ops.blocking[op]:
                     values += attribute("wltui_beside", True)

@@ -140,6 +140,8 @@ def _marks(simulation: Simulation, number: int, rank: int) -> list[tuple[bytes, 
     layout = simulation.layout
     found = []
     for kind in simulation.timeline.groups_of(number):
+        if kind not in _GROUP:
+            continue  # copies to the host are of one rank
         if kind == "all":
             words = f"0-{layout.world - 1}"
         else:
@@ -305,7 +307,9 @@ def _name(fact: Fact) -> str:
 
 def _body(fact: Fact, ns: int) -> str:
     """Name, category and arguments of a span, as far as the micro-batch."""
-    sort = "compute" if fact.kind == "compute" else "transfer" if fact.other_stage >= 0 else "collective"
+    sort = "compute" if fact.kind == "compute" else "transfer" if fact.other_stage >= 0 else (
+        "collective" if fact.group else "copy"
+    )  # fmt: skip
     args = [f'"phase":"{fact.phase}"']
     if fact.row >= 0:
         args.append(f'"layer":{quoted_json(fact.layer)},"row":{fact.row},"line":{fact.line}')

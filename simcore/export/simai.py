@@ -205,6 +205,12 @@ def of_stage(workload: Workload, stage: int) -> Workload:
             raise UsageError(
                 "--format simai: collectives beside compute (--cp, --zero 3) have no word in SimAI text"
             )
+    for option, cells_there in (("--overlap-tp", workload.pieces), ("--expert-imbalance", workload.uneven)):
+        if cells_there:
+            raise UsageError(
+                f"--format simai: {option} has no word in SimAI text, whose rows are those of every rank, "
+                "one after another; without it they are written"
+            )
     if not any(workload.name[row].startswith(_BLOCK) for row in block):
         # A reader tells the micro-batches by it: without any cell it costs nothing.
         block = [_FIRST, *block]

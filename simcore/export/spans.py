@@ -121,6 +121,9 @@ class ClassSpans:
         if isinstance(what, CollectiveCost):
             members = self.simulation.layout.group_size(what.group)
             kind = WITH_COPIES[what.collective]
+            if what.ns:
+                # A copy to the host is of one rank.
+                return Fact(kind, layer, name, row, line, what.bytes, "", "", 0, -1, -1)
             return Fact(
                 kind, layer, name, row, line, what.bytes, what.collective, what.group, members, blocking, -1
             )

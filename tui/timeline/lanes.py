@@ -150,7 +150,10 @@ class SpanLane:
         short = self.title.replace("stage ", "").replace("rank ", "").replace("compute", "comp")
         # Of a device's streams and its host's threads the number is what tells them apart.
         short = short.replace("stream ", "s").replace("host ", "h").replace("thread ", "t")
-        return short.split(" ")[0] if self.stream is not None else short
+        if self.stream is None:
+            return short
+        word = short.split(" ")[0]
+        return _SHORT_STREAMS.get(word, word)
 
     @cached_property
     def shares(self) -> Shares:
@@ -232,6 +235,8 @@ _FILLS = (
     ("fwd", "forward"), ("bwd", "backward"), ("wg", "weight grad"), ("recompute", "recompute"),
     ("opt", "optimizer"), ("kernel", "kernel"),
 )  # fmt: skip
+# Streams whose names have more than five letters.
+_SHORT_STREAMS = {"dp_shard": "shard", "dp_replicate": "repl", "offload": "offl"}
 _COMMUNICATION = (
     "tp", "dp", "dp_shard", "dp_replicate", "dp_ep", "ep", "pp", "cp", "all", "offload", "embedding",
     "position", "comm",

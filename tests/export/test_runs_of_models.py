@@ -1,0 +1,60 @@
+"""What models alone have in exports: hybrid shards, copies to the host, pieces, uneven experts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tui.cli import main
+
+HYBRID = "--model llama-3-8b --gpu h100 --world 16 --global-batch 16 --zero 3 --shard-size 8"
+UNEVEN = "--model mixtral-8x7b --gpu h100 --world 4 --ep 4 --global-batch 4 --expert-imbalance lognormal:0.5"
+PIECES = "--model llama-3-8b --gpu h100 --world 4 --tp 2 --sequence-parallel on --overlap-tp --global-batch 4"
+
+
+def exported(words: str, name: str, out: Path) -> int:
+    return main(["export", *words.split(), "--format", name, "-o", str(out)])
+
+
+@pytest.mark.parametrize("words", [HYBRID, f"{HYBRID} --offload 55", UNEVEN, PIECES])
+def test_timelines_are_written(words: str, tmp_path: Path) -> None:
+    assert exported(words, "chrome", tmp_path / "run.json") == 0
+    assert exported(words, "csv", tmp_path / "run.csv") == 0
+    events = json.loads((tmp_path / "run.json").read_text("utf-8"))["traceEvents"]
+    categories = {event["cat"].split(",")[0] for event in events if "cat" in event}
+    assert ("copy" in categories) == ("--offload" in words)
+    table = (tmp_path / "run.csv").read_text("utf-8")
+    assert ("dp_shard" in table) == ("--shard-size" in words)
+
+
+@pytest.mark.parametrize(
+    "words", ["--model llama-3-8b --gpu h100 --world 4 --global-batch 8 --zero 3", HYBRID, UNEVEN]
+)
+def test_execution_traces_take_the_same_step(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exported(words, "chakra", tmp_path / "set") == 0
+    capsys.readouterr()
+    steps = []
+    for asked in ([str(tmp_path / "set")], words.split()):
+        assert main(["report", "--json", *asked]) == 0
+        steps.append(json.loads(capsys.readouterr().out)["step_time_ns"])
+    assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "said"),
+    [
+        (f"{HYBRID} --offload 55", "chakra", "copies to the host's memory (--offload) have no node here"),
+        (PIECES, "chakra", "without it the set would fit"),
+        (PIECES, "simai", "--overlap-tp has no word in SimAI text"),
+        (UNEVEN, "simai", "--expert-imbalance has no word in SimAI text"),
+        (HYBRID, "simai", "collectives beside compute"),
+    ],
+)
+def test_what_a_format_has_no_words_for_is_refused(
+    words: str, name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exported(words, name, tmp_path / "out") != 0
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -77,7 +77,7 @@ Time of each kind of work, waiting left out, the mean of 4 ranks
   pp forward     0.5     0.500     0.250  -50.0 %      0.500  0.0 %
   pp backward    0.5     0.500     0.250  -50.0 %      0.500  0.0 %
 
-In the trace alone, the mean of a rank: 1.500 ms of gaps between operations
+In the trace alone, the mean of a rank: 1.500 ms of host gaps
 --output FILE saves these parameters for --params FILE
 """
     )

@@ -18,7 +18,8 @@ def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"Compare  {SEED_002}"
-    assert "Why: bubble -4.080 s: weight gradients fill the wait for the next backward." in lines[4]
+    why = "Why: bubble -4.080 s on the critical path: weight gradients fill the wait for the next backward."
+    assert why in lines[4]
     assert 24 <= len(lines) <= 40
     path = lines.index("Critical paths, what changes most (--all has all)")
     assert lines[path + 2] == ("  compute wg   4.216  0.136  -4.080  mlp_row           4.070  2.803  -1.267")
@@ -65,7 +66,8 @@ def test_two_files_are_compared(tmp_path: Path) -> None:
     second = workload_file(folder, "mlp -1 6 NONE 0 7 NONE 0 9 NONE 0 100")
     done = wltui("compare", first, second)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Why: compute +1 ns: another file, in which each rank computes 22 ns, before 21 ns." in done.stdout
+    why = "Why: compute +1 ns on the critical path: another file, in which each rank computes 22 ns"
+    assert why in done.stdout.replace("\n     ", " ")
 
 
 def test_a_slower_run_fails_when_asked_to() -> None:

@@ -72,7 +72,9 @@ NAMES = {
     "tui.commands.arguments", "tui.commands.opened", "tui.commands.parser",
 }  # fmt: skip
 HELP = {
-    "": {"tui.commands.view", "tui.screens", "tui.terminal", "tui.terminal.kinds"},
+    "": {
+        "tui.commands.on_screen", "tui.commands.view", "tui.screens", "tui.terminal", "tui.terminal.kinds",
+    },
     "report": {"tui.commands.report"},
     "check": {"tui.commands.check"},
     "compare": {"tui.commands.compare", "tui.commands.opened"},

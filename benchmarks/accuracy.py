@@ -159,11 +159,12 @@ TABLES = {
     "replays": replays_table,
     "steps": lambda: published_steps.steps_table(published()),
     "layouts": lambda: published_steps.layouts_table(published()),
+    "sweeps": published_steps.sweeps_table,
     "memory": lambda: published_steps.memory_table(published()),
     "fsdp": published_fsdp.table,
 }
 # Made of what is in ../shared, and what each needs of it.
-OF_SHARED = {"replays": TRACES, **dict.fromkeys(("steps", "layouts", "memory"), published_steps.STEPS),
+OF_SHARED = {"replays": TRACES, **dict.fromkeys(("steps", "layouts", "sweeps", "memory"), published_steps.STEPS),
              "fsdp": published_fsdp.ROWS}  # fmt: skip
 
 

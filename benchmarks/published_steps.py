@@ -22,6 +22,7 @@ from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
+from simcore.step_time import StepTimes
 
 STEPS = Path(__file__).resolve().parents[2] / "shared" / "validation" / "steps.json"
 _GPUS = {"a100": "a100-80", "h100": "h100", "b200": "b200"}
@@ -183,3 +184,39 @@ def layouts_table(found: list[Off]) -> list[list[str]]:
     return [["model", "its measured step is above the best measured by"]] + [
         [name, f"{100 * above:.1f} %"] for name, above in best_layouts(found).items()
     ]
+
+
+# Fewer layouts are no choice.
+_LEAST_LAYOUTS = 5
+
+
+def swept_groups() -> dict[str, list[tuple[int, float]]]:
+    """By source, of each group of one model, GPUs and batch with five layouts or more: how many there are,
+    and how much longer than the shortest measured step that of the layout is which a sweep finds the fastest.
+    """
+    groups: dict[tuple[str, str, int, int], list[dict[str, Any]]] = {}
+    for row in rows():
+        layout = row["layout"]
+        world = layout["tp"] * layout["pp"] * layout["dp"] * layout["cp"]
+        key = (row["source"], json.dumps(row["model"], sort_keys=True), world, layout["gbs"])
+        groups.setdefault(key, []).append(row)
+    found: dict[str, list[tuple[int, float]]] = {}
+    for (source, *_), members in groups.items():
+        if len(members) < _LEAST_LAYOUTS or source not in SETS:
+            continue
+        times = StepTimes(ModelMaker(members[0]["name"], model_of(members[0])).opened())
+        best = min(members, key=lambda row: times.of(parameters_of(row)).step_time_ns)
+        above = best["seconds"] / min(row["seconds"] for row in members) - 1
+        found.setdefault(source, []).append((len(members), above))
+    return found
+
+
+def sweeps_table() -> list[list[str]]:
+    """A row for each source: how far the fastest of a sweep is from the fastest measured."""
+    table = [["steps", "groups", "layouts", "the very best found", "median above it", "worst above it"]]
+    for source, groups in swept_groups().items():
+        above = sorted(one for _, one in groups)
+        cells = [f"{100 * one:.1f} %" for one in (statistics.median(above), above[-1])]
+        counts = (len(groups), sum(count for count, _ in groups), sum(one == 0 for one in above))
+        table.append([SETS[source], *map(str, counts), *cells])
+    return table

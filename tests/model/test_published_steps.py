@@ -1,5 +1,7 @@
 """Steps and peaks of memory that others measured: within the bounds that users can rely on."""
 
+import statistics
+
 import pytest
 
 from benchmarks import published_steps as published
@@ -47,6 +49,15 @@ def test_b200_after_one_factor(found: list[published.Off]) -> None:
 
 def test_the_layout_that_seems_best_is_nearly_that(found: list[published.Off]) -> None:
     assert max(published.best_layouts(found).values()) <= 0.05
+
+
+def test_the_best_of_a_sweep_is_nearly_the_best_measured() -> None:
+    """Of 25 layouts on many servers within 5 %, of 288 on one server in the median within 10 %."""
+    groups = published.swept_groups()
+    assert sum(count for count, _ in groups["vTrain"]) == 25
+    assert sum(count for count, _ in groups["vTrain1"]) == 288
+    assert max(above for _, above in groups["vTrain"]) <= 0.05
+    assert statistics.median(above for _, above in groups["vTrain1"]) <= 0.10
 
 
 def test_peaks_of_memory(found: list[published.Off]) -> None:

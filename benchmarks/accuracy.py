@@ -164,7 +164,8 @@ TABLES = {
     "fsdp": published_fsdp.table,
 }
 # Made of what is in ../shared, and what each needs of it.
-OF_SHARED = {"replays": TRACES, **dict.fromkeys(("steps", "layouts", "sweeps", "memory"), published_steps.STEPS),
+OF_STEPS = ("steps", "layouts", "sweeps", "memory")
+OF_SHARED = {"replays": TRACES, **dict.fromkeys(OF_STEPS, published_steps.STEPS),
              "fsdp": published_fsdp.ROWS}  # fmt: skip
 
 

@@ -25,6 +25,7 @@ PROGRAMS = (
     "scrubbing",
     "calls",
     "engine",
+    "sweeping",
     "what_if",
     "layer_table",
     "reading",

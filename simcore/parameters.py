@@ -348,6 +348,8 @@ _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
 _MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
 _MOST_COUNT = 2**40
+# Why a flag cannot be 0, where its name does not say it.
+_NEEDED = {"offload": "nothing leaves without a link, whose GB/s are to be given"}
 
 
 def flag_of(field: str) -> Flag:
@@ -373,7 +375,8 @@ def parse_value(flag: Flag, text: str) -> Any:
         least_word = "above 0" if flag.kind == "positive" else "of 0 or more"
         value = plain_number(text)
         if value is None or value > 1e12 or (flag.kind == "positive" and value == 0):
-            raise UsageError(f"{flag.option} {shown}: a number {least_word} (up to 1e12) is expected")
+            why = f"{_NEEDED[flag.field]}: " if flag.field in _NEEDED else ""
+            raise UsageError(f"{flag.option} {shown}: {why}a number {least_word} (up to 1e12) is expected")
         return value
     if flag.kind == "words":
         return (text,) if flag.named else tuple(text.split())

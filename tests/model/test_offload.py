@@ -22,6 +22,7 @@ from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import SMALL, run
+from tui.cli import main
 
 THREE = Model("three", 3, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
 OUT, BACK = "activations_out", "activations_back"
@@ -195,6 +196,15 @@ def test_what_does_not_go_together_says_what_would(given: dict[str, Any], words:
     with pytest.raises(UsageError) as caught:
         run(SMALL, gpu="h100", offload=55.0, **{"world": 2, "global_batch": 8, **given})
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "fast"])
+def test_without_a_link_nothing_leaves(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--model", "llama-3-8b", f"--offload={given}"]) == 2
+    assert (
+        "nothing leaves without a link, whose GB/s are to be given: a number above 0"
+        in capsys.readouterr().err
+    )
 
 
 def test_uneven_experts_stay() -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
 
 
-def table_bindings(room: str) -> list[Binding]:
-    """The keys of a table."""
+def table_bindings(room: str, search: str, filters: str) -> list[Binding]:
+    """The keys of a table. search, filters: what is said of finding and filtering."""
     return [
         binding("j,down", "move(1)", "next line", f"{room}.down"),
         binding("k,up", "move(-1)", "line above", f"{room}.up"),
@@ -30,10 +30,10 @@ def table_bindings(room: str) -> list[Binding]:
         binding("h,left", "column(-1)", "column before", f"{room}.column-left"),
         binding("o", "sort", "sort by this column; again: the other way round", f"{room}.sort"),
         binding("O", "unsort", "the order that the table opens in", f"{room}.unsort"),
-        binding("slash", "search", "find a name, a collective, a group", f"{room}.search"),
+        binding("slash", "search", search, f"{room}.search"),
         binding("n", "match(1)", "next match", f"{room}.next-match"),
         binding("N", "match(-1)", "match before", f"{room}.previous-match"),
-        binding("backslash", "filter", "show only what has these words", f"{room}.filter"),
+        binding("backslash", "filter", filters, f"{room}.filter"),
     ]
 
 

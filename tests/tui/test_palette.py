@@ -83,7 +83,7 @@ async def test_screens_open_from_it_and_their_actions_are_in_it(make_app: MakeAp
 @pytest.mark.slow
 def test_the_actions_of_other_screens_are_in_it_once() -> None:
     views = {name: load(name) for name in SCREENS}
-    assert len(views) == 7
+    assert len(views) == 8
     every = {one.id for view in views.values() for one in actions(view.BINDINGS, {})}
     for name, view in views.items():
         here = [*actions(view.BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]

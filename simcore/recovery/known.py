@@ -41,6 +41,9 @@ KNOWN: tuple[Known, ...] = (
     Known("Mixtral 8x7B", 32, 4096, 32, 14336, 32000, 8, 2),
     Known("DeepSeek 236B", 60, 5120, 128, 1536, 102400, 160, 6, 1, 2),
     Known("DeepSeek 671B", 61, 7168, 128, 2048, 129280, 256, 8, 3, 1),
+    # The scripts' own presets take the dense inner size for the hidden one.
+    Known("DeepSeek 236B preset", 60, 12288, 128, 1536, 102400, 160, 6, 1, 2),
+    Known("DeepSeek 671B preset", 61, 18432, 128, 2048, 129280, 256, 8, 3, 1),
     *(
         Known(
             one.name, one.layers, one.hidden, one.heads, one.moe.ffn if one.moe else one.ffn, one.vocab,
@@ -74,6 +77,8 @@ def swiglu(hidden: int) -> int:
 def common_ffns(hidden: int) -> list[int]:
     """Inner sizes to be tried first."""
     known = [one.ffn for one in KNOWN if one.hidden == hidden]
+    # Of models with experts the dense layers' too.
+    known += [one.ffn for one in MODELS.values() if one.hidden == hidden and one.ffn]
     others = [4 * hidden, swiglu(hidden), padded(8 * hidden // 3, 256), 7 * hidden // 2, 3 * hidden,
               2 * hidden, hidden]  # fmt: skip
     return list(dict.fromkeys([*known, *others]))
@@ -96,8 +101,9 @@ def rarity(config: AicbConfig) -> float:
     found = _SEQUENCES.get(config.seq, 4.0 if config.seq & (config.seq - 1) == 0 else 8.0)
     found += _SIZES.get(config.microbatch_size, 3.0)
     ffn = config.ffn
-    if known_model(config):
-        found -= 4.0
+    known = known_model(config)
+    if known:
+        found -= 4.0 if known.vocab == config.vocab else 2.5
     elif ffn in (4 * config.hidden, swiglu(config.hidden)):
         found += 0.5
     elif ffn in common_ffns(config.hidden):

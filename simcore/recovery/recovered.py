@@ -126,6 +126,8 @@ class Recovered(Struct, frozen=True, dict=True):
             )
         if config.mla is None and config.hidden % config.heads == 0:
             found.append(f"heads: in no row, taken {config.heads}")
+        if config.experts is not None and config.mla is None and config.ep == config.dp:
+            found.append(f"inner size of the experts: in no row where ep is dp, taken {config.ffn}")
         if self.times is not None and config.tp == config.ep == 1 and config.experts is not None:
             found.append("experts, and how many a token gets: in no row")
         return found
@@ -191,12 +193,16 @@ def recover(workload: Workload, data: bytes | None = None) -> Recovered:
     times = times_of_rows(workload, configs[0]) if stated.aiob else None
     best: tuple[Compared, AicbConfig] | None = None
     for config in configs[:_COMPARED]:
-        one = compared(workload, config, aicb_rows(config, times), data)
+        rows = _rows(config, times)
+        if rows is None:
+            continue
+        one = compared(workload, config, rows, data)
         if best is None or _measure(one) < _measure(best[0]):
             best = one, config
         if one.first is None:
             break
-    assert best is not None
+    if best is None:
+        return replace(none, why="AICB writes no such file", difference=_named(workload, foreign or 0))
     differences, config = best
     if differences.rows > max(1, _MOST_DIFFERENT * len(workload)):
         first = differences.first
@@ -240,16 +246,24 @@ def _possible(configs: list[AicbConfig]) -> list[AicbConfig]:
     return found
 
 
+def _rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow] | None:
+    """The rows that AICB writes; None where it stops."""
+    try:
+        return aicb_rows(config, times)
+    except UsageError:
+        return None
+
+
 def _same(config: AicbConfig, configs: list[AicbConfig], times: AicbTimes | None) -> list[AicbConfig]:
     """The other configs that make the same rows: two micro-batches tell."""
     rows = _short(config, times)
     return [one for one in configs if one != config and _short(one, times) == rows]
 
 
-def _short(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow]:
+def _short(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow] | None:
     count = min(config.microbatches, 2)
     batch = count * config.microbatch_size * config.dp if count else config.global_batch
-    return aicb_rows(replace(config, global_batch=batch), times)
+    return _rows(replace(config, global_batch=batch), times)
 
 
 def _value(value: object) -> str:

@@ -21,6 +21,7 @@ _MOST_HIDDEN = 1 << 17
 _MOST_WORDS = 1 << 22
 # So many are looked at: of some files every inner size has a vocabulary.
 _MOST_FOUND = 400
+_EXPERTS = (8, 16, 32, 64, 128, 160, 256)
 _LATENT_RANKS = (1536, 512, 768, 1024, 2048)
 _LATENT_HEADS = (128, 64, 32, 16, 20, 40, 96, 48, 56, 24)
 # Counts of heads that may not divide the hidden size, whose projections are smaller then.
@@ -103,10 +104,14 @@ def _hidden_sizes(stated: Statement, wanted: int, wide: bool) -> Iterator[tuple[
 def _attention(stated: Statement, version: str, hidden: int, topk: int, wide: bool) -> Iterator[AicbConfig]:
     """Configs of that hidden size, one for each kind of attention; all else in them is a first guess."""
     known = next((one for one in KNOWN if one.hidden == hidden), None)
-    experts: int | None = stated.experts
-    if experts == 0:
-        experts = next((one.experts for one in KNOWN if one.hidden == hidden and one.experts), 8)
-        experts = max(experts, stated.ep)
+    if stated.experts == 0:
+        # No row says how many.
+        here = [one.experts for one in KNOWN if one.hidden == hidden and one.experts]
+        for count in dict.fromkeys([*here, *_EXPERTS]):
+            if count % stated.ep == 0:
+                yield from _attention(replace(stated, experts=count), version, hidden, topk, wide)
+        return
+    experts = stated.experts
     usual = [known.heads] if known else []
     sizes = (128, 64, 80, 96, 32, 16, 8, 4, 2)
     counts = [*usual, *(hidden // size for size in sizes if hidden % size == 0), 1]
@@ -193,7 +198,8 @@ def _tried_ffns(stated: Statement, first: AicbConfig, wide: bool) -> list[int]:
     of_rows = _counted(replace(first, ffn=1024 * first.tp), stated) != _counted(replace(first, ffn=0), stated)
     if not of_rows:
         # No row says it: experts whose gradients go where everybody else's go.
-        return common[:1]
+        like = [one.ffn for one in KNOWN if (one.hidden, one.experts) == (first.hidden, first.experts)]
+        return [*like, *common][:1]
     if not wide:
         return common
     step = max(first.tp, 64) if first.hidden >= 512 else first.tp

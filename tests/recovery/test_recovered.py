@@ -211,3 +211,30 @@ def test_check_names_the_model_in_one_line(capsys: pytest.CaptureFixture[str]) -
     said = [line for line in capsys.readouterr().out.split("\n") if "aicb-model" in line]
     assert len(said) == 1
     assert "Llama 405B: 128 layers, hidden 16384" in said[0]
+
+
+# Presets of AICB's scripts: what each is recovered to, on layouts that its golden files have not.
+PRESETS = (
+    "--num_layers 36 --hidden_size 4096 --num_attention_heads 32 --vocab_size 50257",
+    "--num_layers 80 --hidden_size 8192 --num_attention_heads 64 --vocab_size 32000 --ffn_hidden_size 28672",
+    "--num_layers 32 --hidden_size 4096 --num_attention_heads 32 --vocab_size 32000 --ffn_hidden_size 14336 "
+    "--moe_enable --num_experts 8 --moe_router_topk 2",
+    "--num_layers 61 --hidden_size 18432 --num_attention_heads 128 --vocab_size 129280 --frame DeepSeek "
+    "--moe_enable --ffn_hidden_size 2048 --num_experts 256 --moe_router_topk 8 --n_shared_expert 1 "
+    "--aiob_enable",
+)
+
+
+@pytest.mark.parametrize("layout", [(1, 4, 16), (2, 2, 4), (8, 1, 2)], ids=str)
+@pytest.mark.parametrize("preset", PRESETS, ids=["gpt 7B", "llama 65B", "mixtral", "deepseek preset"])
+def test_presets_are_recovered_on_any_layout(preset: str, layout: tuple[int, int, int]) -> None:
+    tp, pp, dp = layout
+    degrees = f"--tensor_model_parallel_size {tp} --pipeline_model_parallel {pp} --world_size {tp * pp * dp}"
+    command = f"{preset} {degrees} --enable_sequence_parallel --global_batch {4 * dp} --seq_length 4096"
+    found = of_text(text_of(command))
+    assert found.exact
+    assert found.config is not None
+    meant = AicbArguments(command).config
+    assert (found.config.hidden, found.config.ffn, found.config.layers, found.config.vocab) == (
+        meant.hidden, meant.ffn, meant.layers, meant.vocab,
+    )  # fmt: skip

@@ -251,7 +251,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("slow_link", "faults", "words", "", "DIM:R=X",
          "bandwidth of rank R's port on dimension DIM times X (repeatable)"),
     Flag("jitter", "faults", "scale", "sigma", "SIGMA", "every duration times 1 + SIGMA x a normal number"),
-    Flag("seed", "faults", "count", "", "N", "seed of the jitter"),
+    Flag("seed", "faults", "count", "", "N", "seed of the jitter, and of drawn loads of experts"),
     Flag("no_fold", "engine", "switch", "", "", "simulate every rank instead of one of each class",
          of=_RUN),
     Flag("replay", "replay of a trace", "switch", "", "",

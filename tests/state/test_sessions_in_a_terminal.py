@@ -115,7 +115,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
         assert terminal.line_with("(as in the file)").split()[:2] == ["2", "14.774"]
         assert "not run yet" in terminal.line_with("--pp 8")
         terminal.press("\x1b")
-        terminal.wait_for("[5 Parameters]")
+        terminal.wait_for("[5 Param")
         terminal.settle(0.3)
         quit(terminal)
     # What the command line stated was not the session's.

@@ -29,10 +29,9 @@ MOST_SECONDS, MOST_MB = 60.0, 300.0
 _GPT = {"world": 1024, "pp": 8, "global_batch": 1536}
 _SWEEP = (
     "--model", "llama-3-70b", "--world", "512", "--gpu", "h100", "--global-batch", "1024", "--vary",
-    "tp=2,4,8", "--vary", "pp=2,4,8", "--vary", "microbatch-size=1,2", "--vary",
-    "recompute=none,selective,full", "--vary", "zero=0,1", "--vary", "sequence-parallel=on,off", "--vary",
-    "cp=1,2", "--vary", "virtual-stages=none,2", "--where",
-    "virtual-stages = 1 or (virtual-stages = 2 and pp > 1)", "--jobs", "2",
+    "tp=4,8", "--vary", "pp=4,8", "--vary", "microbatch-size=1,2", "--vary",
+    "recompute=none,selective,full", "--vary", "zero=0,1", "--vary", "grad-dtype=fp32,bf16", "--vary",
+    "precision=bf16,fp8", "--jobs", "2",
 )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from tui.why.view import WhyView
 SIZE = (120, 36)
 KEY_OF = {
     "summary": "1", "timeline": "2", "layers": "3", "why": "4", "parameters": "5", "compare": "6",
-    "notes": "exclamation_mark",
+    "sweep": "7", "notes": "exclamation_mark",
 }  # fmt: skip
 
 
@@ -204,7 +204,7 @@ def prepare_layers(app: WltuiApp) -> None:
     view = app.current_view
     assert isinstance(view, LayersView)
     view.line, view.column = 8, 2
-    view._found = "grad"
+    view._sought = "grad"
     view.table.sort("bytes", True)
     view.redraw()
 
@@ -296,7 +296,7 @@ def prepare_operations(app: WltuiApp) -> None:
     view = app.current_view
     assert isinstance(view, LayersView)
     view.line, view.column = 1, 2
-    view._found = "ward"
+    view._sought = "ward"
     view.redraw()
 
 

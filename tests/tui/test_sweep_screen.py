@@ -25,6 +25,7 @@ from simcore.sweep.results_file import ResultsReader, write_all
 from simcore.sweep.running import Sweep
 from tests.sweep.made import evaluator_of, made_point
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed
 from tests.tui.pseudo_terminal import ROOT
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
@@ -499,3 +500,12 @@ def test_a_file_of_results_opens_by_its_content_and_prints_without_a_terminal(
     assert "Fastest 6" in capsys.readouterr().out
     assert wltui_main([path, "--tp", "2"]) == 2
     assert "found results of a sweep" in capsys.readouterr().err
+
+
+async def test_the_name_of_what_is_open_is_never_shown_raw(make_app: MakeApp) -> None:
+    evil = "\x1b[2J\x07中.txt"
+    workload = replace(seed().simulation.workload, path=f"/x/{evil}")
+    app = make_app(Results(simulate(workload, Parameters())), first="sweep")
+    async with app.run_test(size=(120, 36)):
+        assert "wltui sweep" in screen_text(app)
+        assert not any(sign in screen_text(app) for sign in "\x1b\x07中")

@@ -90,6 +90,6 @@ def without(how: Sequence[str], command: str, width: int, glyphs: Glyphs) -> lis
         lines += [[(f"  {line}", "")] for line in wrapped(words, width - 4)]
         lines.append([])
     lines.append([("  From the command line:", "dim")])
-    lines += [[(f"    {line}", "")] for line in wrapped(command, width - 6)]
+    lines += [[(f"    {line}", "")] for line in wrapped(cells(command, 2000), width - 6)]
     again = "   opens the results of one (-o results.jsonl) again"
     return [*lines, [("    wltui results.jsonl", ""), (again, "dim")]]

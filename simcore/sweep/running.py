@@ -177,7 +177,8 @@ class Sweep:
     def _looked(self, whole: bool = False) -> Iterator[Looked]:
         """The candidates that every --where means: of this part, or of the whole."""
         space = self.evaluator.definition.space
-        numbered = space.numbered()
+        # Of the whole in the order of numbers: by that `as_one` knows which were the first.
+        numbered = enumerate(space.combinations()) if whole else space.numbered()
         if space.layouts:
             numbered = enumerate(layouts_of(self.evaluator.workload, space))
         for number, parameters in numbered:

@@ -123,7 +123,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 def test_the_screen_says_where_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view, "_is_terminal", lambda _: True)
+    monkeypatch.setattr(view, "is_terminal", lambda: True)
     with pytest.raises(UsageError) as refused:
         view.main(["-"])
     assert str(refused.value) == (

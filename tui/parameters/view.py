@@ -328,7 +328,7 @@ class ParametersView(ScreenView):
     def _advice(self, width: int, rows: int) -> list[Line]:
         """What would help most, in rows that the effect leaves free, where another screen has found it."""
         run = self.session.current
-        knobs = self._runs.known_what_if(run)[: rows - 2]
+        knobs = self._runs.known_what_if(run)[: rows - 2] if self.is_attached else ()
         if rows < _ADVICE_ROWS or not knobs:
             return []
         title: Line = [("what would help most: t on 1 or 4 tries it", "bright")]

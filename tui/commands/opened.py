@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,9 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
 def is_results(path: str) -> bool:
     """Whether a file holds the points of a sweep."""
     try:
+        # A pipe without a writer would be waited for.
+        if not os.path.isfile(path):
+            return False
         with open(path, "rb") as file:
             return file.read(24).startswith(b'{"schema":"wltui.sweep/')
     except (OSError, ValueError):

@@ -44,5 +44,10 @@ def test_a_real_file_opens_in_time_and_gives_a_step(path: Path) -> None:
     # What a check says is what a run says of the file; the rest is about the run.
     of_the_run = {"cluster-default", "group-flat", "zero-step"}
     said = [found for found in simulation.diagnostics if found.code not in of_the_run]
-    assert sorted(found.text() for found in checked.diagnostics) == sorted(found.text() for found in said)
+    # What was asked of the model behind a file is said by a check alone.
+    of_the_model = {
+        "aicb-model", "above-peak", "example-cells", "lost-layers", "backward-unsent", "all-parameters",
+    }  # fmt: skip
+    of_the_file = [found for found in checked.diagnostics if found.code not in of_the_model]
+    assert sorted(found.text() for found in of_the_file) == sorted(found.text() for found in said)
     assert checked.errors == 0

@@ -65,7 +65,7 @@ def test_a_factor_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_rank_is_never_scrubbed_to_no_time_which_its_flag_refuses() -> None:
-    field = factors()[-1]
+    field = next(one for one in factors() if one.label == "rank 1")
     basis, parameters = basis_of(Parameters()), Parameters()
     for _ in range(30):
         parameters = field.scrubbed(parameters, basis, -1, False)

@@ -101,8 +101,8 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
         await press(pilot, "R", "j", "enter")
         await run_over(pilot)
         assert session.opened.label == STAMPS[1]
-        # From the last field, rank 1, half.
-        await press(pilot, "5", "G", "less_than_sign")
+        # From the last field, the host gaps of rank 1, to rank 1; half.
+        await press(pilot, "5", "G", "k", "k", "less_than_sign")
         await run_over(pilot)
         changed = session.current
         assert (changed.label, changed.parameters) == (STAMPS[1], Parameters(slow_rank=("1=0.5",)))
@@ -159,7 +159,7 @@ def test_the_slowest_is_found_changed_kept_and_there_again(tmp_path: Path) -> No
     with wltui(jobs, screen=None, env=state) as terminal:
         terminal.wait_for("Measured step")
         terminal.press_each(("R", "slowest of them"), ("j\r", "run 2 of 5"), ("5", "as opened"))
-        terminal.press_each(("G", "rank 1"))
+        terminal.press_each(("G", ">  rank 1 host gaps"), ("kk", ">  rank 1  "))
         terminal.press_each(("<", "--slow-rank 1=0.5"), ("r", "kept as run 6"), ("q", ""))
         assert terminal.wait_for_end() == 0
     with wltui(jobs, screen=None, env=state) as terminal:

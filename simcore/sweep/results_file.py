@@ -71,6 +71,7 @@ class ResultsFile:
         self.path = path
         self.dropped = 0
         self.there: list[Point] = []
+        self._is_new = not os.path.lexists(path)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except (OSError, ValueError) as error:
@@ -130,8 +131,10 @@ class ResultsFile:
             raise _failed(self.path, "written", error) from None
 
     def close(self) -> None:
-        """Ends writing, and with it the lock."""
+        """Ends writing, and with it the lock. A file that was made for no point is taken away."""
         if self._file >= 0:
+            if self._is_new and not os.fstat(self._file).st_size:
+                os.unlink(self.path)
             os.close(self._file)
             self._file = -1
 

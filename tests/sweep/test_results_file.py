@@ -25,6 +25,16 @@ def _write(path: Path, points: list, sweep: str = "s") -> None:  # type: ignore[
             file.append(point)
 
 
+def test_a_file_that_got_no_point_is_not_left_behind(tmp_path: Path) -> None:
+    path = tmp_path / "new.jsonl"
+    ResultsFile(str(path), "abc", resume=False).close()
+    assert not path.exists()
+    path.touch()
+    ResultsFile(str(path), "abc", resume=False).close()
+    # It was somebody's.
+    assert path.exists()
+
+
 def test_a_line_is_read_as_it_was_written(tmp_path: Path) -> None:
     for point in POINTS:
         assert point_of(line_of(point), "x", 1) == point

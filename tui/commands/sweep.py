@@ -216,7 +216,9 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
             kept = f"; {printable(arguments.output)} keeps them, and --resume goes on"
         print(f"wltui: stopped after {plural(outcome.total, 'point')}{kept}", file=sys.stderr)
     if page is None:
-        _print(arguments, outcome, asked.title, sweep.progress.excluded)
+        # The page of a part looks like one of the whole.
+        title = f"{asked.title}, stopped before the end" if stopped else asked.title
+        _print(arguments, outcome, title, sweep.progress.excluded)
     return 130 if stopped else 0
 
 

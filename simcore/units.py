@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
@@ -144,3 +144,15 @@ def difference(a_ns: int, b_ns: int) -> str:
     """
     share = change_percent(a_ns, b_ns)
     return signed(b_ns - a_ns) + (f" ({share})" if share else "")
+
+
+def shares(weights: Sequence[int], size: int) -> list[int]:
+    """A size split by weight, by cumulative floors: the parts sum to it exactly."""
+    total = sum(weights)
+    parts, before, weight = [], 0, 0
+    for one in weights:
+        weight += one
+        until = size * weight // total
+        parts.append(until - before)
+        before = until
+    return parts

@@ -10,7 +10,7 @@ import math
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.parameters import Parameters
 from simcore.records import Struct
-from simcore.units import plain_number, plural
+from simcore.units import plain_number, plural, shares
 
 LOGNORMAL = "lognormal:"
 # Above it, one expert of 128 has nearly all tokens.
@@ -71,7 +71,7 @@ def expert_loads(parameters: Parameters, experts: int, ranks: int, routed: int) 
     if len(set(weights)) == 1:
         return None
     total = routed * ranks
-    tokens = _shared(total, weights)
+    tokens = shares(weights, total)
     kept = tokens
     if parameters.expert_capacity is not None:
         most = math.ceil(parameters.expert_capacity * total / experts)
@@ -136,17 +136,6 @@ def _read(path: str, experts: int, ranks: int) -> list[int]:
     # The denominators are powers of two.
     whole = max(one.as_integer_ratio()[1] for one in numbers)
     return [number * (whole // part) for number, part in map(float.as_integer_ratio, numbers)]
-
-
-def _shared(total: int, weights: list[int]) -> list[int]:
-    """`total` tokens split by weight, by cumulative floors: the parts sum to it."""
-    whole, found, weight, before = sum(weights), [], 0, 0
-    for one in weights:
-        weight += one
-        until = total * weight // whole
-        found.append(until - before)
-        before = until
-    return found
 
 
 def _balanced(tokens: list[int], ranks: int) -> list[list[int]]:

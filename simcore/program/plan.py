@@ -26,6 +26,7 @@ from simcore.program.ops import (
 )
 from simcore.program.order import ONE_PLACE, Placement
 from simcore.records import Struct, field
+from simcore.units import shares
 from simcore.workload import Cells, Workload
 from simcore.workload.model import Phase, Pieces, Uneven, base_name
 
@@ -169,18 +170,6 @@ class Plan(Struct):
     def is_optimizer(self, row: int) -> bool:
         """Whether a row's compute is the optimizer's, whatever cell it stands in."""
         return row in self.structure.tail or self.workload.name[row].startswith("grad_param_compute")
-
-
-def shares(weights: Sequence[int], size: int) -> list[int]:
-    """`size` bytes split by weight, by cumulative floors: the parts sum to `size` exactly."""
-    total = sum(weights)
-    parts, before, weight = [], 0, 0
-    for one in weights:
-        weight += one
-        until = size * weight // total
-        parts.append(until - before)
-        before = until
-    return parts
 
 
 class RowOps:

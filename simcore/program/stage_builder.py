@@ -22,7 +22,8 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action
-from simcore.program.plan import Plan, RowOps, Segment, joined, shares
+from simcore.program.plan import Plan, RowOps, Segment, joined
+from simcore.units import shares
 from simcore.workload import Cells
 
 

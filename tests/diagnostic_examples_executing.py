@@ -113,6 +113,11 @@ _STREAMS = (
     "mlp_row -1 10 ALLREDUCE 64 20 NONE 0 30 ALLREDUCE 128 100\n"
 )
 _GROUP = '{"1": [0, 1]}'
+_FILES = {
+    "net.yml": "topology: [ Ring ]\nnpus_count: [ 2 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n",
+    "sys.json": '{"all-reduce-implementation": ["ring"], "preferred-dataset-splits": 1}',
+    "g.json": '{"3": [0, 1]}',
+}
 
 EXECUTING: dict[str, Example] = {
     "several-sets": two_sets,
@@ -127,6 +132,7 @@ EXECUTING: dict[str, Example] = {
     "ranks-beyond": ran([[_ONE]] * 3, **_TWO),
     "comm-groups": ran([[_ONE]], {"g.json": '{"1": [5]}'}, comm_groups="g.json"),
     "group-missing": ran([[_SUM]] * 2, {"g.json": _GROUP}, comm_groups="g.json"),
+    "files-not-taken": ran([[_SUM]] * 2, _FILES),
     "groups-assumed": ran([[_SUM]] * 2),
     "no-durations": ran([[_ONE | {"micros": 0, "attributes": {"num_ops": 9}}]]),
     "priced-anew": ran([[_SUM | {"attributes": {**_SUM["attributes"], "wltui_ns": 7}}]] * 2, **_NAMED),

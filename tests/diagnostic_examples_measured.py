@@ -21,6 +21,7 @@ Example = Callable[[Path], list[Diagnostic]]
 def relative(found: tuple[Diagnostic, ...], folder: Path) -> list[Diagnostic]:
     """The diagnostics as they are for someone who runs wltui in `folder`."""
     inside = [Path(one.file).is_relative_to(folder) for one in found]
+    found = tuple(replace(one, message=one.message.replace(f"{folder}/", "")) for one in found)
     return [
         replace(one, file=str(Path(one.file).relative_to(folder))) if is_inside else one
         for one, is_inside in zip(found, inside, strict=True)

@@ -56,6 +56,11 @@ def find_set(path: str) -> SetFiles | None:
     return None if not files else SetFiles(path, os.path.join(folder, name), files)
 
 
+def is_trace_name(name: str) -> bool:
+    """Whether a file is called as one rank of a set is, in the JSON form too."""
+    return _NAME.fullmatch(name) is not None
+
+
 def _sets_in(folder: str, wanted: str) -> dict[str, dict[int, str]]:
     """prefix -> rank -> file of a folder; with `wanted` that prefix alone, of which .json files count too."""
     found: dict[str, dict[int, str]] = {}

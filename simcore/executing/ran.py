@@ -22,6 +22,7 @@ from simcore.diagnostics import Diagnostic
 from simcore.executing.accounts import ACCOUNTS, account_of, rank_accounts
 from simcore.executing.executed import Executed, group_name
 from simcore.executing.graph import NONE, TraceGraph, build_graph
+from simcore.executing.untaken import untaken
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
@@ -88,10 +89,10 @@ class RanTraces(Struct, frozen=True, dict=True):
         """What each link carried, under `--network links`."""
         return self.executed.links
 
-    @property
+    @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What was found in reading and running."""
-        return self.executed.diagnostics
+        return (*untaken(self.executed.traces, self.parameters), *self.executed.diagnostics)
 
     @property
     def ranks(self) -> range:

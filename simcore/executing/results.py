@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP
-from simcore.diagnostics import Cancelled
+from simcore.diagnostics import Cancelled, InputError
 from simcore.executing.accounts import ACCOUNTS, NAMES
 from simcore.executing.legs import legs, path_parts
 from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import ALL_CPU, TraceParts, retimed, scaled
 from simcore.executing.run import execute
+from simcore.executing.untaken import untaken
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, replaced
 from simcore.run.findings import Leg, Place, Spot, WhatIf
@@ -261,7 +262,9 @@ def executed_results(
     traces: TraceSet, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
 ) -> TraceResults:
     """A set that has run with these parameters. Raises `UsageError`, InputError, `Cancelled`."""
-    if not parameters.time_scale:
-        return TraceResults(execute(traces, parameters))
-    plain = TraceResults(execute(traces, replaced(parameters, "time_scale", ())))
-    return TraceResults(retimed(plain, parameters, cancelled))
+    try:
+        plain = TraceResults(execute(traces, replaced(parameters, "time_scale", ())))
+    except InputError as error:
+        # What is wrong may be that they were not taken.
+        raise InputError(*error.diagnostics, *untaken(traces, parameters)) from None
+    return TraceResults(retimed(plain, parameters, cancelled)) if parameters.time_scale else plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from simcore.diagnostics import Diagnostic, InputError
+from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.measured.columns import RankTrace
 from simcore.measured.names import read_name
 from simcore.measured.reading import read_trace
@@ -21,6 +21,17 @@ from simcore.workload.source import GZIP
 # The first line's beginning tells a trace and its first rank.
 _HEAD_BYTES = 4096
 _LISTED = 8
+_MOST_NAMED = 3
+# What is nearly a set, by the ends of names, and what to do with it.
+_ALMOST = (
+    ((".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip", ".7z"), "unpack {} first"),
+    ((".et", ".eg", ".et.gz", ".eg.gz"), "no rank stands in the name of {}"),
+)
+# What kinds of directories are opened, by names or by how their files begin.
+_EXPECTED = (
+    "expected execution traces (NAME.RANK.et or .eg, .gz too), profiler traces (Kineto's JSON with "
+    "traceEvents, Nsight's .sqlite) or Megatron's rank traces (text that begins rank:0:...)"
+)
 _MOST_ERRORS = 40
 
 
@@ -42,7 +53,7 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
     """
     files, others, folders = _trace_files(path)
     if not files:
-        raise InputError(Diagnostic("error", "no-rank-traces", _nothing_there(others, folders), path))
+        raise InputError(Diagnostic("error", "no-rank-traces", _nothing_there(path, others, folders), path))
     sets = sets_of(files)
     one = chosen(sets, wanted, path)
     found: list[Diagnostic] = []
@@ -83,9 +94,16 @@ def has_rank_traces(path: str) -> bool:
     return bool(_trace_files(path)[0])
 
 
-def _nothing_there(others: int, folders: int) -> str:
+def _nothing_there(path: str, others: int, folders: int) -> str:
+    """What a directory has instead of traces, and what kinds of them would be opened."""
     files = plural(others, "file")
-    message = f"found a directory without rank traces ({files}), expected a trace for each rank"
+    message = f"found a directory without traces ({files}), {_EXPECTED}"
+    names = sorted(os.listdir(path))
+    for suffixes, words in _ALMOST:
+        some = [printable(name, 40) for name in names if name.lower().endswith(suffixes)]
+        if some:
+            more = f" and {len(some) - _MOST_NAMED} more" if len(some) > _MOST_NAMED else ""
+            message += f"; {words.format(', '.join(some[:_MOST_NAMED]) + more)}"
     if folders:
         message += f"; {plural(folders, 'folder')} in it not searched: name one of them"
     return message

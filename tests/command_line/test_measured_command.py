@@ -199,7 +199,11 @@ def test_the_report_has_no_glyphs_where_the_terminal_has_none() -> None:
 
 def test_a_directory_without_traces_is_one_line_on_stderr_and_exit_status_1(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,2\n")
-    found = "found a directory without rank traces (1 file), expected a trace for each rank"
+    found = (
+        "found a directory without traces (1 file), expected execution traces (NAME.RANK.et or .eg, .gz too)"
+        ", profiler traces (Kineto's JSON with traceEvents, Nsight's .sqlite) or Megatron's rank traces "
+        "(text that begins rank:0:...)"
+    )
     for words in (["report", str(tmp_path)], ["report", str(tmp_path), "--json"], [str(tmp_path)]):
         done = wltui(*words)
         assert (done.returncode, done.stdout, done.stderr) == (

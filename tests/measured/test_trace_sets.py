@@ -250,8 +250,20 @@ def test_a_directory_without_traces_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         open_input(str(tmp_path))
     assert str(caught.value) == (
-        f"{tmp_path}: error no-rank-traces found a directory without rank traces (1 file), "
-        "expected a trace for each rank; 1 folder in it not searched: name one of them"
+        f"{tmp_path}: error no-rank-traces found a directory without traces (1 file), expected execution "
+        "traces (NAME.RANK.et or .eg, .gz too), profiler traces (Kineto's JSON with traceEvents, Nsight's "
+        ".sqlite) or Megatron's rank traces (text that begins rank:0:...); 1 folder in it not searched: name "
+        "one of them"
+    )
+
+
+def test_what_is_nearly_a_set_is_said(tmp_path: Path) -> None:
+    for name in ("ets.tar.gz", "rank0.et", "rank1.et", "rank2.et", "rank3.et"):
+        (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(InputError) as caught:
+        open_input(str(tmp_path))
+    assert str(caught.value).endswith(
+        "; unpack ets.tar.gz first; no rank stands in the name of rank0.et, rank1.et, rank2.et and 1 more"
     )
 
 

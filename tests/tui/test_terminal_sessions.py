@@ -168,7 +168,7 @@ def test_a_screen_needs_no_standard_error(tmp_path: Path) -> None:
     ("words", "message", "status"),
     [
         (["no/such/file.txt"], "there is no such file", 1),
-        (["docs"], "found a directory without rank traces", 1),
+        (["docs"], "found a directory without traces", 1),
         (["{tmp}/not_a_workload.txt"], "error unknown-format", 1),
         ([SEED, "--tp", "3"], "world 1024 is not a multiple of tp 3 x pp 16", 2),
         ([SEED, "--tp", "x"], "wltui: --tp x: a whole number", 2),

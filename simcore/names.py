@@ -23,6 +23,13 @@ ALGORITHMS = {"ring": True, "direct": True, "halving-doubling": True, "double-bi
 FLAT_ALGORITHMS = tuple(f"one-{name}" for name, flat in ALGORITHMS.items() if flat)
 # What a user may ask for by name, `direct<W>` beside it.
 ALGORITHM_NAMES = (*ALGORITHMS, *FLAT_ALGORITHMS)
+# Collectives that have an algorithm, and what rows call them.
+COLLECTIVES = {
+    "all-reduce": "ALLREDUCE",
+    "all-gather": "ALLGATHER",
+    "reduce-scatter": "REDUCESCATTER",
+    "all-to-all": "ALLTOALL",
+}
 # Clusters by name, the default one first; their figures are in simcore/cluster/presets.py.
 PRESET_NAMES = ("h100-8", "a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4")
 # GPUs whose constants are known; they are in simcore/model/gpus.toml.

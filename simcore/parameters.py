@@ -50,7 +50,7 @@ class Parameters(Struct, frozen=True):
     passes: how often layer-loop runs the file. layers: how often an op table's
     one layer runs. steps: how many a pipeline runs. overlap_fwd_bwd: forwards beside backwards.
     cluster: a preset or the path of a file. system: the path of an ASTRA-sim
-    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
+    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`, `all-reduce:DIM=NAME`. splits,
     active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
     GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
     compute_scale, comm_scale: durations times X. time_scale: `WHAT=X`, of a phase, layer or stream.
@@ -214,10 +214,11 @@ FLAGS: tuple[Flag, ...] = (
          "an ASTRA-sim system file: algorithms, chunks, delays", of=_RUN),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
-         "size; GB/s of one message; latency of a hop in ns", of=_RUN),
+         "size; GB/s of one message (400GiB: GiB/s, as ASTRA-sim has them); latency of a hop in ns", of=_RUN),
     Flag("algorithm", "cluster", "words", "", "DIM=NAME",
          f"collective algorithm on a dimension (repeatable): {', '.join(ALGORITHMS)}, direct<W> (at most W "
-         f"messages in flight); or {', '.join(FLAT_ALGORITHMS)} over all dimensions as one group", of=_RUN),
+         f"messages in flight); or {', '.join(FLAT_ALGORITHMS)} over all dimensions as one group; "
+         "all-reduce:DIM=NAME of that collective alone", of=_RUN),
     Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)", of=_RUN),
     Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)",
          of=_RUN),

@@ -89,19 +89,16 @@ def choose_cluster(
         from simcore.cluster.files import read_system_file
 
         base = read_system_file(parameters.system, len(known)).over(base)
-    algorithms: list[str | None] = [None] * len(known)
-    for text in parameters.algorithm:
-        index, name = parse_algorithm(text, known)
-        algorithms[index] = name
+    algorithms = [parse_algorithm(text, known) for text in parameters.algorithm]
     flags = Settings(
-        algorithms=tuple(algorithms) if any(algorithms) else (),
         endpoint_delay_ns=parameters.endpoint_delay,
         local_mem_bandwidth=parameters.local_mem_bw,
         splits=parameters.splits,
         active_chunks=parameters.active_chunks,
         optimization=_optimization(parameters.collective_optimization),
     )
-    return ClusterChoice(flags.over(base), preset, is_default)
+    settings = flags.over(base).with_algorithms(algorithms, len(known))
+    return ClusterChoice(settings, preset, is_default)
 
 
 def parameter_values(cluster: Cluster) -> dict[str, Any]:

@@ -26,6 +26,18 @@ def is_algorithm(name: str) -> bool:
     return name in ALGORITHM_NAMES or direct_window(name) > 0
 
 
+def bytes_per_ns(gibps: str) -> float:
+    """A decimal number of GiB/s as GB/s, the nearest float to the exact product.
+
+    >>> bytes_per_ns("50"), bytes_per_ns("370.67")
+    (53.6870912, 398.00388190208)
+    """
+    # Imported here: it takes longer than a price, and most runs have no such file.
+    from fractions import Fraction
+
+    return float(Fraction(gibps) * 2**30 / 10**9)
+
+
 class Dimension(Struct, frozen=True):
     """One dimension of the network.
 
@@ -42,6 +54,13 @@ class Dimension(Struct, frozen=True):
     def flag(self) -> str:
         """The dimension as `--dim` takes it: `switch:8:450:500`."""
         return f"{self.kind}:{self.size}:{number(self.bandwidth)}:{number(self.latency_ns)}"
+
+    def written(self) -> str:
+        """As `flag`, in the unit of the file that it is from: `switch:8:400GiB:300`."""
+        unit = self.rate().partition(" (")[0].removesuffix("/s").replace(" ", "")
+        if unit.endswith("GiB") and bytes_per_ns(unit[:-3]) == self.bandwidth:
+            return f"{self.kind}:{self.size}:{unit}:{number(self.latency_ns)}"
+        return self.flag()
 
     def text(self) -> str:
         """The dimension in words: `switch 8, 450 GB/s, 500 ns a hop`."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simcore.cluster.model import KINDS, Cluster, Dimension, is_algorithm
+from simcore.cluster.model import KINDS, Cluster, Dimension, bytes_per_ns, is_algorithm
 from simcore.diagnostics import Diagnostic, UsageError, meant, printable
-from simcore.names import ALGORITHM_NAMES, Optimization
-from simcore.records import Struct
+from simcore.names import ALGORITHM_NAMES, COLLECTIVES, Optimization
+from simcore.records import Struct, replace
 from simcore.units import plain_number
 
 MOST_NPUS = 10**6
@@ -21,7 +21,7 @@ LATENCIES = (0.0, 1e9)
 
 
 def parse_dimension(text: str) -> Dimension:
-    """`KIND:SIZE:GBPS:NS` as a dimension: its kind, NPUs, GB/s of one message, ns a hop.
+    """`KIND:SIZE:GBPS:NS` as a dimension: its kind, NPUs, GB/s of one message, ns a hop; `400GiB` is GiB/s.
 
     Raises UsageError that says which field is wrong and what fits.
     """
@@ -36,7 +36,10 @@ def parse_dimension(text: str) -> Dimension:
         raise _refusal("dim", text, f"KIND {_quoted(kind_text)} is not {either(KINDS)}")
     if not re.fullmatch("[0-9]{1,7}", size_text) or not 1 <= int(size_text) <= MOST_NPUS:
         raise _refusal("dim", text, f"SIZE {_quoted(size_text)} is not a whole number from 1 to {MOST_NPUS}")
-    bandwidth = number_within(bandwidth_text, BANDWIDTHS)
+    in_gib = bandwidth_text.removesuffix("GiB")
+    bandwidth = number_within(in_gib, BANDWIDTHS)
+    if bandwidth is not None and in_gib != bandwidth_text:
+        bandwidth = bytes_per_ns(in_gib)
     if bandwidth is None:
         raise _refusal("dim", text, f"GBPS {_quoted(bandwidth_text)} is not a number from 1e-6 to 1e9 (GB/s)")
     latency = number_within(latency_text, LATENCIES)
@@ -45,37 +48,43 @@ def parse_dimension(text: str) -> Dimension:
     return Dimension(kind, int(size_text), bandwidth, latency)
 
 
-def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[int, str]:
-    """`DIM=NAME` as the index of a dimension of `dims` and the name of an algorithm.
+def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[str, int, str]:
+    """`DIM=NAME` or `COLLECTIVE:DIM=NAME` as the collective, `ALLREDUCE` etc. or "" for all, the index of a
+    dimension of `dims` and the name of an algorithm.
 
-    Raises UsageError that says which of the two is wrong and what fits.
+    Raises UsageError that says which of them is wrong and what fits.
     """
-    index_text, name = _halves(text)
+    collective, index_text, name = _algorithm_parts(text)
     indices = {str(index): index for index in range(len(dims))}
     if index_text not in indices:
         fits = "only 0" if len(dims) == 1 else f"0 to {len(dims) - 1}"
         raise _refusal("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
     check_algorithm(text, name)
-    return indices[index_text], name
+    return collective, indices[index_text], name
 
 
-def algorithm_words(text: str) -> tuple[str, str]:
-    """The two halves of `DIM=NAME`, for a cluster that is not known: the number is any.
+def algorithm_words(text: str) -> tuple[str, str, str]:
+    """The parts of `DIM=NAME` or `COLLECTIVE:DIM=NAME`, for a cluster that is not known: the number is any.
 
-    Raises UsageError that says which of the two is wrong and what fits.
+    Raises UsageError that says which of them is wrong and what fits.
     """
-    index_text, name = _halves(text)
+    collective, index_text, name = _algorithm_parts(text)
     if not re.fullmatch("[0-9]{1,7}", index_text):
         raise _refusal("algorithm", text, f"DIM {_quoted(index_text)} is not the number of a dimension")
     check_algorithm(text, name)
-    return index_text, name
+    return collective, index_text, name
 
 
-def _halves(text: str) -> tuple[str, str]:
-    index_text, equals, name = text.partition("=")
+def _algorithm_parts(text: str) -> tuple[str, str, str]:
+    place, equals, name = text.partition("=")
     if not equals:
         raise _refusal("algorithm", text, "DIM=NAME is expected, for example 0=ring")
-    return index_text, name
+    word, colon, index_text = place.rpartition(":")
+    if colon and word not in COLLECTIVES:
+        names = either(list(COLLECTIVES))
+        near = meant(word, list(COLLECTIVES))
+        raise _refusal("algorithm", text, f"COLLECTIVE {_quoted(word)} is not {names}{near}")
+    return COLLECTIVES.get(word, ""), index_text, name
 
 
 def check_algorithm(text: str, name: str, also: Sequence[str] = ()) -> None:
@@ -106,6 +115,18 @@ def either(names: Sequence[str]) -> str:
 
 
 Algorithms = tuple[str | None, ...]
+
+
+def _with_names(
+    names: Algorithms, chosen: Sequence[tuple[str, int, str]], dimensions: int
+) -> Algorithms:
+    """One name a dimension, those that are chosen in their places."""
+    if not chosen:
+        return names
+    found = list(names or (None,) * dimensions)
+    for _, index, name in chosen:
+        found[index] = name
+    return tuple(found)
 
 
 class Settings(Struct, frozen=True):
@@ -145,6 +166,22 @@ class Settings(Struct, frozen=True):
             other.newest_first if self.newest_first is None else self.newest_first,
             (*other.diagnostics, *self.diagnostics),
         )
+
+    def with_algorithms(self, chosen: Sequence[tuple[str, int, str]], dimensions: int) -> Settings:
+        """The settings with other algorithms: (collective, dimension, name), a collective of "" for all.
+
+        dimensions: how many there are; of a preset they are not here yet.
+        """
+        if not chosen:
+            return self
+        several = [one for one in chosen if not one[0]]
+        by_collective = dict(self.by_collective)
+        algorithms = _with_names(self.algorithms, several, dimensions)
+        for kind in [*by_collective, *dict.fromkeys(kind for kind, *_ in chosen if kind)]:
+            own = [one for one in chosen if one[0] == kind]
+            names = by_collective.get(kind, self.algorithms)
+            by_collective[kind] = _with_names(names, [*several, *own], dimensions)
+        return replace(self, algorithms=algorithms, by_collective=tuple(by_collective.items()))
 
     def cluster(self) -> Cluster:
         """The cluster, with the defaults for what is still open."""

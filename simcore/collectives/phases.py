@@ -13,13 +13,9 @@ from simcore.collectives.algorithms import algorithm_named
 from simcore.collectives.exact import decimal_ratio
 from simcore.collectives.reach import Reach
 from simcore.diagnostics import UsageError
+from simcore.names import COLLECTIVES
 
-NAMES = {
-    "ALLREDUCE": "all-reduce",
-    "ALLGATHER": "all-gather",
-    "REDUCESCATTER": "reduce-scatter",
-    "ALLTOALL": "all-to-all",
-}
+NAMES = {kind: name for name, kind in COLLECTIVES.items()}
 # With copies of one rank to the host's memory and back, which no network carries.
 WITH_COPIES = NAMES | {"OFFLOAD": "offload", "FETCH": "fetch"}
 _SEND_RECV = "send-recv"

@@ -161,8 +161,8 @@ def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rule
         read = AstraSystem(every, 10, 1, 1, False, System(memory_bandwidth=1600.0))
     algorithms = dict(read.algorithms)
     if parameters.algorithm:
-        asked = cluster.algorithms
         for kind, names in algorithms.items():
+            asked = cluster.algorithms_for(kind)
             algorithms[kind] = tuple(mine or there for mine, there in zip(asked, names, strict=False))
     memory = read.system.memory_bandwidth if parameters.local_mem_bw is None else parameters.local_mem_bw
     delay = read.endpoint_delay_ns if parameters.endpoint_delay is None else parameters.endpoint_delay

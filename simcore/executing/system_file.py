@@ -11,11 +11,10 @@ from simcore.cluster.files.astra_system import ALGORITHMS_EXPECTED, algorithm_na
 from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, quoted
 from simcore.cluster.parsing import either
 from simcore.executing.astra2 import Memory, System
+from simcore.names import COLLECTIVES
 from simcore.parameters import MOST_CHUNKS
 
 _CODE = "system-json"
-_KINDS = {"all-reduce": "ALLREDUCE", "all-gather": "ALLGATHER", "reduce-scatter": "REDUCESCATTER",
-          "all-to-all": "ALLTOALL"}  # fmt: skip
 _MEMORIES = ("NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL")
 
 
@@ -38,7 +37,7 @@ def read_astra_system(path: str, dimensions: int) -> AstraSystem:
     entries = json_entries(source, _CODE, "a system.json of ASTRA-sim 2")
     by_key = entries.by_key
     algorithms, custom = {}, {}
-    for word, kind in _KINDS.items():
+    for word, kind in COLLECTIVES.items():
         key = f"{word}-implementation"
         if key in by_key:
             algorithms[kind] = _algorithms(entries, key, dimensions)

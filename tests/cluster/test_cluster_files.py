@@ -120,6 +120,10 @@ def test_flags_count_over_the_system_file_and_that_over_the_cluster_file(tmp_pat
     assert (found.endpoint_delay_ns, found.splits, found.active_chunks) == (0, 9, 2)
     assert found.algorithms_for("ALLREDUCE") == ("direct", "halving-doubling")
     assert found.algorithms_for("ALLGATHER") == ("direct", "ring")
+    found = cluster(cluster=toml, system=system, algorithm=("all-reduce:0=direct", "1=ring"))
+    assert found.algorithms_for("ALLREDUCE") == ("direct", "ring"), "that collective alone"
+    assert found.algorithms_for("ALLGATHER")[0] != "direct"
+    assert cluster(algorithm=("all-to-all:1=ring",)).by_collective == (("ALLTOALL", (None, "ring")),)
     found = cluster(cluster=toml, dim=("switch:2:1:1", "switch:3:1:1"))
     assert (found.npus, found.splits, found.algorithms) == (6, 4, (None, "ring"))
 

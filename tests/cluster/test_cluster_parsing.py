@@ -1,12 +1,14 @@
 """`--dim` and `--algorithm`: what fits, and the exact words when something does not."""
 
 import math
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.cluster import ALGORITHM_NAMES, Dimension, parse_algorithm, parse_dimension
+from simcore.cluster.model import bytes_per_ns
 from simcore.diagnostics import UsageError
 
 NAMES = (
@@ -23,6 +25,7 @@ DIMS = (Dimension("ring", 4, 50.0, 500.0), Dimension("switch", 8, 50.0, 500.0))
         ("fully-connected:8:429.4967296:0", Dimension("fully-connected", 8, 429.4967296, 0.0)),
         ("switch:1:1e3:0.5", Dimension("switch", 1, 1000.0, 0.5)),
         ("switch:1000000:1e-6:1e9", Dimension("switch", 10**6, 1e-6, 1e9)),
+        ("fully-connected:8:400GiB:0", Dimension("fully-connected", 8, 429.4967296, 0.0)),
     ],
 )
 def test_a_dimension_is_kind_size_bandwidth_latency(text: str, dimension: Dimension) -> None:
@@ -43,6 +46,8 @@ def test_a_dimension_is_kind_size_bandwidth_latency(text: str, dimension: Dimens
         ("ring:8:0:500", "--dim ring:8:0:500: GBPS `0` is not a number from 1e-6 to 1e9 (GB/s)"),
         ("ring:8:nan:500", "--dim ring:8:nan:500: GBPS `nan` is not a number from 1e-6 to 1e9 (GB/s)"),
         ("ring:8:1e999:500", "--dim ring:8:1e999:500: GBPS `1e999` is not a number from 1e-6 to 1e9 (GB/s)"),
+        ("ring:8:50GB:5", "--dim ring:8:50GB:5: GBPS `50GB` is not a number from 1e-6 to 1e9 (GB/s)"),
+        ("ring:8:GiB:5", "--dim ring:8:GiB:5: GBPS `GiB` is not a number from 1e-6 to 1e9 (GB/s)"),
         ("ring:8:50:", "--dim ring:8:50:: NS `` is not a number from 0 to 1e9 (ns a hop)"),
         ("ring:8:50:-1", "--dim ring:8:50:-1: NS `-1` is not a number from 0 to 1e9 (ns a hop)"),
         ("ring:8:50:\x1b", "--dim ring:8:50:\\x1b: NS `\\x1b` is not a number from 0 to 1e9 (ns a hop)"),
@@ -69,15 +74,29 @@ def test_any_text_is_a_dimension_or_a_usage_error(text: str) -> None:
     assert math.isfinite(dimension.latency_ns)
 
 
+@given(st.decimals(1, 10**6, places=3), st.integers(0, 10**6))
+def test_what_a_file_has_in_gibps_is_written_so_and_read_again(gibps: Decimal, latency: int) -> None:
+    one = Dimension("switch", 8, bytes_per_ns(str(gibps)), float(latency))
+    assert parse_dimension(one.written()) == one
+    whole = Dimension("switch", 8, bytes_per_ns("400"), 300.0)
+    assert (whole.written(), whole.flag()) == ("switch:8:400GiB:300", "switch:8:429.4967296:300")
+    assert Dimension("ring", 4, 50.0, 500.0).written() == "ring:4:50:500"
+
+
 @pytest.mark.parametrize("name", [*ALGORITHM_NAMES, "direct1", "direct64"])
 def test_an_algorithm_belongs_to_a_dimension(name: str) -> None:
-    assert parse_algorithm(f"1={name}", DIMS) == (1, name)
+    assert parse_algorithm(f"1={name}", DIMS) == ("", 1, name)
+    assert parse_algorithm(f"reduce-scatter:1={name}", DIMS) == ("REDUCESCATTER", 1, name)
 
 
 @pytest.mark.parametrize(
     ("text", "dims", "message"),
     [
         ("ring", DIMS, "--algorithm ring: DIM=NAME is expected, for example 0=ring"),
+        ("all-reduse:0=ring", DIMS, "--algorithm all-reduse:0=ring: COLLECTIVE `all-reduse` is not "
+         "all-reduce, all-gather, reduce-scatter or all-to-all; did you mean all-reduce?"),
+        (":0=ring", DIMS, "--algorithm :0=ring: COLLECTIVE `` is not all-reduce, all-gather, "
+         "reduce-scatter or all-to-all"),
         ("2=ring", DIMS, "--algorithm 2=ring: no dimension `2` in this cluster, 0 to 1"),
         ("=ring", DIMS, "--algorithm =ring: no dimension `` in this cluster, 0 to 1"),
         ("01=ring", DIMS, "--algorithm 01=ring: no dimension `01` in this cluster, 0 to 1"),

@@ -49,7 +49,7 @@ def test_what_the_system_file_says_is_shown_with_its_basis(tmp_path: Path, diale
     assert found["endpoint delay"] == ("7", "the files")
     assert found["local mem bw"] == ("1600", "the files")
     assert found["collective optimization"] == ("baseline", "the files")
-    assert found["dim"] == ("switch 2", "the file")
+    assert found["dim"] == ("switch 2 400GiB/s", "the file")
     # The JSON has the same, not the defaults of a cluster that did not run.
     values = run.figures.origin.parameters
     assert (values["splits"], values["endpoint_delay"], values["local_mem_bw"]) == (4, 7, 1600)

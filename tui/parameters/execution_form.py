@@ -58,7 +58,7 @@ class ExecutionField(FormField):
     def shown(self, parameters: Parameters, basis: Any) -> str:
         if self.flag.field != "dim" or parameters.dim:
             return self.text(parameters, basis)
-        return " x ".join(" ".join(one.split(":")[:2]) for one in basis.used["dim"])
+        return " x ".join(_dimension_words(one) for one in basis.used["dim"])
 
     def _value(self, parameters: Parameters, basis: Any) -> Any:
         value = getattr(parameters, self.flag.field)
@@ -109,6 +109,12 @@ class ExecutionField(FormField):
 
     def moved(self, source: Any, target: Any) -> Parameters:
         return replaced(target.parameters, self.flag.field, getattr(source.parameters, self.flag.field))
+
+
+def _dimension_words(flag: str) -> str:
+    """`switch 8 400GiB/s` of `switch:8:400GiB:300`."""
+    kind, size, rate, _ = flag.split(":")
+    return f"{kind} {size} {rate}{'/s' if rate.endswith('GiB') else 'GB/s'}"
 
 
 class ExecutionForm:
@@ -172,7 +178,7 @@ class ExecutionForm:
 
 
 def _used(cluster: Cluster, values: Mapping[str, Any], parameters: Parameters) -> Mapping[str, Any]:
-    found = {**values, "dim": tuple(dim.flag() for dim in cluster.dims)}
+    found = {**values, "dim": tuple(dim.written() for dim in cluster.dims)}
     if any(cluster.algorithms):
         named = ((index, name) for index, name in enumerate(cluster.algorithms) if name is not None)
         found["algorithm"] = tuple(f"{index}={name}" for index, name in named)

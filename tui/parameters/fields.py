@@ -343,6 +343,13 @@ class AlgorithmField(FormField):
         given = dict(text.partition("=")[::2] for text in parameters.algorithm)
         return given.get(str(self.index), "default")
 
+    def shown(self, parameters: Parameters, basis: Basis) -> str:
+        """With what one collective alone has: `default, all-reduce ring`."""
+        parts = [text.partition("=") for text in parameters.algorithm]
+        own = [f"{place.partition(':')[0]} {name}" for place, _, name in parts
+               if place.endswith(f":{self.index}")]  # fmt: skip
+        return ", ".join([self.text(parameters, basis), *own])
+
     def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
         names = ("default", *ALGORITHM_NAMES)
         return self.typed(parameters, basis, next_name(names, self.text(parameters, basis), direction))
@@ -351,10 +358,10 @@ class AlgorithmField(FormField):
         return self.typed(parameters, opened, self.text(opened.parameters, opened))
 
     def origin(self, parameters: Parameters, basis: Basis) -> str:
-        return "by kind" if self.text(parameters, basis) == "default" else GIVEN
+        return "by kind" if self.shown(parameters, basis) == "default" else GIVEN
 
     def differs(self, one: Basis, other: Basis) -> bool:
-        return self.text(one.parameters, one) != self.text(other.parameters, other)
+        return self.shown(one.parameters, one) != self.shown(other.parameters, other)
 
     def moved(self, source: Basis, target: Basis) -> Parameters:
         return self.reset(target.parameters, source)

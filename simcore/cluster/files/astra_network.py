@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 import sys
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.cluster.files.source import ClusterText, quoted
-from simcore.cluster.model import Dimension, Kind
+from simcore.cluster.model import Dimension, Kind, bytes_per_ns
 from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, Settings, number_within
 from simcore.diagnostics import printable
 
@@ -60,15 +59,6 @@ def read_network_yml(source: ClusterText) -> Settings:
         gbps = bytes_per_ns(bandwidth.text)
         dims.append(Dimension(KINDS[kind.text], int(size.text), gbps, latency_ns))
     return Settings(dims=tuple(dims), diagnostics=source.ignored(ignored))
-
-
-def bytes_per_ns(gibps: str) -> float:
-    """A decimal number of GiB/s as GB/s, the nearest float to the exact product.
-
-    >>> bytes_per_ns("50"), bytes_per_ns("370.67")
-    (53.6870912, 398.00388190208)
-    """
-    return float(Fraction(gibps) * 2**30 / 10**9)
 
 
 def _lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple[str, tuple[int, int]]]]:

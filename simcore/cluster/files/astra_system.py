@@ -16,17 +16,12 @@ from simcore.cluster.files.source import ClusterText, Entries, is_number, json_e
 from simcore.cluster.model import is_algorithm
 from simcore.cluster.parsing import BANDWIDTHS, Algorithms, Settings, either
 from simcore.diagnostics import Diagnostic
-from simcore.names import OPTIMIZATIONS
+from simcore.names import COLLECTIVES, OPTIMIZATIONS
 from simcore.parameters import MOST_CHUNKS
 
 _CODE = "system-json"
 _WHAT = "a system.json"
-_IMPLEMENTATIONS = {
-    "all-reduce-implementation": "ALLREDUCE",
-    "all-gather-implementation": "ALLGATHER",
-    "reduce-scatter-implementation": "REDUCESCATTER",
-    "all-to-all-implementation": "ALLTOALL",
-}
+_IMPLEMENTATIONS = {f"{name}-implementation": kind for name, kind in COLLECTIVES.items()}
 _NAMES = {
     "ring": "ring",
     "halvingDoubling": "halving-doubling",

@@ -38,10 +38,10 @@ def read_cluster_toml(source: ClusterText) -> Settings:
     if "dim" not in table:
         raise source.refusal(_CODE, 'found no dim, expected for example dim = ["switch:8:450:500"]')
     dims = [_parsed(source, "dim", text, parse_dimension) for text in _texts(source, table, "dim")]
-    algorithms: list[str | None] = [None] * len(dims)
-    for text in _texts(source, table, "algorithm"):
-        index, name = _parsed(source, "algorithm", text, lambda text: parse_algorithm(text, dims))
-        algorithms[index] = name
+    algorithms = [
+        _parsed(source, "algorithm", text, lambda text: parse_algorithm(text, dims))
+        for text in _texts(source, table, "algorithm")
+    ]
     memory = table.get("local_mem_bw")
     if memory is not None and not (_is_number(memory) and BANDWIDTHS[0] <= memory <= BANDWIDTHS[1]):
         raise _wrong(source, "local_mem_bw", memory, "a number from 1e-6 to 1e9 (GB/s)")
@@ -50,13 +50,12 @@ def read_cluster_toml(source: ClusterText) -> Settings:
         raise _wrong(source, "collective_optimization", optimization, either(OPTIMIZATIONS))
     return Settings(
         dims=tuple(dims),
-        algorithms=tuple(algorithms) if any(algorithms) else (),
         endpoint_delay_ns=_count(source, table, "endpoint_delay", 0, 10**9),
         local_mem_bandwidth=None if memory is None else float(memory),
         splits=_count(source, table, "splits", 1, MOST_CHUNKS),
         active_chunks=_count(source, table, "active_chunks", 1, MOST_CHUNKS),
         optimization=optimization,
-    )
+    ).with_algorithms(algorithms, len(dims))
 
 
 def _table(source: ClusterText) -> dict[str, Any]:

@@ -42,8 +42,11 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def _main(words: list[str]) -> int:
+    import gc
     from importlib import import_module
 
+    # A run is many objects that live to its end: looked through every 700 new ones they cost 9 ms of 300.
+    gc.set_threshold(50_000, 20, 20)
     if words[:1] == ["--version"]:
         return guarded(print_version, words)
     module = COMMANDS.get(words[0]) if words else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import compress
+from itertools import accumulate, compress
+from operator import and_, gt, le, sub
+from typing import NamedTuple
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, op_of
 from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
@@ -12,8 +14,9 @@ from simcore.run.accounts import Accounts, merged
 from simcore.run.figures import StreamUse
 from simcore.timeline import Timeline
 
-# Tables for `translate`: 1 for one stream.
+# Tables for `translate`: 1 for one stream; 1 for 0.
 _IS_STREAM = [bytes(one == code for one in range(256)) for code in range(len(STREAMS))]
+_IS_ZERO = bytes(not one for one in range(256))
 
 
 def stream_use(
@@ -21,30 +24,55 @@ def stream_use(
 ) -> list[StreamUse]:
     """The streams that a rank of class `number` has, compute first, from first_ns to last_ns (all)."""
     last = timeline.step_time_ns if last_ns is None else last_ns
-    intervals = _intervals(timeline, number)
+    spans = _spans(timeline, number)
     computed = accounts.computed()
     exposed = _exposed(timeline, number, accounts, first_ns, last)
     found = []
     for name in RANK_STREAMS:
         if name == STREAMS[COMPUTE]:
             found.append(StreamUse(name, computed(last) - computed(first_ns), 0, 0))
-            continue
-        if name not in intervals:
-            continue
-        busy = overlapped = 0
-        done = first_ns
-        # In the queues of dialect astra-sim-1 several collectives of a stream run at once.
-        for start, end, blocks in intervals[name]:
-            start = start if start > done else done
-            end = end if end < last else last
-            if end > start:
-                busy += end - start
-                done = end
-                # Nothing computes beside what holds compute back.
-                if not blocks:
-                    overlapped += computed(end) - computed(start)
-        found.append(StreamUse(name, busy, overlapped, exposed.get(name, 0)))
+        elif name in spans:
+            busy, overlapped = spans[name].within(first_ns, last, computed)
+            found.append(StreamUse(name, busy, overlapped, exposed.get(name, 0)))
     return found
+
+
+class _Spans(NamedTuple):
+    """What runs on a stream that is not compute, in the order of time; beside: 1 where compute may go on."""
+
+    start: Sequence[int]
+    end: Sequence[int]
+    beside: Sequence[int]
+
+    @classmethod
+    def ordered(cls, start: Sequence[int], end: Sequence[int], beside: Sequence[int]) -> _Spans:
+        """These spans, which may be in another order."""
+        if all(map(le, start, start[1:])):
+            return cls(start, end, beside)
+        return cls(*zip(*sorted(zip(start, end, beside, strict=True)), strict=True))
+
+    def within(self, first: int, last: int, computed: Callable[[int], int]) -> tuple[int, int]:
+        """(ns in which at least one runs, how much of it the rank computes) from `first` to `last`.
+
+        computed: see `Accounts.computed`. Nothing computes beside what holds compute back.
+        """
+        start, end, beside = self
+        overlapped = 0
+        if start and first <= start[0] and end[-1] <= last and all(map(le, end, start[1:])):
+            # One after another, as on all streams but those of ASTRA-sim 1.0's queues.
+            if any(beside):
+                for one, over in zip(compress(start, beside), compress(end, beside), strict=True):
+                    overlapped += computed(over) - computed(one)
+            return sum(end) - sum(start), overlapped
+        busy, done = 0, first
+        for one, over, goes_on in zip(start, end, beside, strict=True):
+            one, over = max(one, done), min(over, last)
+            if over > one:
+                busy += over - one
+                done = over
+                if goes_on:
+                    overlapped += computed(over) - computed(one)
+        return busy, overlapped
 
 
 def mean_use(
@@ -66,21 +94,25 @@ def mean_use(
     return found
 
 
-def _intervals(timeline: Timeline, number: int) -> dict[str, list[tuple[int, int, int]]]:
-    """(start, end, 1 where it blocks) of all that runs on each stream but compute, ascending."""
-    ops, start, end = timeline.columns(number)
-    found: dict[str, list[tuple[int, int, int]]] = {}
+def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
+    """What runs on each stream but compute."""
+    ops, begun, ended = timeline.columns(number)
+    # Lists: each stream goes over all of them, and an array makes its numbers anew each time.
+    start, end, beside = begun.tolist(), ended.tolist(), ops.blocking.translate(_IS_ZERO)
+    found: dict[str, _Spans] = {}
     for code in range(COMPUTE + 1, len(STREAMS)):
         if code in ops.stream:
             chosen = ops.stream.translate(_IS_STREAM[code])
-            columns = zip(start, end, ops.blocking, strict=True)
-            found[STREAMS[code]] = list(compress(columns, chosen))
+            columns = [list(compress(column, chosen)) for column in (start, end, beside)]
+            found[STREAMS[code]] = _Spans.ordered(*columns)
+    received: dict[str, list[tuple[int, int]]] = {}
     for arrival in timeline.arrivals(number):
         sent, began, over = timeline.columns(arrival.sender)
         lane = RECEIVING[sent.stream[arrival.op]]
-        found.setdefault(lane, []).append((began[arrival.op], over[arrival.op], 0))
-    for name in found:
-        found[name].sort()
+        received.setdefault(lane, []).append((began[arrival.op], over[arrival.op]))
+    for lane, times in received.items():
+        first, last = zip(*times, strict=True)
+        found[lane] = _Spans.ordered(first, last, bytes([1]) * len(times))
     return found
 
 
@@ -112,31 +144,25 @@ def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tup
     """(comm_ns, overlapped_ns) of a rank of class `number`.
 
     comm_ns: time in which at least one of its collectives or transfers, sent or received,
-    runs. overlapped_ns: the part of it in which the rank computes.
+    runs. overlapped_ns: the part of it in which the rank computes: never beside what holds compute back.
     """
-    spans = merged(_communication(timeline, number))
-    comm = sum(end - start for start, end in spans)
-    edge, account = accounts.edge, accounts.account
-    overlapped = index = 0
-    for start, end in spans:
-        index = bisect_right(edge, start, index, len(account)) - 1
-        while index < len(account) and edge[index] < end:
-            if account[index] < FIRST_EXPOSED:
-                overlapped += min(end, edge[index + 1]) - max(start, edge[index])
-            index += 1
-        # The next one may begin in the segment in which this one ends.
-        index -= 1
-    return comm, overlapped
-
-
-def _communication(timeline: Timeline, number: int) -> list[tuple[int, int]]:
-    """(start, end) of every collective and transfer that a rank of a class takes part in."""
-    ops, start, end = timeline.columns(number)
+    ops, begun, ended = timeline.columns(number)
+    start, end = begun.tolist(), ended.tolist()
     communicates = ops.stream.translate(_IS_COMMUNICATION)
-    intervals = [one for one in compress(zip(start, end, strict=True), communicates) if one[1] > one[0]]
-    for arrival in timeline.arrivals(number):
-        begin, over = timeline.received_times(number, arrival.message)
-        if over > begin:
-            intervals.append((begin, over))
-    intervals.sort()
-    return intervals
+    beside = bytes(map(and_, communicates, ops.blocking.translate(_IS_ZERO)))
+    held = bytes(map(gt, communicates, beside))
+    received = [timeline.received_times(number, one.message) for one in timeline.arrivals(number)]
+    running = merged([*zip(compress(start, beside), compress(end, beside), strict=True), *received])
+    begins, overs = list(compress(start, held)), list(compress(end, held))
+    if not all(map(le, overs, begins[1:])):
+        # In the queues of ASTRA-sim 1.0 several that hold compute back run at once.
+        begins, overs = map(list, zip(*merged(zip(begins, overs, strict=True)), strict=True))
+    lengths = list(accumulate(map(sub, overs, begins), initial=0))
+
+    def held_until(time_ns: int) -> int:
+        place = bisect_right(begins, time_ns)
+        return lengths[place] - max(0, overs[place - 1] - time_ns) if place else 0
+
+    computed = accounts.computed()
+    comm = lengths[-1] + sum(end - begin - held_until(end) + held_until(begin) for begin, end in running)
+    return comm, sum(computed(end) - computed(begin) for begin, end in running)

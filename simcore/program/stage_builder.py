@@ -237,6 +237,10 @@ class StageBuilder:
         key = (part, rows)
         segment = self.plan.segments.get(key)
         if segment is None:
+            segment = self.plan.of_alike_rows(part, rows)
+            if segment is not None:
+                self.plan.segments[key] = segment
+                return segment
             segment = self.plan.segments[key] = Segment(Ops(), [])
             ops, joins = segment
             row_ops = RowOps(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
@@ -574,7 +578,10 @@ class StageBuilder:
         """What compute does not wait for of the ops first..last-1, by default of all from `first` on."""
         blocking = self.ops.blocking
         until = len(self.ops) if last is None else last
-        self._outstanding += [op for op in range(first, until) if not blocking[op]]
+        op = blocking.find(0, first, until)
+        while op >= 0:
+            self._outstanding.append(op)
+            op = blocking.find(0, op + 1, until)
 
     def _join(self, ops: list[int]) -> None:
         """Wait for ops in the order they were issued."""

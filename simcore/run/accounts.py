@@ -63,6 +63,7 @@ class Accounts(Struct):
     account: bytearray = field(default_factory=bytearray)
     op: array[int] = field(default_factory=lambda: array("i"))
     total_ns: list[int] = field(default_factory=list)
+    _computed: array[int] | None = None
 
     def __post_init__(self) -> None:
         if not self.total_ns:
@@ -120,10 +121,12 @@ class Accounts(Struct):
     def computed(self) -> Callable[[int], int]:
         """How much the rank has computed until a moment, ns."""
         edge, account, first = self.edge, self.account, self.of.first_exposed
-        is_compute = bytes([1] * first + [0] * (256 - first))
-        # A segment that is no compute counts 0 times.
-        lengths: Iterable[int] = map(mul, map(sub, edge[1:], edge), account.translate(is_compute))
-        before = array("q", accumulate(lengths, initial=0))
+        if self._computed is None or len(self._computed) != len(edge):
+            is_compute = bytes([1] * first + [0] * (256 - first))
+            # A segment that is no compute counts 0 times.
+            lengths: Iterable[int] = map(mul, map(sub, edge[1:], edge), account.translate(is_compute))
+            self._computed = array("q", accumulate(lengths, initial=0))
+        before = self._computed
 
         def until(time_ns: int) -> int:
             index = min(bisect_right(edge, time_ns) - 1, len(account) - 1)

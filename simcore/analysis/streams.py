@@ -153,10 +153,8 @@ def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tup
     held = bytes(map(gt, communicates, beside))
     received = [timeline.received_times(number, one.message) for one in timeline.arrivals(number)]
     running = merged([*zip(compress(start, beside), compress(end, beside), strict=True), *received])
+    # What holds compute back runs one after another.
     begins, overs = list(compress(start, held)), list(compress(end, held))
-    if not all(map(le, overs, begins[1:])):
-        # In the queues of ASTRA-sim 1.0 several that hold compute back run at once.
-        begins, overs = map(list, zip(*merged(zip(begins, overs, strict=True)), strict=True))
     lengths = list(accumulate(map(sub, overs, begins), initial=0))
 
     def held_until(time_ns: int) -> int:

@@ -3,7 +3,8 @@
 Planted, one at a time: phases of a collective after its second left out of `collective_loads`; its chunks
 counted as one; overlap with compute counted twice. The first two fell to
 `test_bytes_are_those_that_every_rank_sends`, the third to
-`test_streams_agree_with_the_accounts_and_the_communication_of_a_rank`.
+`test_streams_agree_with_the_accounts_and_the_communication_of_a_rank`. Spans of a queue that run at once
+summed one by one, by stream or in all: `test_communication_is_the_union_of_its_spans_also_where_...`.
 """
 
 from collections import defaultdict
@@ -21,13 +22,15 @@ from simcore.analysis.streams import stream_use
 from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives.phases import chunk_bytes, collective_loads
 from simcore.parameters import Parameters, replaced
-from simcore.program.ops import COMPUTE
+from simcore.program.ops import COMPUTE, RECEIVING, STREAMS
 from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.collectives.every_rank import EveryRank
+from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.strategies import Case, Cell, Row, cases, layer
+from tests.workload.texts import read
 
 SEED_001 = "fixtures/001_moe_128npu_with_mistakes.txt"
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
@@ -161,6 +164,49 @@ def test_streams_agree_with_the_accounts_and_the_communication_of_a_rank(case: C
         assert overlapped <= sum(use.overlapped_ns for use in others)
         sent = sum(end[op] - start[op] for op, stream in enumerate(ops.stream) if stream != COMPUTE)
         assert sent == sum(use.busy_ns for use in others if "<" not in use.stream)
+
+
+def opened(case: PolicyCase) -> Case:
+    """The same with its text read."""
+    return Case(read(case.text), case.parameters)
+
+
+def union_ns(spans: list[tuple[int, int]]) -> int:
+    """The ns in which at least one of them runs, counted between the edges of all."""
+    edges = sorted({edge for span in spans for edge in span})
+    return sum(
+        over - begin
+        for begin, over in pairwise(edges)
+        if any(first <= begin and over <= last for first, last in spans)
+    )
+
+
+@settings(max_examples=60)
+@given(cases() | policy_cases().map(opened) | policy_cases(faults=True).map(opened))
+def test_communication_is_the_union_of_its_spans_also_where_several_run_at_once(
+    case: Case,
+) -> None:
+    simulation = simulate(*case)
+    results = Results(simulation)
+    timeline = simulation.timeline
+    for number, (comm, overlapped) in enumerate(results.communication):
+        ops, start, end = timeline.columns(number)
+        spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        beside = []
+        for op, stream in enumerate(ops.stream):
+            spans[STREAMS[stream]].append((start[op], end[op]))
+            if stream != COMPUTE and not ops.blocking[op]:
+                beside.append((start[op], end[op]))
+        for arrival in timeline.arrivals(number):
+            times = timeline.received_times(number, arrival.message)
+            stream = timeline.stage_program(arrival.sender).ops.stream[arrival.op]
+            spans[RECEIVING[stream]].append(times)
+            beside.append(times)
+        for use in results.streams[number]:
+            assert use.busy_ns == union_ns(spans[use.stream])
+        computed = spans.pop("compute", [])
+        assert comm == union_ns([one for of_stream in spans.values() for one in of_stream])
+        assert overlapped == union_ns(beside) + union_ns(computed) - union_ns(beside + computed)
 
 
 def test_a_transfer_is_seen_by_the_sender_and_by_the_receiver() -> None:

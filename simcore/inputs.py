@@ -95,7 +95,7 @@ def read_input(
     if form == "kineto":
         from simcore.kineto import read_profile
 
-        return read_profile(name, source.all(), asked)
+        return read_profile(name, source.all(is_part_enough=True), asked)
     if is_model(source.head):
         return _made_model(name, source.all())
     if is_measured(source.head):

@@ -269,7 +269,7 @@ EXAMPLES: dict[str, Example] = {
     "unknown-format": text("Dear reader,\n"),
     "unsupported-format": text('{"workload_graph": []}'),
     "measured-run": text(step(0)),
-    "bad-gzip": text(gzip.compress(TEXT.encode())[:-9]),
+    "bad-gzip": text(gzip.compress(TEXT.encode())[:10]),
     "too-large": large,
     "not-a-number": text(changed(TEXT, "10", "ten")),
     "negative-value": text(changed(TEXT, "10", "-10")),

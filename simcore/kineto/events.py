@@ -1,14 +1,16 @@
-"""The events of a Kineto file, decoded: the fields that count, everything else skipped where it stands."""
+"""The events of a Kineto file, decoded: the fields that count, those of devices as columns."""
 
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.kineto.values import MOST_NUMBER, count_of, key_of, percent_of, stream_of, whole
 
 # A cut file is whole up to one of its last closing braces: an event or what lies in one.
 _MOST_TRIES = 12
@@ -16,7 +18,12 @@ _MOST_TRIES = 12
 # processor's cache is read in three quarters of the time of 8 MiB.
 _BATCH, _HEAD = 1 << 18, 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
+# Traces have up to a dozen inside each other; msgspec reads as many as Python calls itself, a thousand.
+_DEEP = 500
+_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.S)
 _PLACE = re.compile(r" - at `(.*)`$")
+# Of a kernel without a launch.
+NO_LAUNCH = -1
 
 
 class Event(msgspec.Struct, gc=False):
@@ -69,6 +76,80 @@ class Args(msgspec.Struct, gc=False):
     dims: Any = msgspec.field(default=None, name="Input Dims")
 
 
+class Row(msgspec.Struct, gc=False):
+    """An operation of a device, us as written. number: place in the file; said: what the event itself says of
+    a collective.
+    """
+
+    ts: float
+    dur: float
+    number: int
+    pid: Any
+    tid: Any
+    name: str
+    is_copy: bool
+    args: KernelArgs
+    grid: str | None
+    block: str | None
+    said: Args | None
+
+
+class Rows:
+    """Operations of devices in the order of the file, columns. start, end: ns; external: by which the call of
+    a collective is found; said: by row what the event itself says of one.
+    """
+
+    def __init__(self) -> None:
+        self.start, self.end, self.number = array("q"), array("q"), array("q")
+        self.device, self.stream, self.correlation = array("q"), array("q"), array("q")
+        self.bytes, self.occupancy, self.is_copy = array("q"), array("h"), bytearray()
+        self.name: list[str] = []
+        self.grid: list[str | None] = []
+        self.block: list[str | None] = []
+        self.external: list[Any] = []
+        self.said: dict[int, Args] = {}
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def take(self, rows: list[Row], start: list[int], dur: list[int]) -> None:
+        """Adds rows, ns of each. A batch at a time, while they are in the processor's cache."""
+        done = len(self)
+        self.start.extend(start)
+        self.end.extend([begin + ns for begin, ns in zip(start, dur, strict=True)])
+        self.number.extend([row.number for row in rows])
+        self.device.extend([_device(row) for row in rows])
+        self.stream.extend([stream_of(row.args.stream, row.tid) for row in rows])
+        self.correlation.extend([_correlation(row.args.correlation) for row in rows])
+        self.bytes.extend([-1 if row.args.bytes is None else count_of(row.args.bytes) for row in rows])
+        self.occupancy.extend([percent_of(row.args.occupancy) for row in rows])
+        self.is_copy.extend([row.is_copy for row in rows])
+        self.name += [row.name for row in rows]
+        self.grid += [row.grid for row in rows]
+        self.block += [row.block for row in rows]
+        self.external += [key_of(row.args.external) for row in rows]
+        for place, row in enumerate(rows, done):
+            if row.said is not None:
+                self.said[place] = row.said
+
+
+def _device(row: Row) -> int:
+    stated = row.args.device
+    if type(stated) is int and 0 <= stated < MOST_NUMBER:
+        return stated
+    found = whole(stated)
+    if found is None:
+        found = whole(row.pid)
+    return -1 if found is None else found
+
+
+def _correlation(stated: Any) -> int:
+    if type(stated) is int and 0 <= stated < MOST_NUMBER:
+        return stated
+    found = whole(stated)
+    return NO_LAUNCH if found is None else found
+
+
 class Distributed(msgspec.Struct):
     """Who wrote the file, among whom."""
 
@@ -109,7 +190,7 @@ def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
     except msgspec.ValidationError as error:
         raise _refusal(path, error) from None
     except RecursionError:
-        raise _too_deep(path) from None
+        raise _too_deep(path, data) from None
     except UnicodeDecodeError as error:
         message = f"found bytes that are not UTF-8 text beside the events: {error.reason}"
         raise InputError(Diagnostic("error", "not-utf-8", message, path)) from None
@@ -161,7 +242,7 @@ def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
             except msgspec.ValidationError as error:
                 raise _refusal(path, error, done) from None
             except RecursionError:
-                raise _too_deep(path) from None
+                raise _too_deep(path, bytes(view)) from None
             except msgspec.DecodeError as error:
                 if over == len(view):
                     raise _refusal(path, error, done) from None
@@ -195,7 +276,7 @@ def _events(path: str, text: bytes, done: int) -> list[Event]:
     try:
         return _decoded(text)
     except RecursionError:
-        raise _too_deep(path) from None
+        raise _too_deep(path, text) from None
     except msgspec.DecodeError as error:
         raise _refusal(path, error, done) from None
 
@@ -227,9 +308,22 @@ def correlation_of(event: Event) -> int | None:
     return found if type(found) is int else None
 
 
-def _too_deep(path: str) -> InputError:
-    message = "found lists or objects inside each other deeper than any trace has them"
+def _too_deep(path: str, data: bytes) -> InputError:
+    message = f"found lists or objects inside each other deeper than any trace has them{_deep_place(data)}"
     return InputError(Diagnostic("error", "bad-trace", message, path))
+
+
+def _deep_place(data: bytes) -> str:
+    """Where more than _DEEP brackets are open for the first time."""
+    depth = 0
+    for one in _BRACKET.finditer(data):
+        if one[0] in b"[{":
+            depth += 1
+            if depth > _DEEP:
+                return f", at byte {one.start()}"
+        elif one[0] in b"]}":
+            depth -= 1
+    return ""
 
 
 def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
@@ -244,5 +338,7 @@ def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
         if event is not None:
             where = f"event {int(event[1]) + done}" + (f", {field}" if field != place[1] else "")
         text = text[: place.start()]
-    message = f"{where}: {printable(text[:1].lower() + text[1:], 200)}"
+    if not text.startswith("JSON"):
+        text = text[:1].lower() + text[1:]
+    message = f"{where}: {printable(text, 200)}"
     return InputError(Diagnostic("error", "bad-trace", message, path))

@@ -26,8 +26,8 @@ from simcore.workload.source import MOST_BYTES
 # Bytes at the peak over bytes of JSON: the file, its events and the columns; measured 1.8 of 120 MB,
 # more of small ones (`benchmarks/profiles.py`).
 _PEAK = 3
-# JSON of traces over its gzip: 10 to 25 in the corpus.
-_PACKED = 20
+# JSON of traces over its gzip: 10 to 25 in the corpus. Blanks come to a thousand.
+_PACKED, _MOST_PACKED = 20, 100
 _MOST_FILE = 16 * 2**30
 _MOST_ERRORS = 40
 # What a process of its own takes, the interpreter and what is imported.
@@ -36,10 +36,13 @@ _PROCESS = 40 * 2**20
 _One = tuple[list[Recording], list[Diagnostic], tuple[Diagnostic, ...]]
 
 
-def most_bytes() -> int:
-    """How many bytes a file may have out of gzip: what the memory that is free can read."""
+def most_bytes(path: str) -> int:
+    """How many bytes a file may have out of gzip: what the memory that is free can read, and no more than
+    traces are packed.
+    """
     free = free_bytes()
-    return _MOST_FILE if free is None else min(_MOST_FILE, max(free // _PEAK, MOST_BYTES // 8))
+    fitting = _MOST_FILE if free is None else min(_MOST_FILE, max(free // _PEAK, MOST_BYTES // 8))
+    return min(fitting, max(_MOST_PACKED * os.path.getsize(path), MOST_BYTES))
 
 
 class Part(NamedTuple):
@@ -90,7 +93,8 @@ def _read(path: str, part: Part) -> Read:
         from simcore.kineto.nsys import read_nsys
 
         return read_nsys(path, part.names)
-    return read_file_events(path, read_file(path, most_bytes()), part.names, part.host)
+    data = read_file(path, most_bytes(path), is_part_enough=True)
+    return read_file_events(path, data, part.names, part.host)
 
 
 def read_all(files: Sequence[Found], part: Part) -> Read:

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
-from simcore.kineto.host import NOTHING, Threads, around
-from simcore.kineto.recording import NO_STEP, Recording, Step
+from simcore.kineto.host import NOTHING, Around, Threads, around
+from simcore.kineto.recording import NO_STEP, Recording, Step, refuse_devices
 from simcore.kineto.vocabulary import COMMUNICATION, STEP, kernel_kind
 from simcore.measured.columns import Collective, DeviceColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
@@ -32,6 +32,10 @@ _RUNTIME, _RANGES = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 # enum of `copyKind`, as the export's own table of it has the names.
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
 _MOST_ROWS = 50_000_000
+# Bytes of a database's header: the size of a page is in 16-17, how many there are in 28-31.
+_HEADER = 100
+# Start, end, place in its table, device, stream, correlation, name, bytes, grid, block.
+_Row = tuple[int, int, int, int, int, int, str, int, "str | None", "str | None"]
 
 
 def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], list[Diagnostic]]:
@@ -46,7 +50,7 @@ def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], lis
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         return _Reader(path, connection, names).recordings()
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise _refusal(path, f"the database is damaged: {printable(str(error), 120)}") from None
+        raise _damaged(path, "the list of tables", error) from None
     except OverflowError:
         raise _refusal(path, "found a number of more than 64 bits") from None
     finally:
@@ -82,7 +86,7 @@ class _Reader:
             }
         launches = self._launches()
         steps, phases = self._ranges()
-        rows: list[tuple[int, int, int, int, int, int, str, int, str | None, str | None]] = []
+        rows: list[_Row] = []
         for line, row in enumerate(self._kernels()):
             rows.append((*row[:2], line, *row[2:5], row[5], -1, row[6], row[7]))
         for table, word in _COPIES.items():
@@ -95,19 +99,30 @@ class _Reader:
         if self.left_out:
             message = f"{plural(self.left_out, 'row')} without a time or with one that cannot be, left out"
             self._say("warning", "no-time", message)
-        devices = sorted({row[3] for row in rows})
-        return [
-            self._device(device, [row for row in rows if row[3] == device], launches, steps, phases)
-            for device in devices
-        ], self.found
+        devices: dict[int, list[_Row]] = {}
+        for found in rows:
+            devices.setdefault(found[3], []).append(found)
+        refuse_devices(self.path, len(devices))
+        wanted = {found[5] for found in rows}
+        inside = around(phases, {key: launch for key, launch in launches.items() if key in wanted})
+        recordings = [self._device(some, launches, steps, inside) for _, some in sorted(devices.items())]
+        return recordings, self.found
 
     # -- tables ----------------------------------------------------------------------
 
     def _rows(self, table: str, wanted: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-        """The columns of a table; None for those that it does not have."""
-        there = {str(row[1]) for row in self.connection.execute(f'pragma table_info("{table}")')}
-        columns = ", ".join(f'"{name}"' if name in there else "null" for name in wanted)
-        yield from self.connection.execute(f'select {columns} from "{table}" limit {_MOST_ROWS}')
+        """The columns of a table; None for those that it does not have. Raises InputError for a row that
+        cannot be read.
+        """
+        count = 0
+        try:
+            there = {str(row[1]) for row in self.connection.execute(f'pragma table_info("{table}")')}
+            columns = ", ".join(f'"{name}"' if name in there else "null" for name in wanted)
+            for row in self.connection.execute(f'select {columns} from "{table}" limit {_MOST_ROWS}'):
+                count += 1
+                yield row
+        except sqlite3.Error as error:
+            raise _damaged(self.path, f"row {count} of {table}", error) from None
 
     def _session_start(self) -> int:
         """ns of the wall clock at which the times of the file begin; 0 where it does not say."""
@@ -193,15 +208,12 @@ class _Reader:
 
     def _device(
         self,
-        device: int,
-        rows: list[tuple[int, int, int, int, int, int, str, int, str | None, str | None]],
+        rows: list[_Row],
         launches: dict[int, tuple[float, object]],
         steps: list[tuple[int, int, int]],
-        threads: Threads,
+        inside: dict[int, Around],
     ) -> Recording:
         ops, columns = OpColumns(), DeviceColumns()
-        wanted = {row[5] for row in rows}
-        inside = around(threads, {key: launch for key, launch in launches.items() if key in wanted})
         begins = [start for start, _, _ in steps]
         ends = {number: end for _, end, number in steps}
         counts = dict.fromkeys(ends, 0)
@@ -243,7 +255,7 @@ class _Reader:
                 counts[number] += 1
             step.append(number)
         found = tuple(Step(number, start, ends[number], counts[number]) for start, _, number in steps)
-        return Recording(self.path, None, None, device, ops, columns, step, found, {}, False, job="nsys")
+        return Recording(self.path, None, None, rows[0][3], ops, columns, step, found, {}, False, job="nsys")
 
     def _say(self, severity: Severity, code: str, message: str) -> None:
         self.found.append(Diagnostic(severity, code, message, self.path))
@@ -255,6 +267,19 @@ def _whole(value: object, otherwise: int) -> int:
 
 def _triple(sizes: list[Any]) -> str | None:
     return " x ".join(map(str, sizes)) if all(isinstance(size, int) for size in sizes) else None
+
+
+def _damaged(path: str, place: str, error: Exception) -> InputError:
+    """The refusal of a database whose `place` cannot be read; of one that was cut it says where."""
+    message = f"{place}: the database is damaged: {printable(str(error), 120)}"
+    with open(path, "rb") as file:
+        head = file.read(_HEADER)
+    size = os.path.getsize(path)
+    page = int.from_bytes(head[16:18], "big")
+    stated = (1 << 16 if page == 1 else page) * int.from_bytes(head[28:32], "big")
+    if size < stated:
+        message += f"; the file ends at byte {size} of {stated}"
+    return _refusal(path, message)
 
 
 def _refusal(path: str, message: str) -> InputError:

@@ -217,14 +217,12 @@ def _steps(
     steps = tuple(RecordedStep(number, lengths[number]) for number in sorted(lengths))
     wanted = _step_asked(asked)
     if wanted is None:
-        whole_on_all = [one.number for one in steps if len(one.ns) == len(job.ranks)]
+        launched = {
+            step.number for some in job.ranks.values() for one in some for step in one.steps if step.ops
+        }
         with_ops = [
-            number for number in whole_on_all
-            if any(
-                step.number == number and step.ops
-                for some in job.ranks.values() for one in some for step in one.steps
-            )
-        ]  # fmt: skip
+            one.number for one in steps if len(one.ns) == len(job.ranks) and one.number in launched
+        ]
         if with_ops:
             return with_ops[-1], steps
         why = "there is no ProfilerStep" if not steps else "no step is whole on every rank"

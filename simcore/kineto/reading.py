@@ -10,14 +10,16 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.kineto.events import (
+    NO_LAUNCH,
     Args,
     Distributed,
     Event,
-    KernelArgs,
+    Row,
+    Rows,
     TraceFile,
     args_of,
     batches,
@@ -38,7 +40,7 @@ from simcore.kineto.host import (
     outermost,
     with_launches,
 )
-from simcore.kineto.recording import NO_STEP, Recording, Step
+from simcore.kineto.recording import NO_STEP, Recording, Step, refuse_devices
 from simcore.kineto.values import (
     MOST_NUMBER,
     MOST_US,
@@ -47,9 +49,7 @@ from simcore.kineto.values import (
     count_of,
     elements_of,
     key_of,
-    percent_of,
     ranks_of,
-    stream_of,
     text_of,
     whole,
 )
@@ -82,8 +82,6 @@ _OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
 _COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
 # The call of a collective, which says what its kernel does.
 _CALL = "record_param_comms"
-# Of a kernel without a launch.
-_NO_LAUNCH = -1
 _NO_NAME = "(no name)"
 # Up to here a thousand times as much is exact in a float.
 _EXACT_US = 1 << 43
@@ -134,80 +132,6 @@ class _Step(NamedTuple):
     us_end: float
 
 
-class _Row(Struct, gc=False):
-    """An operation of a device, us as written. number: place in the file; said: what the event itself says of
-    a collective.
-    """
-
-    ts: float
-    dur: float
-    number: int
-    pid: Any
-    tid: Any
-    name: str
-    is_copy: bool
-    args: KernelArgs
-    grid: str | None
-    block: str | None
-    said: Args | None
-
-
-class _Rows:
-    """Operations of devices in the order of the file, columns. start, end: ns; external: by which the call of
-    a collective is found; said: by row what the event itself says of one.
-    """
-
-    def __init__(self) -> None:
-        self.start, self.end, self.number = array("q"), array("q"), array("q")
-        self.device, self.stream, self.correlation = array("q"), array("q"), array("q")
-        self.bytes, self.occupancy, self.is_copy = array("q"), array("h"), bytearray()
-        self.name: list[str] = []
-        self.grid: list[str | None] = []
-        self.block: list[str | None] = []
-        self.external: list[Any] = []
-        self.said: dict[int, Args] = {}
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-    def take(self, rows: list[_Row], start: list[int], dur: list[int]) -> None:
-        """Adds rows, ns of each. A batch at a time, while they are in the processor's cache."""
-        done = len(self)
-        self.start.extend(start)
-        self.end.extend([begin + ns for begin, ns in zip(start, dur, strict=True)])
-        self.number.extend([row.number for row in rows])
-        self.device.extend([_device(row) for row in rows])
-        self.stream.extend([stream_of(row.args.stream, row.tid) for row in rows])
-        self.correlation.extend([_correlation(row.args.correlation) for row in rows])
-        self.bytes.extend([-1 if row.args.bytes is None else count_of(row.args.bytes) for row in rows])
-        self.occupancy.extend([percent_of(row.args.occupancy) for row in rows])
-        self.is_copy.extend([row.is_copy for row in rows])
-        self.name += [row.name for row in rows]
-        self.grid += [row.grid for row in rows]
-        self.block += [row.block for row in rows]
-        self.external += [key_of(row.args.external) for row in rows]
-        for place, row in enumerate(rows, done):
-            if row.said is not None:
-                self.said[place] = row.said
-
-
-def _device(row: _Row) -> int:
-    stated = row.args.device
-    if type(stated) is int and 0 <= stated < MOST_NUMBER:
-        return stated
-    found = whole(stated)
-    if found is None:
-        found = whole(row.pid)
-    return -1 if found is None else found
-
-
-def _correlation(stated: Any) -> int:
-    if type(stated) is int and 0 <= stated < MOST_NUMBER:
-        return stated
-    found = whole(stated)
-    return _NO_LAUNCH if found is None else found
-
-
 class _Reader:
     def __init__(self, path: str, file: TraceFile, names: str | None, host: bool) -> None:
         self.path = path
@@ -221,9 +145,9 @@ class _Reader:
             message = f"baseTimeNanoseconds: found {self.base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
         self.pool = Pool()
-        self.rows = _Rows()
+        self.rows = Rows()
         # Those of the batch that is read.
-        self.taken: list[_Row] = []
+        self.taken: list[Row] = []
         self.launches = Launches()
         self.flows = Flows()
         # What the host did: operations; annotations and calls of modules.
@@ -317,7 +241,7 @@ class _Reader:
         args.grid = args.block = _EMPTY
         name = event.name
         self.taken.append(
-            _Row(event.ts or 0, event.dur or 0, number, event.pid, event.tid,
+            Row(event.ts or 0, event.dur or 0, number, event.pid, event.tid,
                  self.pool[name] if type(name) is str and name else _NO_NAME, is_copy, args,
                  grid, block, None if args.collective is None else args_of(event))
         )  # fmt: skip
@@ -414,21 +338,23 @@ class _Reader:
         rows = self.rows
         start, end, device = rows.start, rows.end, rows.device
         order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
-        started = self.launches.of(set(rows.correlation) - {_NO_LAUNCH})
+        started = self.launches.of(set(rows.correlation) - {NO_LAUNCH})
         host, launchers = None, dict[object, int]()
         if self.with_host:
             host, launchers = host_columns(self.threads, self.ranges, started, self._all_ns)
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
         inside = around(self.threads, started, self.flows)
-        devices = sorted(set(device))
+        devices = {one: list[int]() for one in sorted(set(device))}
+        refuse_devices(self.path, len(devices))
+        if len(devices) == 1:
+            devices = dict.fromkeys(devices, order)
+        else:
+            for row in order:
+                devices[device[row]].append(row)
         return [
-            self._device(
-                order if len(devices) == 1 else [row for row in order if device[row] == one],
-                one, started, inside, host, launchers,
-            )
-            for one in devices
-        ]  # fmt: skip
+            self._device(some, one, started, inside, host, launchers) for one, some in devices.items()
+        ]
 
     def _device(
         self,

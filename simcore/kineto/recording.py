@@ -6,12 +6,22 @@ from array import array
 from collections.abc import Sequence
 from typing import TypeVar
 
+from simcore.diagnostics import Diagnostic, InputError
 from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns, RankTrace, SubColumns
 from simcore.records import Struct, field, replace
 
 _Item = TypeVar("_Item")
 # A step that none of the annotations covers.
 NO_STEP = -1
+# Devices of a file: more than any host has, and as many ranks as one file of all could have.
+_MOST_DEVICES = 4096
+
+
+def refuse_devices(path: str, count: int) -> None:
+    """Raises InputError for more devices in a file than there can be: each is a recording of its own."""
+    if count > _MOST_DEVICES:
+        message = f"found events of {count} devices, expected at most {_MOST_DEVICES}"
+        raise InputError(Diagnostic("error", "bad-trace", message, path))
 
 
 class Step(Struct, frozen=True):

@@ -17,6 +17,8 @@ from simcore.workload.opening import read_beginning
 
 _HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7})')
 _STAMP = re.compile(r"[0-9]{8,}")
+# What the profiler's own writer gives to packed files.
+_PACKED = ".json.gz"
 _NAME_RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 # Folders of a job are nested so deep: `iteration_100/`, `step_5/rank_0/`.
 _DEPTH = 3
@@ -49,10 +51,13 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[Found], int]:
                 continue
             size = entry.stat()
             head = read_beginning(entry.path) if stat.S_ISREG(size.st_mode) else b""
-        except (OSError, InputError):
+            form = form_of(head)
+        except OSError:
             others += 1
             continue
-        form = form_of(head)
+        except InputError:
+            # Damaged gzip data: that a rank is missing is said with the reason when it is read.
+            head, form = b"", "kineto" if entry.name.endswith(_PACKED) else None
         if form is None:
             others += 1
             continue

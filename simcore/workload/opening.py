@@ -62,16 +62,17 @@ def read_beginning(path: str) -> bytes:
         raise _unreadable(path, error) from None
 
 
-def read_file(path: str, most: int = 0) -> bytes:
+def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
     """All bytes of the file at `path`, out of gzip. Raises InputError as `open_workload` does.
 
-    most: how many they may be, where that is not what a workload may have.
+    most: how many they may be, where that is not what a workload may have. is_part_enough: whether gzip data
+    that ends early gives what it has.
     """
     try:
         with _open_regular(path) as file:
             if file.read(len(GZIP)) == GZIP:
                 file.seek(0)
-                return Source(path, file.read).all(most)
+                return Source(path, file.read).all(most, is_part_enough)
             file.seek(0)
             # At once: of pieces there would be two copies when they are put together.
             data = file.read((most or MOST_BYTES) + 1)

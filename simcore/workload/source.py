@@ -40,17 +40,21 @@ class Source:
     def __init__(self, path: str, read: Read) -> None:
         self._path = path
         self._read = read
+        self._layers: list[_Gunzip] = []
         self.head = _exactly(read, HEAD_BYTES)
-        layers = 0
         while self.head.startswith(GZIP):
-            if layers == _MOST_LAYERS:
+            if len(self._layers) == _MOST_LAYERS:
                 raise self._refusal("bad-gzip", f"found gzip inside gzip more than {_MOST_LAYERS} times")
-            layers += 1
-            self._read = _Gunzip(path, self.head, self._read).read
+            self._layers.append(_Gunzip(path, self.head, self._read))
+            self._read = self._layers[-1].read
             self.head = _exactly(self._read, HEAD_BYTES)
+            if not self.head:
+                self._refuse_cut()
 
-    def all(self, most: int = 0) -> bytes:
-        """The head and all that follows. Raises: InputError for more than `most` bytes (MOST_BYTES)."""
+    def all(self, most: int = 0, is_part_enough: bool = False) -> bytes:
+        """The head and all that follows. Raises: InputError for more than `most` bytes (MOST_BYTES), and
+        where gzip data ends early, unless what is there of it is enough.
+        """
         most = most or MOST_BYTES
         # Grows in place, where pieces that are put together would be there twice.
         found = io.BytesIO()
@@ -60,7 +64,14 @@ class Source:
             if size > most:
                 raise too_large(self._path, most)
             found.write(piece)
+        if not is_part_enough:
+            self._refuse_cut()
         return found.getvalue()
+
+    def _refuse_cut(self) -> None:
+        ended = next((layer.taken for layer in self._layers if layer.ends_early), None)
+        if ended is not None:
+            raise self._refusal("bad-gzip", f"the gzip data ends early, at byte {ended}")
 
     def _refusal(self, code: str, message: str) -> InputError:
         return InputError(Diagnostic("error", code, message, self._path, 1, 1))
@@ -74,7 +85,9 @@ def too_large(path: str, most: int) -> InputError:
 
 
 class _Gunzip:
-    """What is inside gzip data, member after member, as the gzip program gives it."""
+    """What is inside gzip data, member after member, as the gzip program gives it. taken: bytes of the data
+    that were read; ends_early: whether it ended inside a member.
+    """
 
     def __init__(self, path: str, start: bytes, read: Read) -> None:
         self._path = path
@@ -82,6 +95,8 @@ class _Gunzip:
         self._at = 0
         self._read_packed = read
         self._member: _Decompress | None = None
+        self.taken = 0
+        self.ends_early = False
 
     def read(self, size: int) -> bytes:
         """At most `size` unpacked bytes, none at the end."""
@@ -95,24 +110,27 @@ class _Gunzip:
                 if not piece:
                     return b""
                 if not piece.strip(b"\0"):  # padding of a tape block
-                    self._at += len(piece)
+                    self._advance(len(piece))
                     continue
                 self._member = zlib.decompressobj(_GZIP_WINDOW)
             try:
                 unpacked = self._member.decompress(piece, size)
             except zlib.error:
-                raise self._refusal("the gzip data is damaged") from None
+                message = f"the gzip data is damaged, before byte {self.taken + len(piece)}"
+                raise InputError(Diagnostic("error", "bad-gzip", message, self._path, 1, 1)) from None
             left = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
-            self._at += len(piece) - len(left)
+            self._advance(len(piece) - len(left))
             if self._member.eof:
                 self._member = None
             elif not piece and not unpacked:
-                raise self._refusal("the gzip data ends early")
+                self.ends_early = True
+                return b""
             if unpacked:
                 return unpacked
 
-    def _refusal(self, message: str) -> InputError:
-        return InputError(Diagnostic("error", "bad-gzip", message, self._path, 1, 1))
+    def _advance(self, count: int) -> None:
+        self._at += count
+        self.taken += count
 
 
 def _exactly(read: Read, size: int) -> bytes:

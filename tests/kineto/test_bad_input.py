@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -107,18 +108,77 @@ def test_nesting_is_refused_and_names_no_stack(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     deep = "[" * 200_000
     path.write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "args": {"a": ' + deep)
-    with pytest.raises(InputError, match=r"deeper than any trace|ends at byte"):
+    with pytest.raises(InputError, match=r"deeper than any trace has them, at byte 556$"):
         open_input(str(path))
 
 
 def test_a_gzip_bomb_is_refused_before_it_takes_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simcore.kineto.loading.most_bytes", lambda: 1 << 20)
+    monkeypatch.setattr("simcore.kineto.loading.most_bytes", lambda path: 1 << 20)
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (64 << 20), 9))
     with pytest.raises(InputError, match="found more than 1 MiB"):
         open_input(str(path))
+
+
+def test_gzip_may_hold_what_traces_do_and_no_hundred_times_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simcore.kineto.loading.MOST_BYTES", 1 << 20)
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [event()], "pad": " " * (1 << 19)}).encode()))
+    assert len(open_input(str(path)).diagnostics)
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [event()], "pad": " " * (4 << 20)}).encode()))
+    with pytest.raises(InputError, match="found more than 1 MiB"):
+        open_input(str(path))
+
+
+def test_gzip_that_ends_early_gives_what_it_has(tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    events = [event(ts=100 * number, name=f"k{drawn.random()}") for number in range(200)]
+    data = gzip.compress(json.dumps({"distributedInfo": {"rank": 1}, "traceEvents": events}).encode())
+    path = tmp_path / "rank1.json.gz"
+    path.write_bytes(data[: len(data) // 2])
+    run = open_input(str(path))
+    assert isinstance(run, MeasuredRun)
+    assert 60 < run.ops < 140
+    assert any("the file ends in the middle, at byte" in one.message for one in run.diagnostics)
+    path.write_bytes(data[:15])
+    with pytest.raises(InputError, match="ends early, at byte 15"):
+        open_input(str(path))
+
+
+def test_a_rank_whose_gzip_is_damaged_is_said_with_the_reason(tmp_path: Path) -> None:
+    for rank in range(3):
+        text = json.dumps({"distributedInfo": {"rank": rank, "world_size": 3}, "traceEvents": [event()]})
+        data = bytearray(gzip.compress(text.encode()))
+        if rank == 1:
+            data[40:49] = b"\xff" * 9
+        (tmp_path / f"rank{rank}.json.gz").write_bytes(data)
+    run = open_input(str(tmp_path))
+    assert isinstance(run, MeasuredRun)
+    said = [one.text() for one in run.diagnostics]
+    assert any("rank1.json.gz" in line and "the gzip data is damaged" in line for line in said)
+    assert any("rank 1" in line and "ranks-missing" in line for line in said)
+
+
+def test_so_many_steps_take_no_longer_each(tmp_path: Path) -> None:
+    """20,000 steps: looking each one up among all others took a minute of 60,000."""
+    steps = [
+        event(cat="user_annotation", name=f"ProfilerStep#{number}", ts=10 * number, dur=9)
+        for number in range(20_000)
+    ]
+    begin = time.process_time()
+    run = opened(tmp_path, [event(ts=10 * 19_999, dur=2), *steps])
+    assert run.recorded is not None
+    assert run.recorded.step == 19_999
+    assert time.process_time() - begin < 4
+
+
+def test_more_devices_than_there_can_be_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="found events of 5000 devices, expected at most 4096"):
+        opened(tmp_path, [event(pid=number, args={}) for number in range(5000)])
 
 
 def test_a_file_that_does_not_fit_into_memory_is_refused_with_the_figure(

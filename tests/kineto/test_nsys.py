@@ -94,6 +94,18 @@ def test_what_is_cut_or_no_database_is_refused(tmp_path: Path, cut: int) -> None
         _opened(damaged)
 
 
+@needs_corpus
+def test_what_is_damaged_names_the_row_and_what_is_cut_the_byte(tmp_path: Path) -> None:
+    data = NSYS.read_bytes()
+    damaged = tmp_path / "b.sqlite"
+    damaged.write_bytes(data[:70_000])
+    with pytest.raises(InputError, match=f"the file ends at byte 70000 of {len(data)}"):
+        _opened(damaged)
+    damaged.write_bytes(data[: len(data) // 2] + b"\xff" * 4096 + data[len(data) // 2 + 4096 :])
+    with pytest.raises(InputError, match=r"row \d+ of [A-Z_]+: the database is damaged"):
+        _opened(damaged)
+
+
 def test_rows_that_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:
     path = made(tmp_path / "a.sqlite", [(0, 100, 0, "gemm"), (300, 200, 0, "gemm"), (0, 2**62, 0, "gemm")])
     run = _opened(path)

@@ -188,6 +188,8 @@ class Results(Finished, frozen=True, dict=True):
         number, (start, end) = path.number[index], path.edge[index : index + 2]
         return Spot(number, start, end, self.stream_at(number, path.op[index], start, end))
 
+    tried = ""
+
     @property
     def what_if_base_ns(self) -> int:
         """The step time that the rows of `what_if` start from, ns."""

@@ -229,6 +229,11 @@ class Run(Protocol):
         """What the step would take with one thing changed, the greatest gain first."""
         ...
 
+    @property
+    def tried(self) -> str:
+        """What is said of the changes that `what_if` tried beside those that it gives; "" for nothing."""
+        ...
+
 
 class Figures(Protocol):
     """What a page of text or a JSON states of every kind of run, beside what `Run` answers; of an order

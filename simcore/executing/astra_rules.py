@@ -112,6 +112,11 @@ def astra_values(parameters: Parameters, world: int) -> tuple[Cluster, dict[str,
     return cluster, _astra_rules(parameters, cluster)[2]
 
 
+def collective_rules(parameters: Parameters, cluster: Cluster) -> Rules:
+    """What is in force of collectives. Raises InputError."""
+    return _astra_rules(parameters, cluster)[1]
+
+
 def _truth(word: str) -> bool:
     if word not in ("true", "false"):
         raise UsageError(f"--rendezvous-protocol {printable(word, 60)}: true or false is expected")

@@ -61,7 +61,8 @@ class Executed(Struct, frozen=True, dict=True):
     and receive its send, `class << 32 | place`. groups: the ranks of each group by name.
     ranks: (rank, end, exposed) ns. links: what each link carried, under `--network links`. used: what is in
     force of the parameters that a system file has. graph: who waits for whom, of a run whose order is that of
-    another one; None where the times say it.
+    another one; None where the times say it. states_times: the files state what communication takes, and no
+    network prices it.
     """
 
     traces: TraceSet
@@ -86,6 +87,12 @@ class Executed(Struct, frozen=True, dict=True):
     used: Mapping[str, Any]
     link_heat: LinkHeat | None = None
     graph: TraceGraph | None = None
+    states_times: bool = False
+
+    @property
+    def is_astra(self) -> bool:
+        """Whether it ran by ASTRA-sim's rules."""
+        return self.rules == ASTRA_SIM_2
 
     @property
     def kinds(self) -> Kinds:

@@ -18,12 +18,9 @@ from simcore.chakra.nodes import (
     Kinds,
     integer,
 )  # fmt: skip
-from simcore.diagnostics import Diagnostic
 from simcore.executing.accounts import ACCOUNTS, account_of, rank_accounts
 from simcore.executing.executed import Executed, group_name
 from simcore.executing.graph import NONE, TraceGraph, build_graph
-from simcore.executing.untaken import untaken
-from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import Struct
@@ -72,7 +69,7 @@ class RanTraces(Struct, frozen=True, dict=True):
     @property
     def is_astra(self) -> bool:
         """Whether it ran by ASTRA-sim's rules."""
-        return self.executed.rules == ASTRA_SIM_2
+        return self.executed.is_astra
 
     @property
     def step_time_ns(self) -> int:
@@ -88,11 +85,6 @@ class RanTraces(Struct, frozen=True, dict=True):
     def links(self) -> list[LinkUse] | None:
         """What each link carried, under `--network links`."""
         return self.executed.links
-
-    @cached_property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was found in reading and running."""
-        return (*untaken(self.executed.traces, self.parameters), *self.executed.diagnostics)
 
     @property
     def ranks(self) -> range:

@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP
-from simcore.diagnostics import Cancelled, InputError
+from simcore.diagnostics import Cancelled, Diagnostic, InputError
 from simcore.executing.accounts import ACCOUNTS, NAMES
 from simcore.executing.legs import legs, path_parts
 from simcore.executing.ran import RanTraces
-from simcore.executing.retimed import ALL_CPU, TraceParts, retimed, scaled
+from simcore.executing.retimed import retimed
 from simcore.executing.run import execute
 from simcore.executing.untaken import untaken
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import Parameters, replaced, stated
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.units import duration, plural
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from simcore.executing.figures import TraceFigures
     from simcore.executing.lanes import TraceLanes
 
-_BETTER = 0.9
-# Knobs of nodes by name: those that take most.
-_MOST_NAMES = 12
-# Parts that a table names by other words.
-_NAMES = {ALL_CPU: "CPU nodes"}
+# Parameters of collectives and messages, which may change nothing.
+COLLECTIVE_FIELDS = (
+    "algorithm", "splits", "active_chunks", "endpoint_delay", "local_mem_bw", "collective_optimization",
+    "injection_scale", "rendezvous_protocol", "num_queues_per_dim",
+)  # fmt: skip
 
 
 class TraceResults(RanTraces, frozen=True, dict=True):
@@ -85,6 +85,19 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         if not wide:
             return [ranks, rules]
         return [f"{ranks}, {plural(self.held_ops, 'node')}", rules, self.executed.parameters.network]
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was found in reading and running, what lies beside it, and which parameters have no effect."""
+        return (*untaken(self.source, self.parameters), *self.executed.diagnostics, *self._ignored())
+
+    def _ignored(self) -> list[Diagnostic]:
+        """A warning for each parameter of collectives and messages that was given and has no effect."""
+        if not any(flag.field in COLLECTIVE_FIELDS for flag in stated(self.parameters)):
+            return []
+        from simcore.executing.what_if import ignored
+
+        return ignored(self, self.with_parameters, COLLECTIVE_FIELDS)
 
     @property
     def source(self) -> TraceSet:
@@ -224,38 +237,20 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         progress: Callable[[int, int], None] = lambda done, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[WhatIf]:
-        """Step times with one thing changed and the order of everything kept, computed once."""
-        if "_what_if" not in self.__dict__:
-            self.__dict__["_what_if"] = self._asked(progress, cancelled)
-        found: list[WhatIf] = self.__dict__["_what_if"]
+        """Step times with one thing changed, computed once."""
+        if "_found" not in self.__dict__:
+            # Imported here: only who asks runs the set again.
+            from simcore.executing.what_if import what_if
+
+            self.__dict__["_found"] = what_if(self, self.with_parameters, progress, cancelled)
+        found: list[WhatIf] = self.__dict__["_found"].rows
         return found
 
-    def _asked(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
-        parts = TraceParts(self)
-        nodes = [words for words in parts.by_words if words.startswith("nodes ")]
-        nodes.sort(key=lambda words: (-parts.ns(words), words))
-        left_out = set(nodes[_MOST_NAMES:])
-        asked = [words for words in parts.by_words if words not in left_out]
-        graph, parameters = self.graph.graph, self.parameters
-        is_folded = len(self.executed.units.first) < len(self.ranks)
-        found = []
-        for done, words in enumerate(asked):
-            progress(done, len(asked))
-            free, better = (
-                max(graph.ends(scaled(self._flat, parts.by_words[words], factor), cancelled))
-                for factor in (0.0, _BETTER)
-            )
-            scales = (*parameters.time_scale, f"{words}={_BETTER}")
-            of_alike = is_folded and words.startswith("stream group ")
-            name = _NAMES.get(words) or words.removeprefix("stream ")
-            found.append(
-                WhatIf(
-                    name, free, better, parameters=replaced(parameters, "time_scale", scales),
-                    meaning=f"{name}: and the groups of the ranks that run alike" if of_alike else "",
-                )
-            )  # fmt: skip
-        progress(len(asked), len(asked))
-        return sorted(found, key=lambda one: (one.better10_ns, one.best_ns, one.name))
+    @property
+    def tried(self) -> str:
+        """What is said of the changes that `what_if` tried, "" before it is there."""
+        found = self.__dict__.get("_found")
+        return "" if found is None else str(found.said)
 
 
 def executed_results(

@@ -166,6 +166,8 @@ class _Pricing:
         self._names_it: dict[tuple[str, int], int] = {}
         self.ranks: tuple[int, ...] = ()
         self._shapes: dict[tuple[int, ...], GroupShape] = {}
+        # Whether the files state the time of any, and no network is named.
+        self._states_times = False
         # Collectives whose times the files state and the network that was named prices.
         self._priced_anew = 0
 
@@ -240,6 +242,7 @@ class _Pricing:
             self.system,
             parameter_values(self.cluster),
             None if links is None else links.carrier.heat(),
+            states_times=self._states_times,
         )
 
     def _anew(self) -> list[Diagnostic]:
@@ -437,6 +440,7 @@ class _Pricing:
                 )
         scale = self.parameters.comm_scale
         if first.ns >= 0 and self.keeps_times:
+            self._states_times = True
             return round(max(what.ns for what in whats) * scale)
         self._moved.append(None)
         alone = len(ranks) < 2
@@ -503,6 +507,7 @@ class _Pricing:
                 channel.append(channels.setdefault((rank, peer), len(channels)))
                 self._sent.append((known.size, rank, peer))
                 ns = known.ns
+                self._states_times |= ns >= 0 and self.keeps_times
                 if ns < 0 or not self.keeps_times:
                     ns = transfer_ns(self.cluster, transfer_shape(self.cluster, rank, peer), known.size)
                 took[unit][place] = (

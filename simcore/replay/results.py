@@ -217,6 +217,8 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
         return MeasuredFigures(self, lambda: self.words)
 
+    tried = ""
+
     @property
     def what_if_base_ns(self) -> int:
         """The step time that the rows of `what_if` start from, ns: of a replay with nothing changed."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import short_name, shown_name
 from simcore.records import asdict
-from simcore.report.section import Field, PageAsked, field_lines, field_values, listed
+from simcore.report.section import Field, PageAsked, field_lines, field_values, listed, wrapped
 from simcore.run.findings import WhatIf, dimension_change
 from simcore.units import change_percent, duration
 
@@ -117,7 +117,11 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     found: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"
-        found += [title, *field_lines(_changes(run), changes), *_meanings(changes), ""]
+        found += [title, *field_lines(_changes(run), changes), *_meanings(changes)]
+    if run.tried:
+        found += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")
+    if found:
+        found.append("")
     found.append(f"What if one thing took less time (step time now {duration(base)})")
     found += field_lines(_fields(run), shown)
     found += _base_lines(run)
@@ -131,6 +135,10 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         )
     found += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs) if why]
     return found + (listed("below 0.05 %, or nothing:", little) if little else [])
+
+
+def _first(words: str) -> str:
+    return f"No change gains 0.1 % or more: {words}"
 
 
 def _meanings(some: Sequence[WhatIf]) -> list[str]:

@@ -134,7 +134,8 @@ def dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | 
     one = dims[int(number)]
     # 10 % less time: a bandwidth of 1 / 0.9.
     if what == "bandwidth":
-        return f"dim {number} {what}", f"{_figure(one.bandwidth)} -> {_figure(one.bandwidth / 0.9)} GB/s"
+        figure, _, unit = one.rate().partition(" (")[0].partition(" ")
+        return f"dim {number} {what}", f"{_figure(float(figure))} -> {_figure(float(figure) / 0.9)} {unit}"
     return f"dim {number} {what}", f"{_figure(one.latency_ns)} -> {_figure(one.latency_ns * 0.9)} ns"
 
 

@@ -17,13 +17,14 @@ from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.what_if.changes import Change, changes
+from simcore.analysis.what_if.changes import changes
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
 from simcore.report.pages import run_json, run_page
+from simcore.run.changes import Change
 from simcore.run.findings import WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate

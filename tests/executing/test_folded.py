@@ -103,7 +103,8 @@ def run(traces: TraceSet, parameters: Parameters) -> TraceResults | str:
     try:
         return executed_results(traces, parameters)
     except InputError as error:
-        return "\n".join(one.text() for one in error.diagnostics)
+        # The note on files that lie there has the command line in it.
+        return "\n".join(one.text() for one in error.diagnostics if one.severity == "error")
 
 
 def check(seed: int, dialect: str | None = None) -> int:

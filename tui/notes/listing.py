@@ -81,7 +81,7 @@ class NoteList:
         """A note as lines: severity, place, and its words, wrapped."""
         one = self[place]
         text = f"{self.file(one)}{cells(one.message, 2000)}  [{one.code}]"
-        words = textwrap.wrap(text, max(width - _INDENT - 1, 20))
+        words = textwrap.wrap(text, max(width - _INDENT - 1, 20), break_on_hyphens=False)
         first: Line = [(f"{one.severity:<8}", ROLES[one.severity]), (f"{self.place(one):<{_INDENT - 9}}", "")]
         found: list[Line] = [[*first, (words[0], "")]]
         return found + [[(" " * (_INDENT - 1) + more, "")] for more in words[1:]]

@@ -88,7 +88,7 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
         place = f"line {one.line}" if one.line is not None else "run"
         role = {"error": "worse", "warning": "warn"}.get(one.severity, "dim")
         words = [cells(one.message, room)]
-        whole = textwrap.wrap(cells(one.message, 2000), room)
+        whole = textwrap.wrap(cells(one.message, 2000), room, break_on_hyphens=False)
         if 0 < len(whole) - 1 <= left:
             words = whole
             left -= len(whole) - 1

@@ -261,7 +261,7 @@ def _knob_rows(model: WhyModel, rows: int) -> tuple[list[int | None], str]:
     """
     knobs, row = model.knobs or (), model.row(WHAT_IF)
     at = row if knobs and model.panel == WHAT_IF else None
-    words = meaning_of(knobs, at) if rows > _WITH_MEANING else ""
+    words = meaning_of(knobs, at) or model.results.tried if rows > _WITH_MEANING else ""
     return two_lists(knobs, row, rows - 1 - bool(words)), words
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.rerun import Chosen, Rerun
-from simcore.analysis.what_if.changes import Change, changes, fitting, stepped, with_room
+from simcore.analysis.what_if.changes import changes, fitting, stepped, with_room
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
+from simcore.run.changes import Change
 from simcore.run.findings import WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation

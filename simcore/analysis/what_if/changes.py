@@ -12,37 +12,16 @@ from typing import Any
 from simcore.diagnostics import InputError, UsageError
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import slow_ranks_of
-from simcore.parameters import Parameters, as_flags
 from simcore.program import SCHEDULES
 from simcore.program.building import fitting_chunks
-from simcore.records import Struct, asdict, replace
+from simcore.records import asdict, replace
+from simcore.run.changes import WORTH, Change
 from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
 
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
 _USUAL = "1f1b"
-# A gain below this share of the step, or of one change over another, is no reason to change anything.
-_WORTH = 0.001
-
-
-class Change(Struct, frozen=True):
-    """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it."""
-
-    fields: dict[str, Any]
-    words: str = ""
-
-    @property
-    def flags(self) -> str:
-        """The words of the command line that ask for it."""
-        return " ".join(as_flags(Parameters(**self.fields)))
-
-    def with_other(self, other: Change) -> Change:
-        """Both at once."""
-        words = ""
-        if self.words or other.words:
-            words = " and ".join(one.words or one.flags for one in (self, other))
-        return Change(self.fields | other.fields, words)
 
 
 def _schedules(simulation: Simulation) -> Iterator[Change]:
@@ -183,7 +162,7 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
         # Another batch is another training: it stands for itself.
         if known and family is not _microbatches:
             best.append(min(known, key=lambda change: alike_ns[change.flags]))
-    least = _WORTH * base
+    least = WORTH * base
     pairs += combinations([one for one in best if base - alike_ns[one.flags] >= least], 2)
     for one, other in pairs:
         both = one.with_other(other)

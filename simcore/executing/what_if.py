@@ -1,0 +1,448 @@
+"""What would help a run of execution traces: changes that somebody can make, each a run of its own, and how
+much each thing matters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from simcore.chakra.nodes import COLL, COLLECTIVES, RECV, SEND, integer
+from simcore.cluster import Dimension
+from simcore.diagnostics import Cancelled, Diagnostic, InputError, UsageError
+from simcore.executing.astra_rules import collective_rules
+from simcore.executing.executed import Executed
+from simcore.executing.ran import RanTraces
+from simcore.executing.retimed import ALL_CPU, TraceParts, scaled
+from simcore.messages.alone import estimate, rules_of
+from simcore.messages.collectives import Rules
+from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
+from simcore.parameters import Parameters, replaced, stated
+from simcore.records import replace
+from simcore.run.changes import WORTH, Change
+from simcore.run.findings import WhatIf
+from simcore.units import change_percent, plural
+
+# 10 % less time; 10 % faster is 1 / 0.9 of the bandwidth.
+_BETTER = 0.9
+# Knobs of nodes by name: those that take most.
+_MOST_NAMES = 12
+# Parts that a table names by other words.
+_NAMES = {ALL_CPU: "CPU nodes"}
+# GB/s at which a message takes no time worth a ns, within what `--dim` takes.
+_NO_TIME_GBPS = 1e9
+# Nodes and messages of one run that is tried, and of all: some 250,000 are simulated in a second.
+_MOST_OF_ONE, _MOST_OF_ALL, _MOST_TO_CHECK = 500_000, 2_000_000, 100_000
+# Of one family of changes so many are listed; of those without effect so many are named.
+_LISTED, _NAMED = 3, 6
+# So many of those that gain most are run where messages share links, too.
+_CHECKED = 4
+_TOGETHER = "the best of each, together"
+_SPLITS, _ACTIVE, _QUEUES = (1, 2, 4, 8, 16), (2, 4, 8), (1, 2, 4)
+_STEP = 8
+
+Rerun = Callable[[Parameters], RanTraces]
+
+
+class Found(NamedTuple):
+    """The rows of a what-if table, and what is to be said of the changes that were tried."""
+
+    rows: list[WhatIf]
+    said: str
+
+
+def what_if(
+    ran: RanTraces,
+    rerun: Rerun,
+    progress: Callable[[int, int], None],
+    cancelled: Callable[[], bool],
+) -> Found:
+    """The changes that shorten the step by 0.1 % or more, those that gain most first; then 10 % less time on
+    each thing, the greatest gain first: of nodes and streams with the order of everything kept, of the
+    network by running the set again.
+
+    rerun: the set with other parameters. progress(done, total): called before each. Raises `Cancelled`.
+    """
+    trials = _Trials(ran, rerun, progress, cancelled)
+    parts = _parts(ran, trials)
+    changes = trials.changes()
+    knobs = [*parts, *trials.dimensions()]
+    progress(trials.done, trials.done)
+    return Found(
+        [*changes, *sorted(knobs, key=lambda one: (one.better10_ns, one.best_ns, one.name))], trials.said()
+    )
+
+
+def _parts(ran: RanTraces, trials: _Trials) -> list[WhatIf]:
+    """Nodes by name, streams, and compute and communication as a whole."""
+    parts = TraceParts(ran)
+    nodes = [words for words in parts.by_words if words.startswith("nodes ")]
+    nodes.sort(key=lambda words: (-parts.ns(words), words))
+    left_out = set(nodes[_MOST_NAMES:])
+    asked = [words for words in parts.by_words if words not in left_out]
+    graph, parameters = ran.graph.graph, ran.parameters
+    flat = graph.flat([ran.graph.durations])
+    is_folded = len(ran.executed.units.first) < len(ran.ranks)
+    found = []
+    for words in asked:
+        trials.tell(len(asked))
+        free, better = (
+            max(graph.ends(scaled(flat, parts.by_words[words], factor), trials.cancelled))
+            for factor in (0.0, _BETTER)
+        )
+        scales = (*parameters.time_scale, f"{words}={_BETTER}")
+        of_alike = is_folded and words.startswith("stream group ")
+        name = _NAMES.get(words) or words.removeprefix("stream ")
+        found.append(
+            WhatIf(
+                name, free, better, parameters=replaced(parameters, "time_scale", scales),
+                meaning=f"{name}: and the groups of the ranks that run alike" if of_alike else "",
+            )
+        )  # fmt: skip
+    return found
+
+
+class _Trials:
+    """Runs of a set with other parameters, as far as there is time for them."""
+
+    def __init__(
+        self,
+        ran: RanTraces,
+        rerun: Rerun,
+        progress: Callable[[int, int], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self.ran = ran
+        self.cancelled = cancelled
+        self.done = 0
+        self._rerun = rerun
+        self._progress = progress
+        self._total = 0
+        self._base = ran.executed
+        self._sent = _sent(self._base)
+        self._left = _MOST_OF_ALL
+        # The step as it is on links, 0 where it cannot be run there.
+        self._links_ns: int | None = None
+        # By flags: the step, None where it cannot be.
+        self._ns: dict[str, int | None] = {}
+        self._without_effect: list[str] = []
+        self._not_tried = 0
+
+    def tell(self, total: int = 0) -> None:
+        """Before each thing that is asked. Raises `Cancelled`."""
+        self._total = max(self._total, total, self.done + 1)
+        self._progress(self.done, self._total)
+        self.done += 1
+        if self.cancelled():
+            raise Cancelled
+
+    # -- changes -----------------------------------------------------------------------
+
+    def changes(self) -> list[WhatIf]:
+        """Those that gain; behind each other those of a family, and what several of them give together."""
+        base = self.ran.step_time_ns
+        least = max(WORTH * base, 1)
+        rows: dict[str, tuple[int, Change]] = {}
+        best: list[tuple[int, Change]] = []
+        families = [list(family) for family in _families(self._base, self._sent)]
+        self._total += sum(map(len, families))
+        for family in families:
+            known = [(ns, change) for change in family if (ns := self._step(change)) is not None]
+            gaining = _apart([pair for pair in known if base - pair[0] >= least], least)
+            rows |= {change.flags: (ns, change) for ns, change in gaining[:_LISTED]}
+            best += gaining[:1]
+        best.sort(key=lambda pair: pair[0])
+        if len(best) > 1:
+            ns, change = best[0]
+            for _, other in best[1:]:
+                both = _together(change, other)
+                less = self._step(both)
+                if less is not None and ns - less >= least:
+                    ns, change = less, both
+            if change.flags not in rows:
+                rows[change.flags] = ns, replace(change, words=_TOGETHER)
+        found = sorted(rows.values(), key=lambda pair: (pair[0], pair[1].flags))
+        made = [self._row(number, ns, change) for number, (ns, change) in enumerate(found)]
+        return [row for row, holds in made if holds] + [row for row, holds in made if not holds]
+
+    def _row(self, number: int, ns: int, change: Change) -> tuple[WhatIf, bool]:
+        """A change, and whether it is not known to gain nothing where messages meet on links."""
+        name, said = change.words or change.flags, [change.flags] if change.words else []
+        holds = True
+        if number < _CHECKED and self.ran.parameters.network == "analytical":
+            on_links = self._on_links(change)
+            if on_links is None:
+                said.append("here each message has the whole bandwidth; on links those sent at once share it")
+            else:
+                now, then = on_links
+                holds = now - then >= max(WORTH * now, 1)
+                said.append(f"where messages meet (--network links) {change_percent(now, then)}")
+        words = name if holds else f"{name} (no gain on links)"
+        parameters = _applied(self.ran.parameters, change)
+        meaning = f"{name}: {'; '.join(said)}" if said else ""
+        return WhatIf(words, None, ns, flags=change.flags, parameters=parameters, meaning=meaning), holds
+
+    def _on_links(self, change: Change) -> tuple[int, int] | None:
+        """The step without and with a change on links, ns, of a run whose messages have the whole bandwidth
+        each; None where it cannot be run there.
+        """
+        on_links = replaced(self.ran.parameters, "network", "links")
+        if self._links_ns is None:
+            # A budget of its own: what the others took does not leave the gains unchecked.
+            self._left = _MOST_OF_ALL
+            now = self._run(on_links)
+            self._links_ns = 0 if now is None else now.step_time_ns
+        other = self._run(_applied(on_links, change)) if self._links_ns else None
+        return None if other is None else (self._links_ns, other.step_time_ns)
+
+    def _step(self, change: Change) -> int | None:
+        """The step with a change, ns; None where it cannot be, or where there is no time for it."""
+        flags = change.flags
+        if flags not in self._ns:
+            other = self._run(_applied(self.ran.parameters, change))
+            self._ns[flags] = None if other is None else other.step_time_ns
+            if other is not None and ends_alike(other.executed, self._base):
+                self._without_effect.append(flags.removeprefix("--"))
+        return self._ns[flags]
+
+    def _run(self, parameters: Parameters) -> RanTraces | None:
+        work = _work(self._base, parameters, self._sent)
+        if work > min(self._left, _MOST_OF_ONE):
+            self._not_tried += 1
+            return None
+        self.tell()
+        self._left -= work
+        try:
+            return self._rerun(parameters)
+        except (InputError, UsageError):
+            return None
+
+    def said(self) -> str:
+        """How many changes were tried, which of them have no effect, and which were not tried."""
+        if self._base.states_times:
+            return (
+                "no change of the network is tried: the files state what their collectives take; "
+                "--cluster, --dim or --system prices them"
+            )
+        tried = sum(ns is not None for ns in self._ns.values())
+        if not tried and not self._not_tried:
+            return ""
+        words = [f"{plural(tried, 'change')} of collectives and messages tried" if tried else ""]
+        some = self._without_effect
+        if some:
+            listed = ", ".join(some[:_NAMED])
+            more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
+            words.append(f"without any effect on this run: {listed}{more}")
+        if self._not_tried:
+            words.append(f"{self._not_tried} not tried, as the run is large")
+        return "; ".join(one for one in words if one)
+
+    # -- the network -------------------------------------------------------------------
+
+    def dimensions(self) -> Iterator[WhatIf]:
+        """Bandwidth and latency of each dimension; none where nothing is priced on a network."""
+        dims = self._base.cluster.dims
+        if not self._sent or self._base.states_times:
+            return
+        for number, one in enumerate(dims):
+            if one.size < 2:
+                continue
+            for what in ("bandwidth", "latency"):
+                steps = []
+                parameters = self.ran.parameters
+                for factor in (0.0, _BETTER):
+                    parameters = _with_dimension(self.ran.parameters, dims, number, what, factor)
+                    other = self._run(parameters)
+                    steps.append(None if other is None else other.step_time_ns)
+                free, better = steps
+                if free is not None and better is not None:
+                    longer = max(free, better) > self.ran.step_time_ns
+                    yield WhatIf(
+                        f"dimension {number} {what}", free, better, anomaly=longer, parameters=parameters
+                    )
+
+
+def ignored(ran: RanTraces, rerun: Rerun, fields: Sequence[str]) -> list[Diagnostic]:
+    """A warning for each of some parameters that is given and without which every node starts and ends as
+    with it. A run of more than 100,000 nodes and messages is not run again for it.
+    """
+    base, parameters = ran.executed, ran.parameters
+    given = [flag for flag in stated(parameters) if flag.field in fields]
+    sent = _sent(base)
+    found = []
+    for flag in given:
+        asked = replaced(parameters, flag.field, flag.default)
+        if _work(base, asked, sent) > _MOST_TO_CHECK:
+            continue
+        try:
+            other = rerun(asked).executed
+        except (InputError, UsageError):
+            continue
+        if ends_alike(other, base):
+            message = f"{flag.option} has no effect on this run: every node starts and ends as without it"
+            found.append(Diagnostic("warning", "parameter-ignored", message, base.traces.path))
+    return found
+
+
+def ends_alike(one: Executed, other: Executed) -> bool:
+    """Whether every node of every rank starts and ends in both at the same time."""
+    return one.start == other.start and one.end == other.end
+
+
+def _sent(executed: Executed) -> Counter[tuple[str, int]]:
+    """How many collectives of each kind and number of ranks go over the network; messages as ("", 2)."""
+    found: Counter[tuple[str, int]] = Counter()
+    if executed.system.replay:
+        return found
+    sizes = Counter(executed.units.of)
+    nodes: Counter[tuple[str, int]] = Counter()
+    known: dict[tuple[int, int], tuple[str, int] | None] = {}
+    for unit, rank in enumerate(executed.units.first):
+        one = executed.nodes[rank]
+        types, sets = one.columns.type, one.columns.attributes
+        for place, row in enumerate(one.row):
+            if types[row] not in (COLL, SEND, RECV):
+                continue
+            key = (types[row], sets[row])
+            if key not in known:
+                known[key] = _what(executed, rank, place, types[row])
+            what = known[key]
+            if what is not None:
+                nodes[what] += sizes[unit]
+    for (kind, members), count in nodes.items():
+        found[kind, members] = -(-count // members)
+    return found
+
+
+def _what(executed: Executed, rank: int, place: int, type_of: int) -> tuple[str, int] | None:
+    if type_of != COLL:
+        return "", 2
+    group = executed.group_of(rank, place)
+    kind = COLLECTIVES.get(integer(executed.attributes(rank, place).get("comm_type")) or 0)
+    if group is None or kind is None or len(group[1]) < 2 or kind in executed.system.custom:
+        return None
+    return kind, len(group[1])
+
+
+def _rules(executed: Executed) -> Rules:
+    """What is in force of collectives."""
+    if executed.is_astra:
+        return collective_rules(executed.parameters, executed.cluster)
+    return rules_of(executed.cluster)
+
+
+def _work(executed: Executed, parameters: Parameters, sent: Counter[tuple[str, int]]) -> int:
+    """About how many nodes and messages a run with these parameters is; closed forms send none."""
+    if not executed.is_astra and parameters.network != "links":
+        return sum(len(executed.nodes[rank]) for rank in executed.units.first)
+    total = sum(map(len, executed.nodes))
+    rules = _rules(executed)
+    if parameters.splits is not None:
+        rules = rules._replace(splits=parameters.splits)
+    for (kind, members), count in sent.items():
+        total += count * estimate(executed.cluster, members, kind, rules) if kind else count
+    return total
+
+
+def _apart(some: list[tuple[int, Change]], least: float) -> list[tuple[int, Change]]:
+    """(step, change) by step; of those that take about as long the first, which asks for least."""
+    found = []
+    left = some
+    while left:
+        best = min(ns for ns, _ in left)
+        found.append(next(pair for pair in left if pair[0] - best < least))
+        left = [pair for pair in left if pair[0] - best >= least]
+    return found
+
+
+def _applied(parameters: Parameters, change: Change) -> Parameters:
+    """The parameters with a change; algorithms come behind those that are there, and count over them."""
+    fields = dict(change.fields)
+    if "algorithm" in fields:
+        fields["algorithm"] = (*parameters.algorithm, *fields["algorithm"])
+    return replace(parameters, **fields)
+
+
+def _together(one: Change, other: Change) -> Change:
+    both = one.with_other(other)
+    if "algorithm" in one.fields and "algorithm" in other.fields:
+        words = (*one.fields["algorithm"], *other.fields["algorithm"])
+        return replace(both, fields=both.fields | {"algorithm": words})
+    return both
+
+
+def _with_dimension(
+    parameters: Parameters, dims: Sequence[Dimension], number: int, what: str, factor: float
+) -> Parameters:
+    """Parameters with a dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
+    words = []
+    for index, one in enumerate(dims):
+        bandwidth, latency = one.bandwidth, one.latency_ns
+        if index == number and what == "latency":
+            latency *= factor
+        elif index == number:
+            bandwidth = bandwidth / factor if factor else _NO_TIME_GBPS
+        words.append(f"{one.kind}:{one.size}:{bandwidth!r}:{latency!r}")
+    return replaced(parameters, "dim", tuple(words))
+
+
+# -- families of changes ---------------------------------------------------------------
+
+
+def _families(executed: Executed, sent: Counter[tuple[str, int]]) -> Iterator[Iterator[Change]]:
+    """Changes of one kind each: of each the best is held against the others, and taken with them."""
+    if executed.states_times or not sent:
+        return
+    parameters = executed.parameters
+    kinds = sorted({kind for kind, _ in sent if kind})
+    if kinds:
+        rules = _rules(executed)
+        for kind in kinds:
+            sizes = {members for one, members in sent if one == kind}
+            for number in range(len(executed.cluster.dims)):
+                yield _algorithms(executed, rules, kind, number, sizes)
+        yield _chunks(rules)
+        if executed.is_astra:
+            yield (Change({"num_queues_per_dim": one}) for one in _QUEUES if one != rules.queues)
+        if len(executed.cluster.dims) > 1 and "ALLREDUCE" in kinds:
+            word = "localBWAware" if rules.baseline else "baseline"
+            yield iter([Change({"collective_optimization": word})])
+    if parameters.rendezvous_protocol == "true":
+        yield iter([Change({"rendezvous_protocol": "false"})])
+
+
+def _algorithms(
+    executed: Executed, rules: Rules, kind: str, number: int, sizes: set[int]
+) -> Iterator[Change]:
+    """The other algorithms of a collective on a dimension."""
+    dims = executed.cluster.dims
+    there = rules.algorithms.get(kind, ())
+    size = dims[number].size
+    # ASTRA-sim runs a smaller group as a ring unless one algorithm alone is listed (R5.7).
+    of_groups = executed.is_astra and len(there) != 1 and len(executed.nodes) not in sizes
+    if number >= len(there) or size < 2 or of_groups:
+        return
+    names = ["ring", "direct"]
+    if not size & (size - 1) and kind != "ALLTOALL":
+        names.append("halving-doubling")
+        if kind == "ALLREDUCE" and len(dims) == 1:
+            names.append("double-binary-tree")
+    word = next(name for name, one in COLLECTIVE_NAMES.items() if one == kind)
+    for name in names:
+        if name != there[number]:
+            yield Change({"algorithm": (f"{word}:{number}={name}",)})
+
+
+def _chunks(rules: Rules) -> Iterator[Change]:
+    """More and fewer chunks, and how many of them a dimension runs at a time."""
+    splits, active = rules.splits or 1, rules.active_chunks
+    others = [one for one in _SPLITS if one != splits and splits <= one * _STEP and one <= splits * _STEP]
+    for one in others:
+        yield Change({"splits": one})
+    for number in _ACTIVE:
+        if number != active:
+            yield Change({"active_chunks": number})
+    for one in others:
+        if one > max(active, 1):
+            yield Change({"splits": one, "active_chunks": min(one, _ACTIVE[-1])})

@@ -76,7 +76,8 @@ class MeasuredSpanWords:
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         if item < 0:
             times = f"{axis.clock(start)} .. {axis.clock(end)}"
-            return Said(_gap(rank, item), whose, times, axis.length(end - start))
+            length, before = axis.length(end - start), self._before(rank, start)
+            return Said(_gap(rank, item), whose, times, length, more=before)
         facts = span_facts(rank, item)
         length = ""
         if not self._run.timed:
@@ -87,6 +88,13 @@ class MeasuredSpanWords:
         else:
             times = f"{axis.clock(facts.start_ns)}   {_UNKNOWN_LENGTH[facts.known]}"
         return Said(_what(facts), whose, times, length, more=", ".join(self._of_the_file(rank, item, facts)))
+
+    def _before(self, rank: RankTrace, start_ns: int) -> str:
+        """When the host of a rank begins the step, of a gap that is there before it does."""
+        recorded = self._run.recorded
+        if rank.window is None or recorded is None or recorded.step is None or rank.window[0] <= start_ns:
+            return ""
+        return f"its host begins step {recorded.step} at {self._lanes.axis.clock(rank.window[0])}"
 
     def _whose(self, rank: RankTrace) -> tuple[str, ...]:
         if self._run.unit != "rank":

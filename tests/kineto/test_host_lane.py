@@ -151,3 +151,25 @@ def test_the_host_moves_with_the_clock_of_its_rank() -> None:
             rank.ops.start[op] >= host.launch[op] - 1000
             for op in range(len(rank.ops)) if host.launcher[op] >= 0
         ), number  # fmt: skip
+
+
+def test_a_rank_that_begins_its_step_later_says_when(tmp_path: Path) -> None:
+    for rank, begins in enumerate((1000, 1300)):
+        step = [around("user_annotation", "ProfilerStep#3", begins, 500), event(ts=begins + 40, pid=rank)]
+        # The collective brings the clocks together.
+        step.append(event(name="ncclDevKernel_AllReduce", ts=begins + 100, dur=1900 - begins, tid=20))
+        top = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": step}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(top))
+    for asked, words in (("3", "its host begins step 3 at 0.000 300 000 s"), ("all", "")):
+        run = open_input(str(tmp_path), Asked(step=asked))
+        assert isinstance(run, MeasuredRun)
+        lanes = lanes_of(run)
+        first = lanes.words.said(1, None, 0, RankSet.of([1]))
+        assert first.what == "not running yet, the first operation is gemm"
+        assert first.more == words
+        # A gap inside of the step, and the lane of the rank that begins it, say nothing of it.
+        for rank in (0, 1):
+            spans = range(rank, len(lanes.spans(rank, None).op))
+            said = [lanes.words.said(rank, None, index, RankSet.of([rank])) for index in spans]
+            assert said
+            assert not any("begins step" in one.more for one in said)

@@ -13,9 +13,10 @@ from simcore.folding import Folding, RankClass
 from simcore.networks import Network, PlacedCollective, Sharing
 from simcore.program import Ops, Program
 from simcore.program.ops import (
+    AnyCost,
+    BesideCost,
     CollectiveCost,
     ComputeCost,
-    Cost,
     JoinedCost,
     TransferCost,
 )
@@ -65,20 +66,23 @@ class Prices(Struct):
         return durations
 
     def of_class(
-        self, costs: Sequence[Cost | JoinedCost], folding: Folding, rank_class: RankClass
+        self, costs: Sequence[AnyCost], folding: Folding, rank_class: RankClass
     ) -> list[int]:
         """ns of each of these costs for a rank class, without jitter."""
         return [scaled(*self._price(cost, folding, rank_class)) for cost in costs]
 
     def _price(
-        self, cost: Cost | JoinedCost, folding: Folding, rank_class: RankClass
+        self, cost: AnyCost, folding: Folding, rank_class: RankClass
     ) -> tuple[int, float]:
         """(ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not have."""
         if isinstance(cost, ComputeCost):
             return cost.ns_of(rank_class.expert), self.compute_scale * cost.scale * rank_class.slowdown
-        if isinstance(cost, JoinedCost):
+        if isinstance(cost, JoinedCost | BesideCost):
             each = ((scaled(*self._price(one, folding, rank_class)), count) for one, count in cost.costs)
-            return sum(ns * count for ns, count in each), 1.0
+            ns = sum(ns * count for ns, count in each)
+            if isinstance(cost, BesideCost):
+                ns = max(ns, scaled(*self._price(cost.collective, folding, rank_class)))
+            return ns, 1.0
         if isinstance(cost, CollectiveCost):
             if cost.ns:
                 return cost.ns, self.comm_scale

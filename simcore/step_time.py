@@ -28,9 +28,8 @@ from simcore.program.building import Planned, planned, program_of
 from simcore.program.ops import (
     STREAM_OF_GROUP,
     TO_NEXT,
+    AnyCost,
     CollectiveCost,
-    Cost,
-    JoinedCost,
     Ops,
     StageProgram,
     TransferCost,
@@ -40,6 +39,7 @@ from simcore.program.stage_builder import StageBuilder
 from simcore.records import Struct
 from simcore.simulation import made, place, simulate
 from simcore.workload import Workload
+from simcore.workload.model import GroupKind
 
 # Steps of scripts that are kept, 130 B each: a sweep comes back to the orders that it had last.
 _KEPT_STEPS = 1_000_000
@@ -50,7 +50,7 @@ _KEPT_FOLDINGS = 64
 _NO_OPS = StageProgram(Ops(), (), 0)
 # A part of a micro-batch: which (`StageBuilder.part_ops`), and over which rows.
 _Part = tuple[str, tuple[int, ...]]
-_Costs = tuple[Cost | JoinedCost, ...]
+_Costs = tuple[AnyCost, ...]
 
 
 class StepTime(Struct, frozen=True):
@@ -138,12 +138,17 @@ class StepTimes:
         if isinstance(network, Sharing):
             return None
         plans = planned(workload, layout, parameters, least_bytes)
-        plan = plans.plan
         if plans.order is None:
             return None
-        network.diagnostics(workload, plan.structure)
-        plan.joined = joined_streams(workload, parameters)
+        network.diagnostics(workload, plans.plan.structure)
+        plans.plan.joined = joined_streams(workload, parameters)
+        plans.plan.beside = beside_streams(workload)
         order, costs = self._ordered(plans, parameters)
+        if plans.plan.was_busy:
+            plans = planned(workload, layout, parameters, least_bytes)
+            plans.plan.joined = joined_streams(workload, parameters)
+            order, costs = self._ordered(plans, parameters)
+        plan = plans.plan
         folding = self._folded(plans, costs, parameters, cluster)
         if any(len(group.members) > 1 for group in folding.group_classes):
             return None
@@ -182,7 +187,7 @@ class StepTimes:
             return _new_order(plans)
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
-            plan.workload.stages, plan.joined,
+            plan.workload.stages, plan.joined, plan.beside,
         )  # fmt: skip
         # By what rows run again, stages of one key may still have different ops.
         for like in range(_ALIKE):
@@ -205,7 +210,7 @@ def _new_order(plans: Planned) -> tuple[_Order, _Costs]:
     plan, actions = plans.plan, plans.order
     assert actions is not None
     numbers: dict[_Slot, int] = {}
-    costs: list[Cost | JoinedCost] = []
+    costs: list[AnyCost] = []
     scripts, of_stage, held = [], [], []
     edges: dict[int, object] = {}
     for stage in range(plan.layout.pp):
@@ -238,7 +243,7 @@ def _slots_of(
     parts: list[tuple[int, _Part]],
     plan: Plan,
     stage: int,
-    table: list[Cost | JoinedCost],
+    table: list[AnyCost],
 ) -> tuple[list[_Slot], object]:
     """The slot of each op of a stage, and the shape of what it does outside of micro-batches."""
     ops = built.ops
@@ -286,7 +291,7 @@ def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
         if tuple(columns) != shape:
             return None
     table = [cost for _, cost in plan.costs]
-    costs: list[Cost | JoinedCost] = []
+    costs: list[AnyCost] = []
     for of_part, edge, number in order.slots:
         if of_part is not None:
             costs.append(table[plan.segments[of_part].ops.cost[number]])
@@ -337,3 +342,21 @@ def joined_streams(workload: Workload, parameters: Parameters) -> frozenset[int]
     for cells in (workload.fwd, workload.ig):
         queued |= {cells.group[row] for row in cells.asynchronous}
     return frozenset(stream for kind, stream in STREAM_OF_GROUP.items() if kind not in queued)
+
+
+def beside_streams(workload: Workload) -> frozenset[int]:
+    """The streams on which each collective begins beside compute, in a forward or an input gradient, and is
+    waited for by a row of the same: each finds the one before it over, as long as nothing lies between
+    (`Plan.was_busy`).
+    """
+    if not workload.stages:
+        return frozenset()
+    awaited = {(phase, other) for (phase, _), others in workload.waits.items() for other in others}
+    used: set[GroupKind] = set()
+    other: set[GroupKind | None] = {*workload.wg.group}
+    for phase, cells in (("fwd", workload.fwd), ("ig", workload.ig)):
+        for row, group in enumerate(cells.group):
+            if group is not None:
+                fits = row in cells.asynchronous and (phase, row) in awaited
+                (used if fits else other).add(group)
+    return frozenset(STREAM_OF_GROUP[kind] for kind in used - other)

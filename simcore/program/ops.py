@@ -91,16 +91,29 @@ class TransferCost(NamedTuple):
     bytes: int
 
 
+class BesideCost(NamedTuple):
+    """A collective that begins on an idle stream, and what runs beside it until compute waits for it, as one
+    op (`Plan.beside`): it takes as long as the longer of the two.
+
+    costs: what runs beside, each distinct one with how often it is there.
+    """
+
+    collective: CollectiveCost
+    costs: tuple[tuple[ComputeCost | CollectiveCost, int], ...]
+
+
 class JoinedCost(NamedTuple):
     """Computes and collectives one after another, each rounded by itself, as one op (`Plan.joined`).
 
     costs: each distinct one with how often it is there.
     """
 
-    costs: tuple[tuple[ComputeCost | CollectiveCost, int], ...]
+    costs: tuple[tuple[ComputeCost | CollectiveCost | BesideCost, int], ...]
 
 
 Cost = ComputeCost | CollectiveCost | TransferCost
+# Also those of several ops as one, where only the step time is asked for.
+AnyCost = Cost | JoinedCost | BesideCost
 
 
 class Receive(NamedTuple):

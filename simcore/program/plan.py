@@ -19,9 +19,10 @@ from simcore.program.ops import (
     RECOMPUTE,
     STREAM_OF_GROUP,
     WG,
+    AnyCost,
+    BesideCost,
     CollectiveCost,
     ComputeCost,
-    Cost,
     JoinedCost,
     Ops,
 )
@@ -49,6 +50,8 @@ class Plan(Struct):
     forward collective counts as. segments: the ops of a block's part, and at which of them which other
     is waited for, made once for all stages and micro-batches that repeat it. joined: where only the step time
     is asked for, the streams whose collectives nobody else can move: rows without another one are one op.
+    beside: then, the streams that are idle whenever a collective begins, which compute waits for; it and what
+    runs beside it are one op, too. was_busy: something else was found on one of them: this plan has no times.
     """
 
     workload: Workload
@@ -69,11 +72,13 @@ class Plan(Struct):
     messages: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     segments: dict[tuple[str, tuple[int, ...]], Segment] = field(default_factory=dict)
     joined: frozenset[int] | None = None
+    beside: frozenset[int] = frozenset()
+    was_busy: bool = False
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
     _first_alike: list[int] | None = None
     _by_content: dict[tuple[str, tuple[int, ...]], tuple[int, ...]] = field(default_factory=dict)
 
-    def cost(self, cost: Cost | JoinedCost) -> int:
+    def cost(self, cost: AnyCost) -> int:
         """The number of a cost in the program's table."""
         # With its type: named tuples of different kinds are equal when their values are.
         return self.costs.setdefault((type(cost), cost), len(self.costs))
@@ -358,38 +363,59 @@ class RowOps:
 def joined(segment: Segment, plan: Plan) -> Segment:
     """The same part with what can only run one after another as one op, of the first one's row and phase.
 
-    That is compute, and collectives that compute waits for on the streams of `plan.joined`.
+    That is compute, collectives that compute waits for on the streams of `plan.joined`, and a collective on
+    one of `plan.beside` with what is beside it.
     """
     assert plan.joined is not None
-    costs = [cost for _, cost in plan.costs]
+    costs: list[Any] = [cost for _, cost in plan.costs]
     ops, found, joins = segment.ops, Ops(), []
-    places = {place for place, _ in segment.joins}
-    awaited = {op for _, op in segment.joins}
+    waits: dict[int, list[int]] = {}
+    for place, waited in segment.joins:
+        waits.setdefault(place, []).append(waited)
+    awaited = {op: place for place, op in segment.joins}
+    # What ended within an op of several.
+    ended: set[int] = set()
     number_of: dict[int, int] = {}
-    count, op = len(ops), 0
-    waits = iter([*segment.joins, (count + 1, -1)])
-    place, waited = next(waits)
-    while op < count:
-        while place == op:
-            joins.append((len(found), number_of[waited]))
-            place, waited = next(waits)
+    count = len(ops)
+
+    def one_by_one(op: int) -> bool:
+        stream = ops.stream[op]
+        return stream == COMPUTE or (ops.blocking[op] > 0 and stream in plan.joined)  # type: ignore[operator]
+
+    def beside_until(op: int) -> int:
+        """Where compute waits for a collective that runs beside nothing else; 0 of others."""
+        until = awaited.get(op, 0)
+        alone = all(one not in waits and one_by_one(one) for one in range(op + 1, until))
+        return until if until > op + 1 and alone else 0
+
+    op = 0
+    while True:
+        joins += [(len(found), number_of[one]) for one in waits.get(op, ()) if one not in ended]
+        if op == count:
+            return Segment(found, joins)
+        together: Counter[Any] = Counter()
         until = op
-        while until < count and (until == op or until not in places) and until not in awaited:
-            stream = ops.stream[until]
-            if stream != COMPUTE and not (ops.blocking[until] and stream in plan.joined):
+        while until < count and (until == op or ended.issuperset(waits.get(until, ()))):
+            if one_by_one(until) and until not in awaited:
+                together[costs[ops.cost[until]]] += 1
+                until += 1
+            elif ops.stream[until] in plan.beside and (end := beside_until(until)):
+                beside = Counter(costs[cost] for cost in ops.cost[until + 1 : end])
+                together[BesideCost(costs[ops.cost[until]], tuple(beside.items()))] += 1
+                ended.add(until)
+                until = end
+            else:
                 break
-            until += 1
         number_of[op] = len(found)
         if until - op > 1:
-            counts = Counter(ops.cost[op:until])
-            together = JoinedCost(tuple((costs[cost], count) for cost, count in counts.items()))
-            found.append(COMPUTE, ops.phase[op], 1, plan.cost(together), ops.row[op])
+            cost = plan.cost(JoinedCost(tuple(together.items())))
+            found.append(COMPUTE, ops.phase[op], 1, cost, ops.row[op])
             op = until
         else:
+            plan.was_busy |= ops.stream[op] in plan.beside
             part = ops.part(op, op + 1)
             found.extend(part, part.microbatch[0])
             op += 1
-    return Segment(found, joins)
 
 
 class ScheduleDefaults(NamedTuple):

@@ -5,6 +5,8 @@ Before its first micro-batch comes to a stage, the stages before it have forward
 gradient those stages have theirs to make; then come its optimizer and what is sent for it, unless that
 overlaps. Of the schedule only the placement of chunks is asked, and whether weight gradients are put off.
 
+What ZeRO 2 and 3 send for a micro-batch runs one after another on its stream, which takes its time too.
+
 Layers of one kind take the same on every stage, so that one of each kind is priced for all layouts that cut
 it alike. What is not certain to take its time counts as nothing: where transmissions share ports, where
 groups lie differently from stage to stage, where single ranks or ops have factors.
@@ -21,20 +23,22 @@ from simcore.layout import Layout
 from simcore.model.costs import Costs, nanoseconds
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
-from simcore.model.megatron import MegatronRows, stage_parameters, whole_parameters
+from simcore.model.megatron import MegatronRows, stage_parameters, unit_sizes, whole_parameters
+from simcore.model.rows import NOTHING, Row
+from simcore.model.sharding import Unit, UnitSize, is_sharded, sharded_rows
 from simcore.model.training import Training
 from simcore.networks import Network, PlacedCollective, Sharing, network_model, open_network
 from simcore.parameters import Parameters
 from simcore.program.blocks import is_embedding
 from simcore.program.building import planned
-from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost, JoinedCost
+from simcore.program.ops import COMPUTE, AnyCost, BesideCost, CollectiveCost, ComputeCost, JoinedCost
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
-from simcore.records import Struct, replace
+from simcore.records import Struct, field, replace
 from simcore.simulation import place
-from simcore.step_time import joined_streams
+from simcore.step_time import beside_streams, joined_streams
 from simcore.workload import Workload
-from simcore.workload.model import GroupKind
+from simcore.workload.model import GroupKind, Phase
 
 # Kinds of layout that are kept: those next to each other in a sweep.
 _KEPT = 512
@@ -69,6 +73,34 @@ class _Units(Struct, frozen=True):
     head: _Times
 
 
+class _Edge(NamedTuple):
+    """ns of the end of a stage's step: of what adds its gradients up, and of all that comes after."""
+
+    reduce: int
+    behind: int
+
+
+class _Shared(Struct, frozen=True):
+    """What ZeRO 2 and 3 send for a micro-batch of a chunk. streams: of each group, one after another. waited:
+    what compute waits for, the weights of the first unit and of the last. last: of its first unit's
+    gradients, behind all compute.
+    """
+
+    streams: dict[GroupKind, _Times] = field(default_factory=dict)
+    waited: _Times = _NOTHING
+    last: int = 0
+
+
+_NOT_SHARED = _Shared()
+
+
+class _Ends(NamedTuple):
+    """Of each stage the end of its step, and what is sent for a micro-batch of each of its chunks."""
+
+    edges: list[_Edge]
+    shared: list[list[_Shared]]
+
+
 class _Place(Struct):
     """Where ranks are. shapes: of the first group of each kind; None where groups lie differently."""
 
@@ -93,7 +125,7 @@ class Bounds:
         layers = min(model.layers, model.moe.dense_layers + 1 if model.moe else 1)
         self._few = ModelMaker(maker.path, replace(model, layers=layers))
         self._units: dict[object, _Units] = {}
-        self._edges_of: dict[object, list[int]] = {}
+        self._ends_of: dict[object, _Ends] = {}
         self._places: dict[object, _Place] = {}
 
     def at_least_ns(self, parameters: Parameters, training: Training) -> int:
@@ -109,16 +141,24 @@ class Bounds:
         if rules is None:
             return 0
         splits, count = rules.splits_backward, training.microbatches
-        whole, first = _stages(training, units)
-        edges = self._edges(parameters, training)
+        ends = self._ends(parameters, training)
+        whole, first = _stages(training, units, ends.shared)
         least = filled = drained = 0
         both = training.placement == "both-ways"
+
+        def micro(one: _Times) -> int:
+            return one.fwd + (one.ig + one.wg if splits else one.bwd)
+
         for stage in range(training.pp):
-            one = whole[stage]
-            busy = count * (one.fwd + (one.ig + one.wg if splits else one.bwd))
-            least = max(least, filled + busy + edges[stage])
+            one, (reduce, behind), shared = whole[stage], ends.edges[stage], ends.shared[stage]
+            # Whatever chunk comes last, what is sent behind it is behind all compute.
+            behind_compute = max(reduce, min(chunk.last for chunk in shared)) + behind
+            least = max(least, filled + count * micro(one) + behind_compute)
+            for kind in shared[0].streams:
+                each = [micro(chunk.streams.get(kind, _NOTHING)) for chunk in shared]
+                least = max(least, filled + count * (min(each) if both else sum(each)) + behind)
             until_last = count * (one.fwd + (one.ig if splits else one.bwd))
-            least = max(least, filled + until_last + drained + (0 if splits else edges[0]))
+            least = max(least, filled + until_last + drained + (0 if splits else sum(ends.edges[0])))
             if not both:
                 filled += first[stage].fwd
                 drained += first[stage].ig if splits else first[stage].bwd
@@ -126,25 +166,29 @@ class Bounds:
 
     # -- stages ----------------------------------------------------------------------
 
-    def _edges(self, parameters: Parameters, training: Training) -> list[int]:
-        """ns of each stage's optimizer, and of what is sent for it where that does not overlap."""
+    def _ends(self, parameters: Parameters, training: Training) -> _Ends:
+        """What each stage does at the end of its step, and what is sent for ZeRO 2 and 3."""
         key = (
             self._where(parameters, training), training.chunks, training.placement, training.stage_layers,
             training.zero, training.grad_bytes, training.sequence_parallel, parameters.overlap_grad_reduce,
             parameters.overlap_param_gather, parameters.comm_scale, parameters.compute_scale,
+            training.prefetch, training.reshard,
         )  # fmt: skip
-        found = self._edges_of.get(key)
+        found = self._ends_of.get(key)
         if found is None:
-            found = self._edges_made(parameters, training)
-            _keep(self._edges_of, key, found)
+            where = self._place_of(parameters, training)
+            found = _Ends(
+                self._edges_made(where, parameters, training), self._shared_made(where, parameters, training)
+            )
+            _keep(self._ends_of, key, found)
         return found
 
-    def _edges_made(self, parameters: Parameters, training: Training) -> list[int]:
-        where = self._place_of(parameters, training)
+    def _edges_made(self, where: _Place, parameters: Parameters, training: Training) -> list[_Edge]:
+        """The end of each stage's step, as far as nothing of it overlaps."""
         overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather
         sends = where.aligned and not overlaps and training.placement != "both-ways"
         rows = MegatronRows(Costs(find_gpu(training.gpu), training))
-        known: dict[object, int] = {}
+        known: dict[object, _Edge] = {}
         found = []
         for stage in range(training.pp):
             held = stage_parameters(training, stage), whole_parameters(training, stage)
@@ -160,10 +204,61 @@ class Bounds:
                         ns = self._price(where, parameters, row.wg.group, row.wg.collective, row.wg.bytes)
                         sent[key] = sent.get(key, 0) + ns
                 # Each stream by itself, all reductions before the optimizer and all gathers behind it.
-                for gathers in (False, True):
-                    compute += max((ns for key, ns in sent.items() if key[0] is gathers), default=0)
-                known[held] = compute
+                reduce, gather = (
+                    max((ns for key, ns in sent.items() if key[0] is gathers), default=0)
+                    for gathers in (False, True)
+                )
+                known[held] = _Edge(reduce, compute + gather)
             found.append(known[held])
+        return found
+
+    def _shared_made(
+        self, where: _Place, parameters: Parameters, training: Training
+    ) -> list[list[_Shared]]:
+        """What is sent for each chunk of each stage."""
+        chunks = training.stage_chunks
+        if not where.aligned or not is_sharded(training):
+            return [[_NOT_SHARED] * len(chunks)] * training.pp
+        known: dict[tuple[UnitSize, ...], _Shared] = {}
+
+        def made(sizes: tuple[UnitSize, ...]) -> _Shared:
+            sharded = sharded_rows(training, [Unit(size, [Row("", NOTHING)]) for size in sizes])
+
+            def ns_of(row: Row, phase: Phase) -> int:
+                sent = getattr(row, phase)
+                if sent is None:
+                    return 0
+                return self._price(where, parameters, sent.group, sent.collective, sent.bytes)
+
+            streams: dict[GroupKind, _Times] = {}
+            for row in sharded.rows:
+                kinds = {sent.group for sent in (row.fwd, row.ig, row.wg) if sent is not None}
+                for kind in kinds:
+                    fwd, ig, wg = ns_of(row, "fwd"), ns_of(row, "ig"), ns_of(row, "wg")
+                    streams[kind] = streams.get(kind, _NOTHING) + _Times(fwd, ig + wg, ig, wg)
+            # The first unit's weights are gathered when it is to run; so are the last one's, backward.
+            begins: dict[Phase, range] = {"fwd": sharded.own[0], "ig": sharded.own[-1]}
+            waits = {
+                phase: max(
+                    (ns_of(sharded.rows[row], phase) for at in unit
+                     for row in sharded.waits.get((phase, at), ())),
+                    default=0,
+                )
+                for phase, unit in begins.items()
+            }  # fmt: skip
+            first = sharded.rows[: sharded.own[0].start]
+            last = max((ns_of(row, "wg") for row in first), default=0)
+            return _Shared(streams, _Times(waits["fwd"], waits["ig"], waits["ig"], 0), last)
+
+        found = []
+        for stage in range(training.pp):
+            of_stage = []
+            for chunk in chunks:
+                sizes = tuple(unit_sizes(training, stage, chunk))
+                if sizes not in known:
+                    known[sizes] = made(sizes)
+                of_stage.append(known[sizes])
+            found.append(of_stage)
         return found
 
     def _price(
@@ -250,15 +345,17 @@ class Bounds:
         where = _Place(layout, cluster, network, {}, sends)
         plan = planned(workload, layout, parameters).plan
         plan.joined = joined_streams(workload, parameters)
+        plan.beside = beside_streams(workload)
         builder = StageBuilder(plan, 0)
 
-        def cost_ns(cost: object) -> int:
+        def cost_ns(cost: AnyCost) -> int:
             if isinstance(cost, ComputeCost):
                 return scaled(cost.ns, parameters.compute_scale * cost.scale)
             if isinstance(cost, CollectiveCost):
                 return self._price(where, parameters, cost.group, cost.collective, cost.bytes)
-            assert isinstance(cost, JoinedCost)
-            return sum(cost_ns(one) * count for one, count in cost.costs)
+            assert isinstance(cost, JoinedCost | BesideCost)
+            ns = sum(cost_ns(one) * count for one, count in cost.costs)
+            return max(ns, cost_ns(cost.collective)) if isinstance(cost, BesideCost) else ns
 
         def times(rows: tuple[int, ...]) -> _Times:
             found = []
@@ -293,7 +390,9 @@ class Bounds:
         return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
 
 
-def _stages(training: Training, units: _Units) -> tuple[list[_Times], list[_Times]]:
+def _stages(
+    training: Training, units: _Units, shared: list[list[_Shared]]
+) -> tuple[list[_Times], list[_Times]]:
     """What a micro-batch takes on each stage, and in its first chunk alone."""
     model = training.model
     whole, first = [], []
@@ -307,6 +406,7 @@ def _stages(training: Training, units: _Units) -> tuple[list[_Times], list[_Time
             layers = training.layers_of(stage, chunk)
             moe = sum(map(model.is_moe, layers)) if model.moe is not None else 0
             here = units.layers[0].times(len(layers) - moe) + units.layers[1].times(moe)
+            here = here + shared[stage][chunk].waited
             if training.placement != "both-ways":
                 if training.position(stage, chunk) == 0:
                     here = here + units.embedding

@@ -61,6 +61,9 @@ _OF_MODELS = st.fixed_dictionaries(
         "sequence_parallel": _either("on", "off"),
         "flash": _either("on", "off"),
         "pp_scatter": _either("on", "off"),
+        "prefetch": _either(None, None, "0", "2"),
+        "reshard_after_forward": _either(None, None, "off"),
+        "shard_size": _either(None, None, 2),
         "ep": _either(1, 1, 2),
         "cp_comm_type": _either("p2p", "all-gather"),
         "steps": _either(1, 1, 1, 2),
@@ -86,6 +89,10 @@ def layout_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     given["global_batch"] = given.pop("microbatches") * given["microbatch_size"] * dp
     if name != "experts":
         given["ep"] = 1
+    if given.get("zero") != "3":
+        given |= {"prefetch": None, "reshard_after_forward": None}
+    if given.get("zero") not in ("2", "3"):
+        given["shard_size"] = None
     return given
 
 

@@ -5,7 +5,7 @@ A duration is rounded once, half to even, after all its factors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
@@ -65,11 +65,9 @@ class Prices(Struct):
             durations.append(tables[key])
         return durations
 
-    def of_class(
-        self, costs: Sequence[AnyCost], folding: Folding, rank_class: RankClass
-    ) -> list[int]:
-        """ns of each of these costs for a rank class, without jitter."""
-        return [scaled(*self._price(cost, folding, rank_class)) for cost in costs]
+    def of_class(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> int:
+        """ns of a cost for a rank class, without jitter."""
+        return scaled(*self._price(cost, folding, rank_class))
 
     def _price(
         self, cost: AnyCost, folding: Folding, rank_class: RankClass
@@ -93,6 +91,7 @@ class Prices(Struct):
             if placed not in self._known:
                 self._known[placed] = self.network.collective_ns(placed)
             return self._known[placed], self.comm_scale
+        assert isinstance(cost, TransferCost)
         if cost.step not in rank_class.links:
             return 0, 1.0
         link = rank_class.links[cost.step]

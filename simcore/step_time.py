@@ -10,12 +10,28 @@ Import from here: `StepTimes`, `StepTime`.
 
 from __future__ import annotations
 
+import operator
+from array import array
 from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
-from simcore.engine.finish import Script, finish_ns, script_of
+from simcore.engine.finish import (
+    BEGIN,
+    IDLE,
+    JOIN,
+    RECEIVE,
+    SEND,
+    SENT,
+    Script,
+    ScriptStep,
+    finish_ns,
+    script_of,
+    whole_script,
+)
+from simcore.engine.parts import PartTimes, part_times
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
 from simcore.networks import Network, Sharing, check_flags, network_model, open_network
@@ -26,14 +42,17 @@ from simcore.policies import chosen_dialect
 from simcore.pricing import Prices
 from simcore.program.building import Planned, planned, program_of
 from simcore.program.ops import (
+    FWD,
     STREAM_OF_GROUP,
     TO_NEXT,
     AnyCost,
     CollectiveCost,
     Ops,
+    PartCost,
     StageProgram,
     TransferCost,
 )
+from simcore.program.order import Action
 from simcore.program.plan import Plan, Segment
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import Struct
@@ -54,17 +73,13 @@ _Costs = tuple[AnyCost, ...]
 
 
 class StepTime(Struct, frozen=True):
-    """What `wltui report` says of a run. held: of each stage when chunks are held and freed (`StageProgram`).
-
-    microbatches: of each replica, of all steps. schedule: its name.
-    """
+    """What `wltui report` says of a run. microbatches: of each replica, of all steps. schedule: its name."""
 
     step_time_ns: int
     layout: Layout
     schedule: str
     virtual_stages: int
     microbatches: int
-    held: Sequence[Sequence[tuple[int, int, int]]]
 
 
 class _Slot(NamedTuple):
@@ -80,7 +95,8 @@ class _Slot(NamedTuple):
 class _Order(Struct, frozen=True):
     """What stages do, without prices. slots: all that scripts name; of_stage: those that each stage names.
 
-    parts: the shape of each part; edges: that of the beginning and the end of each stage's step.
+    parts: the shape of each part; edges: that of the beginning and the end of each stage's step. rows: those
+    that chunks and losses have, as `_rows_of` has them: another run has others in their places.
     """
 
     scripts: tuple[Script, ...]
@@ -88,12 +104,12 @@ class _Order(Struct, frozen=True):
     of_stage: tuple[tuple[int, ...], ...]
     parts: dict[_Part, object]
     edges: dict[int, object]
-    held: Sequence[Sequence[tuple[int, int, int]]]
+    rows: tuple[tuple[int, ...], ...]
 
     @property
     def steps(self) -> int:
-        """Of all scripts."""
-        return sum(map(len, self.scripts))
+        """Of all scripts, as they are kept."""
+        return sum(len(script.order) + sum(map(len, script.stretches)) for script in self.scripts)
 
 
 class StepTimes:
@@ -126,7 +142,7 @@ class StepTimes:
         program = simulation.program
         return StepTime(
             simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
-            program.microbatches * program.steps, [stage.held for stage in program.stages],
+            program.microbatches * program.steps,
         )  # fmt: skip
 
     def _joined(self, workload: Workload, parameters: Parameters) -> StepTime | None:
@@ -159,7 +175,7 @@ class StepTimes:
                 "the step would take 2^63 ns (292 years) or more: too long for its times"
             ) from None
         return StepTime(
-            step_ns, layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps, order.held
+            step_ns, layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps
         )
 
     def _folded(self, plans: Planned, costs: _Costs, parameters: Parameters, cluster: Cluster) -> Folding:
@@ -184,10 +200,10 @@ class StepTimes:
         plan = plans.plan
         if plan.overlap_grad_reduce or plan.overlap_param_gather:
             # What is sent beside the first and the last micro-batch depends on their times.
-            return _new_order(plans)
+            return _new_order(plans, repeats=False)
         key = (
             plans.name, plan.layout.pp, plan.microbatches, plan.placement.parts, plan.steps, plan.megatron,
-            plan.workload.stages, plan.joined, plan.beside,
+            _pattern_of(plan), plan.joined, plan.beside,
         )  # fmt: skip
         # By what rows run again, stages of one key may still have different ops.
         for like in range(_ALIKE):
@@ -198,25 +214,32 @@ class StepTimes:
             costs = _costs_of(order, plan)
             if costs is not None:
                 return order, costs
-        order, costs = _new_order(plans)
+        order, costs = _new_order(plans, repeats=True)
         self._orders[key, like] = order
         while sum(one.steps for one in self._orders.values()) > _KEPT_STEPS and len(self._orders) > 1:
             del self._orders[next(iter(self._orders))]
         return order, costs
 
 
-def _new_order(plans: Planned) -> tuple[_Order, _Costs]:
-    """The order of a run whose stages are built for it."""
+def _new_order(plans: Planned, repeats: bool) -> tuple[_Order, _Costs]:
+    """The order of a run whose stages are built for it. repeats: what an action does is the same for each
+    micro-batch, but for what it is sent, and so is each step: one of each is built.
+    """
     plan, actions = plans.plan, plans.order
     assert actions is not None
     numbers: dict[_Slot, int] = {}
     costs: list[AnyCost] = []
-    scripts, of_stage, held = [], [], []
+    scripts, of_stage = [], []
     edges: dict[int, object] = {}
     for stage in range(plan.layout.pp):
         builder = StageBuilder(plan, stage)
-        builder.run_steps(tuple(actions(stage)))
+        every = tuple(actions(stage))
+        kinds = {_kind_of(action, plan): action for action in reversed(every)} if repeats else {}
+        builder.run_steps(tuple(kinds.values()) if repeats else every, 1 if repeats else None)
         built = builder.finish()
+        if repeats and not all(map(operator.lt, built.stretches.first, built.stretches.last)):
+            # Which wait is of an action without ops shows only in the whole.
+            return _new_order(plans, repeats=False)
         table = [cost for _, cost in plan.costs]
         slots, edge = _slots_of(built, builder.parts, plan, stage, table)
         edges[stage] = edge
@@ -225,17 +248,78 @@ def _new_order(plans: Planned) -> tuple[_Order, _Costs]:
                 numbers[slot] = len(numbers)
                 costs.append(table[cost])
         numbered = [numbers[slot] for slot in slots]
+        parts = {slot for slot in numbered if isinstance(costs[slot], PartCost)}
         steps = {
             op: table[built.ops.cost[op]].step
             for op, stream in enumerate(built.ops.stream)
             if stream >= TO_NEXT
         }
-        scripts.append(script_of(built, numbered, steps))
+        found, places = script_of(built, numbered, steps, parts)
+        if repeats:
+            scripts.append(_repeated(found, places, built, every, [*kinds], plan))
+        else:
+            scripts.append(whole_script(found))
         of_stage.append(tuple(dict.fromkeys(numbered)))
-        held.append(built.held)
-    parts = {key: _shape(segment) for key, segment in plan.segments.items()}
-    order = _Order(tuple(scripts), tuple(numbers), tuple(of_stage), parts, edges, tuple(held))
+    shapes = {key: _shape(segment) for key, segment in plan.segments.items()}
+    rows = tuple(_rows_of(plan))
+    order = _Order(tuple(scripts), tuple(numbers), tuple(of_stage), shapes, edges, rows)
     return order, tuple(costs)
+
+
+def _kind_of(action: Action, plan: Plan) -> tuple[str, int, int]:
+    """What says which ops an action has: blocks of a file take turns."""
+    block = 0 if plan.workload.stages else action.microbatch % len(plan.structure.blocks)
+    return action.kind, action.chunk, block
+
+
+def _repeated(
+    steps: list[ScriptStep],
+    places: list[int],
+    built: StageProgram,
+    every: Sequence[Action],
+    kinds: list[tuple[str, int, int]],
+    plan: Plan,
+) -> Script:
+    """The script of all steps, of that of one with an action of each kind. kinds: of these in their order."""
+    depth = plan.placement.depth
+    message_of = {number: key for key, number in plan.messages.items()}
+    stream = built.ops.stream
+
+    def plain(step: ScriptStep) -> ScriptStep:
+        """The step with the number that its message has of micro-batch 0, and with what is waited for by its
+        stream: each wait is for all that was begun.
+        """
+        code, slot, what, other, _ = step
+        if code in (SEND, RECEIVE):
+            phase, _, producer, _ = message_of[what]
+            return code, slot, 2 * producer + (phase != FWD), other, -1
+        if code == JOIN:
+            return (SENT, 0, 0, 0, 0) if stream[what] >= TO_NEXT else (IDLE, 0, stream[what], 0, 0)
+        return (code, slot, what, -1, 0) if code == BEGIN else step
+
+    found = [plain(step) for step in steps]
+    stretches: list[tuple[ScriptStep, ...]] = []
+    first = places[built.stretches.first[0]] if places else 0
+    # What an action waits for stands before its first op, behind all of the one before.
+    while first and found[first - 1][0] == RECEIVE:
+        first -= 1
+    begins = found[:first]
+    for last in built.stretches.last:
+        end = places[last - 1] + 1 if last else first
+        stretches.append(tuple(found[first:end]))
+        first = max(first, end)
+    stretches += [tuple(begins), tuple(found[first:])]
+    number_of = {kind: number for number, kind in enumerate(kinds)}
+    order, offsets = array("i"), array("i")
+    for step in range(plan.steps):
+        order.append(len(kinds))
+        offsets.append(0)
+        for action in every:
+            order.append(number_of[_kind_of(action, plan)])
+            offsets.append(2 * depth * (action.microbatch + step * plan.microbatches))
+        order.append(len(kinds) + 1)
+        offsets.append(0)
+    return Script(tuple(stretches), order, offsets)
 
 
 def _slots_of(
@@ -251,7 +335,7 @@ def _slots_of(
     for first, part in parts:
         for number in range(len(plan.segments[part].ops)):
             slots[first + number] = _Slot(part, -1, number)
-    shape: list[tuple[int, int, int, int]] = []
+    shape: list[tuple[int, int]] = []
     found = []
     for op, slot in enumerate(slots):
         if slot is None:
@@ -260,9 +344,26 @@ def _slots_of(
                 slot = _Slot(None, -1, cost.step)
             else:
                 slot = _Slot(None, stage, len(shape))
-                shape.append((ops.stream[op], ops.phase[op], ops.blocking[op], ops.row[op]))
+                shape.append((ops.stream[op], ops.blocking[op]))
         found.append(slot)
     return found, tuple(shape)
+
+
+def _rows_of(plan: Plan) -> dict[tuple[int, ...], int]:
+    """The rows of all chunks and losses of a model's stages, those that several have once, numbered."""
+    found: dict[tuple[int, ...], int] = {}
+    for stage in plan.workload.stages:
+        for rows in (*stage.chunks, stage.loss):
+            found.setdefault(rows, len(found))
+    return found
+
+
+def _pattern_of(plan: Plan) -> object:
+    """Which chunks and losses of a model's stages have the same rows, whichever these are."""
+    numbers = _rows_of(plan)
+    return tuple(
+        tuple(numbers[rows] for rows in (*stage.chunks, stage.loss)) for stage in plan.workload.stages
+    )
 
 
 def _shape(segment: Segment) -> object:
@@ -273,28 +374,29 @@ def _shape(segment: Segment) -> object:
 def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
     """The costs of another run in the same order; None where it has other ops."""
     builder = StageBuilder(plan, 0)
-    for part, shape in order.parts.items():
-        if _shape(builder.part_ops(*part)) != shape:
+    mine = dict(zip(order.rows, _rows_of(plan), strict=True))
+    segments: dict[_Part, Segment] = {}
+    for (part, rows), shape in order.parts.items():
+        segment = segments[part, rows] = builder.part_ops(part, mine.get(rows, rows))
+        if _shape(segment) != shape:
             return None
     edges: dict[int, Ops] = {}
     known: dict[object, Ops] = {}
-    for stage, shape in order.edges.items():
-        rows = plan.workload.stages[stage].prologue if plan.workload.stages else None
-        if rows not in known:
+    for stage, edge in order.edges.items():
+        prologue = plan.workload.stages[stage].prologue if plan.workload.stages else None
+        if prologue not in known:
             builder = StageBuilder(plan, stage)
-            for _ in range(plan.steps):
-                builder.start_of_step()
-                builder.end_of_step()
-            known[rows] = builder.ops
-        ops = edges[stage] = known[rows]
-        columns = zip(ops.stream, ops.phase, ops.blocking, ops.row, strict=True)
-        if tuple(columns) != shape:
+            builder.start_of_step()
+            builder.end_of_step()
+            known[prologue] = builder.ops
+        ops = edges[stage] = known[prologue]
+        if tuple(zip(ops.stream, ops.blocking, strict=True)) != edge:
             return None
     table = [cost for _, cost in plan.costs]
     costs: list[AnyCost] = []
     for of_part, edge, number in order.slots:
         if of_part is not None:
-            costs.append(table[plan.segments[of_part].ops.cost[number]])
+            costs.append(table[segments[of_part].ops.cost[number]])
         elif edge >= 0:
             costs.append(table[edges[edge].cost[number]])
         else:
@@ -307,6 +409,7 @@ def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, pa
     prices = Prices(network, parameters.compute_scale, parameters.comm_scale)
     known: dict[object, list[int]] = {}
     tables, scripts, peers = [], [], []
+    parts: list[PartTimes] = []
     for rank_class in folding.classes:
         slots = order.of_stage[rank_class.stage]
         groups = tuple(
@@ -316,15 +419,19 @@ def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, pa
         links = tuple((step, link.shape, link.ports) for step, link in rank_class.links.items())
         key = (slots, rank_class.slowdown, groups, links)
         if key not in known:
-            table = [0] * len(costs)
-            priced = prices.of_class([costs[slot] for slot in slots], folding, rank_class)
-            for slot, ns in zip(slots, priced, strict=True):
-                table[slot] = ns
-            known[key] = table
+            table = known[key] = [0] * len(costs)
+            ns_of = cache(partial(prices.of_class, folding=folding, rank_class=rank_class))
+            for slot in slots:
+                cost = costs[slot]
+                if isinstance(cost, PartCost):
+                    table[slot] = len(parts)
+                    parts.append(part_times(cost, ns_of))
+                else:
+                    table[slot] = ns_of(cost)
         tables.append(known[key])
         scripts.append(order.scripts[rank_class.stage])
         peers.append({step: link.neighbour for step, link in rank_class.links.items()})
-    return finish_ns(scripts, tables, peers)
+    return finish_ns(scripts, tables, peers, parts)
 
 
 def joined_streams(workload: Workload, parameters: Parameters) -> frozenset[int]:

@@ -2,26 +2,46 @@
 
 A class's step is a script, made once of a stage's program: computes, collectives, transfers and waits, each
 with the slot of its price. What nobody asks for is not kept: an op has no times, and of several that end in
-the order in which they were issued only the last is waited for.
+the order in which they were issued only the last is waited for. What a schedule repeats with each micro-batch
+is a stretch of the script that is there once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import add
+from typing import NamedTuple
 
+from simcore.engine.parts import PartTimes
 from simcore.program.ops import COMPUTE, TO_NEXT, Join, Receive, StageProgram
 from simcore.workload.model import LARGEST
 
 # What a step of a script does: (code, slot, stream or message, op or transfer's step). Of collectives the
-# stream, and the op where somebody waits for its end (else -1).
-RUN, BLOCK, BEGIN, SEND, RECEIVE, JOIN = range(6)
-Script = tuple[tuple[int, int, int, int, int], ...]
+# stream, and the op where somebody waits for its end (else -1). The price of a PART is its number; IDLE waits
+# for all that was begun on a stream, SENT for all that was sent.
+RUN, BLOCK, BEGIN, SEND, RECEIVE, JOIN, PART, IDLE, SENT = range(9)
+ScriptStep = tuple[int, int, int, int, int]
 _NOBODY = -1
 
 
-def script_of(stage: StageProgram, slots: Sequence[int], steps: Mapping[int, int]) -> Script:
-    """The script of a stage. slots: of each op where its price stands; steps: of a transfer's op, how many
-    stages on it goes.
+class Script(NamedTuple):
+    """What a class does. order: the numbers of its stretches, one after another; offsets: what is added to
+    the messages of each.
+    """
+
+    stretches: tuple[tuple[ScriptStep, ...], ...]
+    order: array[int]
+    offsets: array[int]
+
+
+def script_of(
+    stage: StageProgram, slots: Sequence[int], steps: Mapping[int, int], parts: Collection[int] = ()
+) -> tuple[list[ScriptStep], list[int]]:
+    """The script of a stage as one stretch, and where in it each op stands.
+
+    slots: of each op where its price stands; steps: of a transfer's op, how many stages on it goes; parts:
+    the slots of whole parts (`PartCost`).
     """
     ops = stage.ops
     awaited: set[int] = set()
@@ -43,7 +63,8 @@ def script_of(stage: StageProgram, slots: Sequence[int], steps: Mapping[int, int
         kept += [Join(op) for op in last.values()]
         awaited |= {*last.values()}
         waits.append(kept)
-    script: list[tuple[int, int, int, int, int]] = []
+    script: list[ScriptStep] = []
+    places: list[int] = []
     for run, kept in zip(stage.runs, waits, strict=True):
         for wait in kept:
             if isinstance(wait, Receive):
@@ -52,20 +73,31 @@ def script_of(stage: StageProgram, slots: Sequence[int], steps: Mapping[int, int
                 script.append((JOIN, 0, wait.op, 0, 0))
         for op in range(run.first, run.last):
             stream, slot = ops.stream[op], slots[op]
+            places.append(len(script))
             told = op if op in awaited else _NOBODY
             if stream == COMPUTE:
-                script.append((RUN, slot, 0, 0, 0))
+                script.append((PART if slot in parts else RUN, slot, 0, 0, 0))
             elif stream >= TO_NEXT:
                 script.append((SEND, slot, ops.message[op], steps[op], told))
             else:
                 script.append((BLOCK if ops.blocking[op] else BEGIN, slot, stream, told, 0))
-    return tuple(script)
+    return script, places
+
+
+def whole_script(steps: Sequence[ScriptStep]) -> Script:
+    """The script of one stretch."""
+    return Script((tuple(steps),), array("i", [0]), array("i", [0]))
 
 
 def finish_ns(
-    scripts: Sequence[Script], prices: Sequence[Sequence[int]], peers: Sequence[Mapping[int, int]]
+    scripts: Sequence[Script],
+    prices: Sequence[Sequence[int]],
+    peers: Sequence[Mapping[int, int]],
+    parts: Sequence[PartTimes] = (),
 ) -> int:
     """When the last class is done, ns. By class: scripts, prices (ns by slot), peers (so many stages on).
+
+    parts: the times of parts, by their number.
 
     Raises `OverflowError` from 2^63 ns on, RuntimeError where a class waits for what nobody does.
     """
@@ -81,39 +113,57 @@ def finish_ns(
         free: dict[int, int] = {}
         channel: dict[int, int] = {}
         ends: dict[int, int] = {}
-        for code, slot, what, other, told in scripts[number]:
-            if code == RUN:
-                time += table[slot]
-            elif code == RECEIVE:
-                if what not in inbox:
-                    parked[number] = what
-                    yield
-                over = inbox.pop(what)
-                if over > time:
-                    time = over
-            elif code == SEND:
-                peer = mine[other]
-                begin = channel.get(peer, 0)
-                over = (begin if begin > time else time) + table[slot]
-                channel[peer] = over
-                if told >= 0:
-                    ends[told] = over
-                inboxes[peer][what] = over
-                if parked[peer] == what:
-                    parked[peer] = _NOBODY
-                    awake.append(peer)
-            elif code == JOIN:
-                over = ends[what]
-                if over > time:
-                    time = over
-            else:
-                begin = free.get(what, 0)
-                over = (begin if begin > time else time) + table[slot]
-                free[what] = over
-                if code == BLOCK:
-                    time = over
-                elif other >= 0:
-                    ends[other] = over
+        stretches, order, offsets = scripts[number]
+        for stretch, offset in zip(order, offsets, strict=True):
+            for code, slot, what, other, told in stretches[stretch]:
+                if code == RUN:
+                    time += table[slot]
+                elif code == RECEIVE:
+                    message = what + offset
+                    if message not in inbox:
+                        parked[number] = message
+                        yield
+                    over = inbox.pop(message)
+                    if over > time:
+                        time = over
+                elif code == SEND:
+                    peer = mine[other]
+                    begin = channel.get(peer, 0)
+                    over = (begin if begin > time else time) + table[slot]
+                    channel[peer] = over
+                    if told >= 0:
+                        ends[told] = over
+                    message = what + offset
+                    inboxes[peer][message] = over
+                    if parked[peer] == message:
+                        parked[peer] = _NOBODY
+                        awake.append(peer)
+                elif code == PART:
+                    streams, rows = parts[table[slot]]
+                    if len(streams) == 1:
+                        ((after, after_free), (busy, busy_free)) = rows
+                        begin = free.get(streams[0], 0)
+                        free[streams[0]] = max(time + busy, begin + busy_free)
+                        time = max(time + after, begin + after_free)
+                    else:
+                        came = [time, *(free.get(one, 0) for one in streams)]
+                        over_all = [max(map(add, came, row)) for row in rows]
+                        time = over_all[0]
+                        free.update(zip(streams, over_all[1:], strict=True))
+                elif code == JOIN:
+                    time = max(time, ends[what])
+                elif code == IDLE:
+                    time = max(time, free.get(what, 0))
+                elif code == SENT:
+                    time = max(time, *channel.values())
+                else:
+                    begin = free.get(what, 0)
+                    over = (begin if begin > time else time) + table[slot]
+                    free[what] = over
+                    if code == BLOCK:
+                        time = over
+                    elif other >= 0:
+                        ends[other] = over
         finish[number] = time
 
     walks = [walk(number) for number in classes]

@@ -111,9 +111,25 @@ class JoinedCost(NamedTuple):
     costs: tuple[tuple[ComputeCost | CollectiveCost | BesideCost, int], ...]
 
 
+# What a part of a micro-batch does in turn: (code, its cost, its stream among those of the part; of a JOIN
+# the number of the BEGIN that it waits for).
+RUN, BEGIN, BLOCK, JOIN = range(4)
+
+
+class PartCost(NamedTuple):
+    """A part of a micro-batch, with collectives that something before or behind it may delay, as one op.
+
+    streams: those of these collectives. steps: what it does in turn. Its time is no number: when it ends, and
+    when its streams do, depends on when they were free (`simcore.engine.parts`).
+    """
+
+    streams: tuple[int, ...]
+    steps: tuple[tuple[int, Cost | JoinedCost | BesideCost, int], ...]
+
+
 Cost = ComputeCost | CollectiveCost | TransferCost
 # Also those of several ops as one, where only the step time is asked for.
-AnyCost = Cost | JoinedCost | BesideCost
+AnyCost = Cost | JoinedCost | BesideCost | PartCost
 
 
 class Receive(NamedTuple):

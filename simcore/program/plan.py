@@ -12,11 +12,15 @@ from simcore.layout import Layout
 from simcore.overrides import ANY_ROW
 from simcore.program.blocks import Structure, is_embedding, is_layer
 from simcore.program.ops import (
+    BEGIN,
+    BLOCK,
     COMPUTE,
     FWD,
     IG,
+    JOIN,
     OPT,
     RECOMPUTE,
+    RUN,
     STREAM_OF_GROUP,
     WG,
     AnyCost,
@@ -25,6 +29,7 @@ from simcore.program.ops import (
     ComputeCost,
     JoinedCost,
     Ops,
+    PartCost,
 )
 from simcore.program.order import ONE_PLACE, Placement
 from simcore.records import Struct, field
@@ -392,7 +397,7 @@ def joined(segment: Segment, plan: Plan) -> Segment:
     while True:
         joins += [(len(found), number_of[one]) for one in waits.get(op, ()) if one not in ended]
         if op == count:
-            return Segment(found, joins)
+            return _as_part(Segment(found, joins), plan)
         together: Counter[Any] = Counter()
         until = op
         while until < count and (until == op or ended.issuperset(waits.get(until, ()))):
@@ -416,6 +421,42 @@ def joined(segment: Segment, plan: Plan) -> Segment:
             part = ops.part(op, op + 1)
             found.extend(part, part.microbatch[0])
             op += 1
+
+
+def _as_part(segment: Segment, plan: Plan) -> Segment:
+    """The same part as one op, and one that takes no time on each of its streams: behind that is whoever
+    waits for what the part left there.
+    """
+    ops = segment.ops
+    streams = tuple(dict.fromkeys(stream for stream in ops.stream if stream != COMPUTE))
+    if len(ops) < 2 or not streams:
+        return segment
+    costs: list[Any] = [cost for _, cost in plan.costs]
+    waits: dict[int, list[int]] = {}
+    for place, waited in segment.joins:
+        waits.setdefault(place, []).append(waited)
+    begun: dict[int, int] = {}
+    steps = []
+    for op in range(len(ops) + 1):
+        steps += [(JOIN, _NOTHING, begun[one]) for one in waits.get(op, ()) if one in begun]
+        if op == len(ops):
+            break
+        stream, cost = ops.stream[op], costs[ops.cost[op]]
+        if stream == COMPUTE:
+            steps.append((RUN, cost, 0))
+        elif ops.blocking[op]:
+            steps.append((BLOCK, cost, streams.index(stream)))
+        else:
+            begun[op] = len(begun)
+            steps.append((BEGIN, cost, streams.index(stream)))
+    found, phase, row = Ops(), ops.phase[0], ops.row[0]
+    found.append(COMPUTE, phase, 1, plan.cost(PartCost(streams, tuple(steps))), row)
+    for stream in streams:
+        found.append(stream, phase, 0, plan.cost(_NOTHING), row)
+    return Segment(found, [])
+
+
+_NOTHING = ComputeCost(0)
 
 
 class ScheduleDefaults(NamedTuple):

@@ -79,14 +79,16 @@ class StageBuilder:
 
     # -- micro-batches of a pipeline -------------------------------------------------
 
-    def run_steps(self, actions: Sequence[Action]) -> None:
-        """Every step: its start, the actions in order, its end. No step waits for one of another stage."""
+    def run_steps(self, actions: Sequence[Action], steps: int | None = None) -> None:
+        """Every step, or so many: its start, the actions in order, its end. No step waits for one of another
+        stage.
+        """
         for action in actions:
             if action.kind == "F":
                 self._first_forward.setdefault(action.chunk, action.microbatch)
             elif action.kind != "I":
                 self._last_gradient[action.chunk] = action.microbatch
-        for step in range(self.plan.steps):
+        for step in range(self.plan.steps if steps is None else steps):
             self._step = step
             if step:
                 self._end_pass()

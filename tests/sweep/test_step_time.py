@@ -3,7 +3,9 @@
 Seen to fail on these bugs, planted one at a time: collectives joined on streams where others are
 asynchronous, or where weight gradients are; groups with members of several classes taken as one; the
 first and not the last of a stream's ops waited for; channels that are always free;
-another run's transfers in a shared order.
+another run's transfers in a shared order; a ring that always takes longer than attention; a part that leaves
+its stream free; a part whose stream was always free before it; a wait of one action taken for another's;
+one step's messages for those of the next.
 """
 
 from __future__ import annotations
@@ -114,8 +116,6 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
     assert found.layout == whole.layout
     assert (found.schedule, found.virtual_stages) == (program.schedule, program.virtual_stages)
     assert found.microbatches == program.microbatches * program.steps
-    held = [[(chunk, change) for _, chunk, change in stage.held] for stage in program.stages]
-    assert [[(chunk, change) for _, chunk, change in stage] for stage in found.held] == held
 
 
 @settings(deadline=None)

@@ -15,7 +15,7 @@ from simcore.units import byte_size
 # critical path and slack that are made of them; its times alone where the class is like another one. Of a
 # class: its actor, groups and links. Of a rank that is looked at by itself: its cell in the graph that is
 # folded.
-_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _ALIKE_OP = 40, 700, 85, 22
+_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _ALIKE_OP = 40, 700, 150, 22
 _CLASS, _LISTED_RANK = 2_900, 1_100
 # Less is not looked for: it is there, or nothing else goes on either.
 _ALWAYS_THERE = 32 * 10**6

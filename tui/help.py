@@ -9,8 +9,7 @@ from textual.binding import Binding, BindingType
 
 from tui.frame import Line, fitted, rule, wrapped
 from tui.frame_view import ScreenView
-from tui.keys.actions import KeyAction, Keymap, actions
-from tui.keys.groups import FIRST, grouped
+from tui.keys.actions import FIRST, KeyAction, Keymap, actions, grouped
 from tui.panel import Panel
 
 # Where the words begin, behind the keys; and from how many cells on there are two columns.

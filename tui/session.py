@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters, command_words
-from simcore.run.throughput import microbatch_ns
+from simcore.run.figures import microbatch_ns
 from simcore.units import duration
 
 __all__ = ["KeptRun", "Run", "Session", "notes_of"]

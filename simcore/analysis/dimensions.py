@@ -15,7 +15,7 @@ from typing import NamedTuple
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
 from simcore.collectives.phases import DimensionLoad, collective_loads, transfer_loads
-from simcore.folding.classes import PortFactors, RankClass
+from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
 from simcore.records import Struct

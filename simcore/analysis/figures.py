@@ -17,8 +17,16 @@ from simcore.cluster import parameter_values
 from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import as_dict
 from simcore.program.ops import OFFLOAD
-from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
-from simcore.run.throughput import throughput_words
+from simcore.run.figures import (
+    LayerUse,
+    Origin,
+    PathSegment,
+    Said,
+    StreamUse,
+    TrackUse,
+    WaitFor,
+    throughput_words,
+)
 from simcore.simulation import Simulation
 from simcore.units import duration
 from simcore.workload.model import base_name

@@ -25,9 +25,8 @@ from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.records import Struct
-from simcore.run.accounts import Accounts
+from simcore.run.accounts import Accounts, Ranges
 from simcore.run.figures import StreamUse
-from simcore.run.ranges import Ranges
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate
 from simcore.workload.model import base_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.program import Program
-from simcore.run.throughput import microbatch_ns
+from simcore.run.figures import microbatch_ns
 from simcore.simulation import Simulation
 from simcore.units import digits, duration, plural, short_layout
 

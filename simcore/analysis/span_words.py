@@ -26,7 +26,7 @@ from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.collectives import WITH_COPIES, algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import in_short
-from simcore.folding.classes import PortFactors
+from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks import PlacedCollective, Sharing
 from simcore.pricing import rounds_phases

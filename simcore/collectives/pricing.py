@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.algorithm import Messages
-from simcore.collectives.chunks import chunks_done
 from simcore.collectives.exact import decimal_ratio, floor_ns, scaled
-from simcore.collectives.phases import NAMES, Phase, chunk_bytes, phases, rest_bytes
+from simcore.collectives.phases import NAMES, Phase, chunk_bytes, chunks_done, phases, rest_bytes
 from simcore.collectives.reach import Reach
 from simcore.units import digits, number
 

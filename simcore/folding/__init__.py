@@ -9,7 +9,7 @@ inputs at every instant, so equal timelines (the coarsest equitable partition).
 Import from here: `fold`, `Folding`, `RankClass`, `GroupClass`.
 """
 
-from simcore.folding.classes import Folding, GroupClass, RankClass
 from simcore.folding.folding import fold
+from simcore.folding.graph import Folding, GroupClass, RankClass
 
 __all__ = ["Folding", "GroupClass", "RankClass", "fold"]

@@ -6,8 +6,17 @@ from collections.abc import Hashable, Sequence
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
-from simcore.folding.classes import Folding, GroupClass, Link, RankClass
-from simcore.folding.graph import Graph, Group, boxed_graph, is_aligned, listed_graph
+from simcore.folding.graph import (
+    Folding,
+    Graph,
+    Group,
+    GroupClass,
+    Link,
+    RankClass,
+    boxed_graph,
+    is_aligned,
+    listed_graph,
+)
 from simcore.layout import Layout
 from simcore.memory import check_memory, run_bytes
 from simcore.overrides import Overrides

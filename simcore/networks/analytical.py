@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.cluster import Cluster, TransferShape
 from simcore.collectives import collective_ns, explain_collective, explain_transfer, transfer_ns
 from simcore.diagnostics import Diagnostic
-from simcore.folding.classes import PortFactors
+from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks.model import Network, PlacedCollective
 from simcore.parameters import Parameters

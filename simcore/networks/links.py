@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
-from simcore.folding.classes import PortFactors
+from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.messages.alone import check_messages, estimate, rules_of
 from simcore.messages.network import astra_bandwidth

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Cluster, GroupShape, TransferShape
     from simcore.diagnostics import Diagnostic
     from simcore.folding import Folding
-    from simcore.folding.classes import GroupClass, PortFactors
+    from simcore.folding.graph import GroupClass, PortFactors
     from simcore.layout import Layout
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.parameters import Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
-from simcore.folding.classes import PortFactors
+from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks.analytical import Analytical
 from simcore.networks.model import Carrier, Network, PlacedCollective

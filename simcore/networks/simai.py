@@ -21,7 +21,7 @@ from simcore.cluster.parsing import BANDWIDTHS
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
-from simcore.folding.classes import PortFactors
+from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.names import GPU_TYPES, NIC_TYPES
 from simcore.networks.model import PlacedCollective

@@ -28,7 +28,7 @@ from simcore.ranks import RankSet, place_words
 from simcore.replay.accounts import NAMES, OVER
 from simcore.replay.span_words import MeasuredSpanWords
 from simcore.replay.waits import waited_ns
-from simcore.run.accounts import Accounts
+from simcore.run.accounts import Accounts, Ranges
 from simcore.run.lanes import (
     COMPUTE_STREAM,
     COMPUTING,
@@ -45,7 +45,6 @@ from simcore.run.lanes import (
     order_axis,
 )
 from simcore.run.pieces import GAP
-from simcore.run.ranges import Ranges
 from simcore.run.rank_lanes import (
     SEARCHED,
     SHORT,

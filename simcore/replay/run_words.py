@@ -10,7 +10,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
 from simcore.replay.parameters import Scales
-from simcore.run.throughput import throughput_words
+from simcore.run.figures import throughput_words
 from simcore.units import change_percent, duration, plural, short_layout, signed
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.report.section import Field, PageAsked, field_values, keys, wrapped
-from simcore.run.figures import Said
-from simcore.run.throughput import microbatch_ns
+from simcore.run.figures import Said, microbatch_ns
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run

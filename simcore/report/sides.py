@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.report.memory import figure_values
 from simcore.report.section import WIDTH, Field, PageAsked, field_values, keys, wrapped
-from simcore.run.throughput import each_difference, each_words, microbatch_ns
+from simcore.run.figures import each_difference, each_words, microbatch_ns
 from simcore.units import difference, duration
 
 if TYPE_CHECKING:

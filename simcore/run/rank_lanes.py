@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from simcore.run.accounts import AccountNames, Accounts
+from simcore.run.accounts import AccountNames, Accounts, Ranges
 from simcore.run.lanes import KINDS, Figure, Figures, LaneOrder, Spans, figures_of
-from simcore.run.ranges import Ranges
 
 # What of a trace is drawn as a kind with another name.
 _DRAWN = {

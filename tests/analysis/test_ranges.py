@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS
-from simcore.run.ranges import RangeSums, longest_in
+from simcore.run.accounts import RangeSums, longest_in
 from tests.tui.made_runs import lonely, seed, small
 
 RUNS = (seed, small, lonely, lambda: lonely(1))

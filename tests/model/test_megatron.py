@@ -516,10 +516,11 @@ def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) 
 
 
 def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
+    from tui.timeline.above import MemoryRow
+
     from simcore.analysis import Results
     from simcore.analysis.model_figures import memory_lane
     from tui.frame import BLOCKS
-    from tui.timeline.above import MemoryRow
     from tui.timeline.window import Window
 
     drawn = []

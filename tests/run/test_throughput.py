@@ -11,7 +11,7 @@ from simcore.analysis.two_runs import compared
 from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.report.sides import lines
-from simcore.run.throughput import each_difference, each_words, microbatch_ns, throughput_words
+from simcore.run.figures import each_difference, each_words, microbatch_ns, throughput_words
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 

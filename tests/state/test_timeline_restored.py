@@ -18,8 +18,7 @@ from tui.timeline import jumps
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
-from tui.timeline.restoring import restore, saved
-from tui.timeline.saved import SavedTimeline
+from tui.timeline.saved import SavedTimeline, restore, saved
 
 RUNS: dict[str, Callable[[], Run]] = {
     "folded": small,

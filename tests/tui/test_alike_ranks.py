@@ -23,7 +23,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.session import Session
-from tui.timeline import restoring
+from tui.timeline import saved
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.lanes import LaneKey, LaneSource
 from tui.timeline.model import TimelineModel
@@ -145,11 +145,11 @@ def test_another_run_in_which_they_are_not_alike_has_their_own_lanes() -> None:
 def test_a_session_has_them_again() -> None:
     model = TimelineModel(made())
     model.arrangement.toggle_ranks()
-    state = restoring.saved(model)
+    state = saved.saved(model)
     again = TimelineModel(made())
-    restoring.restore(again, state)
+    saved.restore(again, state)
     assert titles(again.arrangement) == titles(model.arrangement)
-    assert restoring.saved(again) == state
+    assert saved.saved(again) == state
 
 
 def test_the_json_has_an_entry_a_rank() -> None:

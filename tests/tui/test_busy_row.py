@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simcore.analysis.shares import Shares
 from simcore.run.lanes import Spans
-from tui.timeline.above import filled_ns
+from tui.timeline.margins import filled_ns
 
 
 @st.composite

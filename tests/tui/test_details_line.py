@@ -12,8 +12,8 @@ from simcore.units import duration
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import all_lanes, line_text, lonely, run, seed, small
 from tui.frame import BLOCKS, text_of
-from tui.timeline.below import details
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.margins import details
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.tui.made_runs import lane_of, line_text, lonely, seed, small
 from tui.frame import ASCII, BLOCKS, text_of
 from tui.session import Session
-from tui.timeline.below import details, range_lines
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.margins import details, range_lines
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 

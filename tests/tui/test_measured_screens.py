@@ -24,9 +24,9 @@ from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.frame import ASCII, BLOCKS, text_of
 from tui.session import Session
-from tui.timeline.below import details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.lanes import LaneSource
+from tui.timeline.margins import details
 from tui.timeline.model import TimelineModel
 
 SEED = "004_megatron_rank7_trace.txt"

@@ -9,9 +9,9 @@ from simcore.replay import MeasuredResults
 from tests.analysis.test_measured_ranges import seed
 from tests.tui.made_runs import line_text
 from tui.frame import BLOCKS, text_of
-from tui.timeline.below import full_details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import first_match, longest_wait, next_match, set_mark, step_pass, take_more
+from tui.timeline.margins import full_details
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search

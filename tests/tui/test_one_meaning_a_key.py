@@ -18,8 +18,8 @@ from tests.tui.screen_reading import press, screen_rows, screen_text
 from tests.tui.test_keymap import read
 from tui.app import WltuiApp
 from tui.keys import actions
-from tui.keys.groups import FIRST, grouped
-from tui.keys.old_map import OLD_MAP
+from tui.keys.actions import FIRST, grouped
+from tui.keys.keymap import OLD_MAP
 from tui.screens import SCREENS, all_bindings, load
 
 # By letter what its actions are called, and one word for all of them where they go by several names.

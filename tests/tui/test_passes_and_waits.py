@@ -8,8 +8,8 @@ from simcore.analysis.accounts import BUBBLE, WAIT
 from simcore.run.lanes import microbatch_words, ordinal
 from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import line_text, lonely, reveal, run, seed, seed_workload, small
-from tui.timeline.below import details, full_details
 from tui.timeline.jumps import longest_wait, step_pass
+from tui.timeline.margins import details, full_details
 from tui.timeline.model import TimelineModel
 
 

@@ -16,7 +16,7 @@ from tests.tui.screen_reading import press, run_over
 from tests.tui.test_parameter_form import open_field
 from tests.tui.test_text_frames import frame_after
 from tests.workload.texts import read
-from tui.timeline.below import details
+from tui.timeline.margins import details
 from tui.timeline.model import TimelineModel
 
 TEXT = """HYBRID_CUSTOMIZED

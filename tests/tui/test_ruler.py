@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.tui.made_runs import line_text, lonely, window_of
 from tui.frame import ASCII
-from tui.timeline.above import tick_step, ticks
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.margins import tick_step, ticks
 from tui.timeline.model import TimelineModel
 from tui.timeline.window import Window
 

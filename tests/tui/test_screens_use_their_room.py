@@ -21,7 +21,7 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.frame import row_of, text_of
 from tui.summary.view import SummaryView
 from tui.timeline.model import TimelineModel
-from tui.timeline.restoring import restore, saved
+from tui.timeline.saved import restore, saved
 from tui.timeline.view import TimelineView
 
 DECIDES = "gradients after the last"

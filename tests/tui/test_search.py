@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
 from tui.frame import BLOCKS, text_of
-from tui.timeline.below import full_details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import (
     first_match,
@@ -22,6 +21,7 @@ from tui.timeline.jumps import (
     take_more,
 )
 from tui.timeline.lanes import LaneKey
+from tui.timeline.margins import full_details
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Match, Search

@@ -16,8 +16,8 @@ from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from tests.measured.traces import Sub
 from tests.tui.made_runs import line_text
 from tui.timeline import jumps
-from tui.timeline.below import details, full_details
 from tui.timeline.lanes import LaneKey
+from tui.timeline.margins import details, full_details
 from tui.timeline.model import TimelineModel
 
 # The second of two stages waits for what the first one sends.

@@ -8,15 +8,15 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.analysis.compare import AccountChange
+from simcore.run.figures import each_difference, microbatch_ns
 from simcore.run.lanes import COMPUTING, clock
-from simcore.run.throughput import each_difference, microbatch_ns
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
 from tui.frame import Glyphs, Line, end_cut, middle_cut, rule, shortened, width_of, wrapped
 from tui.panels import beside, box
-from tui.timeline.above import legend, ticks
 from tui.timeline.drawing import draw_lane, kinds_of
 from tui.timeline.lanes import SpanLane, busy_words
+from tui.timeline.margins import legend, ticks
 
 # A notice may take two lines of a panel with so many rows.
 _NOTICE_LINES, _TALL_PANEL = 2, 8
@@ -263,8 +263,13 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
         role = ROLES["AB"[side]]
         who = f"{name:<{longest}}  " if longest else ""
         lines.append(
-            [(f" {'AB'[side]}  ", role), (who, ""), (f"{duration(step):<10}", "bright"),
-             (f" {each[side] if size else '':<{size}}", ""), (words, "")]
+            [
+                (f" {'AB'[side]}  ", role),
+                (who, ""),
+                (f"{duration(step):<10}", "bright"),
+                (f" {each[side] if size else '':<{size}}", ""),
+                (words, ""),
+            ]
         )
     of_each = each_difference(a, b)
     steps = difference(*compared.steps) + (f", {of_each}" if of_each else "")

@@ -4,7 +4,7 @@
     zoom-in = ["w", "+"]      # one key or a list of keys
     zoom-out = "Ctrl+D"
 
-`map = "old"` before the tables begins with the keys of earlier versions (`tui/keys/old_map.py`). `wltui keys`
+`map = "old"` before the tables begins with the keys of earlier versions (`OLD_MAP`). `wltui keys`
 prints all actions with their keys in this form.
 """
 
@@ -20,7 +20,30 @@ from textual.binding import Binding, BindingType
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
 from tui.keys.actions import KeyAction, actions, key_name, key_of
-from tui.keys.old_map import OLD_MAP
+
+# By the id of an action, as Textual's `App.set_keymap` takes it. What is not here has the same key in both.
+OLD_MAP = {
+    "summary.beside": "o",
+    "timeline.ranks": "r",
+    "layers.column-right": "l,right,greater_than_sign",
+    "layers.column-left": "h,left,less_than_sign",
+    "layers.sort": "s",
+    "layers.unsort": "S",
+    "layers.unfold": "space",
+    "why.grouping": "o",
+    "why.order": "O",
+    "parameters.half": "H,shift+left",
+    "parameters.twice": "L,shift+right",
+    "parameters.type": "enter,e,equals_sign",
+    "parameters.balance": "b",
+    "parameters.load": "O",
+    "compare.shown": "x",
+    "compare.ends": "z",
+    "compare.calibrate": "c",
+    "compare.other": "o",
+    "compare.other-b": "O",
+}
+
 
 # The keys that end the program work whatever a keymap says.
 FIXED = "app.quit-everywhere"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from simcore.analysis import Results
 from simcore.analysis.run import Run
-from simcore.run.throughput import each_difference, each_words
+from simcore.run.figures import each_difference, each_words
 from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, wrapped

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic
-from simcore.run.throughput import each_words, throughput_words
+from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule

@@ -83,23 +83,23 @@ class Filter:
     """query: what spans have to be; an empty one lets all through."""
 
     query: Query = field(default_factory=Query)
+    is_on: bool = field(init=False)
     # The query as the run on the screen understands it; found when it is first looked for.
     _understood: Query | None = None
     _lanes: dict[LaneKey, FilteredLane] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.is_on = not self.query.is_empty
+
     def set(self, query: Query) -> None:
         """Another filter."""
-        self.query = query
+        self.query, self.is_on = query, not query.is_empty
         self.forget_lanes()
 
     def forget_lanes(self) -> None:
         """The lanes are those of another run."""
         self._understood = None
         self._lanes.clear()
-
-    @property
-    def is_on(self) -> bool:
-        return not self.query.is_empty
 
     def of(self, lane: SpanLane, source: LaneSource) -> SpanLane:
         """What the filter leaves of a lane."""

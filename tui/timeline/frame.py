@@ -8,20 +8,26 @@ from typing import NamedTuple
 from simcore.run.lanes import COMPUTING
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
-from tui.timeline.above import MemoryRow, filled_ns, legend, links_row, ticks, view_bar, view_in
 from tui.timeline.arrangement import Row
-from tui.timeline.below import (
+from tui.timeline.critical import PathLanes
+from tui.timeline.drawing import Drawn, drawn_lane
+from tui.timeline.lanes import LaneKey, SpanLane
+from tui.timeline.margins import (
+    MemoryRow,
     details,
+    filled_ns,
     filter_words,
+    legend,
+    links_row,
     mark_columns,
     mark_line,
     range_columns,
     range_lines,
     range_title,
+    ticks,
+    view_bar,
+    view_in,
 )
-from tui.timeline.critical import PathLanes
-from tui.timeline.drawing import Drawn, drawn_lane
-from tui.timeline.lanes import LaneKey, SpanLane
 from tui.timeline.model import FEW_LANES, ROOM_TO_FILL, TimelineModel
 from tui.timeline.pointer import Area
 from tui.timeline.window import Window

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from tui.frame import Glyphs, Line
 from tui.panel import Panel
-from tui.timeline.below import stretch_figures
+from tui.timeline.margins import stretch_figures
 from tui.timeline.model import TimelineModel
 
 # Of many marks the stretches to the nearest ones: the chosen one stays in view.

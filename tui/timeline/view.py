@@ -21,10 +21,10 @@ from tui.frame import Line
 from tui.frame_view import ScreenView, binding
 from tui.panel import Panel
 from tui.session import Run, Session
-from tui.timeline import jumps, restoring
+from tui.timeline import jumps, saved
 from tui.timeline.asking import Asking
-from tui.timeline.below import full_details
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.margins import full_details
 from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
@@ -146,11 +146,11 @@ class TimelineView(ScreenView):
         self.changed()
 
     def saved(self) -> SavedTimeline:
-        return restoring.saved(self.model)
+        return saved.saved(self.model)
 
     def restore(self, state: ScreenState, places: bool) -> None:
         assert isinstance(state, SavedTimeline)
-        restoring.restore(self.model, state, places)
+        saved.restore(self.model, state, places)
         self.hints = self._hints()
 
     def changed(self) -> None:

@@ -1,0 +1,470 @@
+"""What stands above and below the lanes: minimap, ruler, busy row, memory row, legend; details, range, marks.
+
+The minimap says where the view lies in the step, a bar of half cells below the busy row, or the row itself;
+the ruler has round times with their unit; the busy row how much of each stretch is compute, of any number
+of lanes; the memory row how full a GPU is in each column; the legend the kinds that occur, as many as the
+width takes. Below stand what is under the cursor, in full what `Enter` shows of it, and the filter.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate, compress, repeat
+from operator import add, sub
+from typing import TYPE_CHECKING, cast
+
+from simcore.run.lanes import TIME, Axis, Figures, Spans
+from simcore.units import percent
+from tui.frame import ASCII, Glyphs, Line, cells, in_cells, width_of, wrapped
+from tui.timeline.lanes import Kind
+from tui.timeline.model import TimelineModel
+from tui.timeline.window import Window
+
+if TYPE_CHECKING:
+    from simcore.analysis import Results
+    from simcore.analysis.model_figures import MemoryLane
+    from simcore.analysis.run import Run
+    from simcore.messages.network import LinkHeat
+
+
+def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
+    """The bar, exact to half a cell; ASCII has whole cells alone."""
+    if glyphs is ASCII:
+        first, last = _covered(window, columns)
+        length = last - first
+        bar = glyphs.view_left + glyphs.view * (length - 2) + glyphs.view_right if length > 1 else glyphs.view
+        return [(" " * first, ""), (bar, "accent")]
+    first, last = _covered(window, 2 * columns)
+    # Half a cell at an end: the right half of the first one, the left half of the last one.
+    left, right = first % 2, last % 2
+    if last - first == 1:
+        bar = glyphs.view_left if left else glyphs.view_right
+    else:
+        whole = (last - right - first - left) // 2
+        bar = glyphs.view_left * left + glyphs.view * whole + glyphs.view_right * right
+    return [(" " * (first // 2), ""), (bar, "accent")]
+
+
+def view_in(row: str, window: Window, colour: bool) -> Line:
+    """The busy row with the view in it: bright in view, dim outside; without colour, reversed in view."""
+    first, last = _covered(window, len(row))
+    if last - first == len(row):
+        return [(row, "bwd")]
+    inside, outside = ("bwd", "dim") if colour else ("bwd reversed", "bwd")
+    return [(row[:first], outside), (row[first:last], inside), (row[last:], outside)]
+
+
+def _covered(window: Window, parts: int) -> tuple[int, int]:
+    """The first part of the step that the view touches, and the one behind the last."""
+    first = window.first_ns * parts // window.step_ns
+    return first, max(-(-window.last_ns * parts // window.step_ns), first + 1)
+
+
+_STEPS = (1, 2, 5)
+
+
+def tick_step(span_ns: int, columns: int, least_columns: int) -> int:
+    """The least round number of ns (1, 2 or 5 times a power of ten) at least that many columns wide."""
+    power = 1
+    while True:
+        for step in _STEPS:
+            if step * power * columns >= least_columns * span_ns:
+                return step * power
+        power *= 10
+
+
+def ticks(window: Window, columns: int, axis: Axis = TIME) -> list[tuple[int, str]]:
+    """(column, label) of each tick; the first label carries the unit.
+
+    The labels' unit is the one of the window's end, with as many decimals as tell two
+    neighbouring ticks apart.
+    """
+    unit_ns, unit = next(
+        (found for found in axis.units if window.last_ns >= found[0] or found[0] == 1), axis.units[-1]
+    )
+    least = 6
+    while True:
+        step = tick_step(window.span_ns, columns, least)
+        decimals = _decimals(step, unit_ns)
+        needed = len(f"{window.last_ns / unit_ns:.{decimals}f} {unit}") + 1
+        if needed <= least:
+            break
+        least = needed
+    first = -(-window.first_ns // step) * step
+    found: list[tuple[int, str]] = []
+    for time_ns in range(first, window.last_ns, step):
+        label = f"{time_ns / unit_ns:.{decimals}f}"
+        found.append((window.column(time_ns, columns), label if found else f"{label} {unit}"))
+    return found
+
+
+def _decimals(step_ns: int, unit_ns: int) -> int:
+    decimals = 0
+    while step_ns * 10**decimals % unit_ns:
+        decimals += 1
+    return decimals
+
+
+def filled_ns(spans: Spans, categories: Collection[int], edges: Sequence[int]) -> list[int]:
+    """ns between each two neighbouring `edges` in spans of some categories, each category by itself.
+
+    Spans ascend by start and do not overlap within a category. What `Shares` gives, without keeping
+    what it needs: the busy row asks a thousand lanes once each, and a lane may have thousands of spans.
+    """
+    sums: list[int] = [0] * (len(edges) - 1)
+    for category in set(spans.category).intersection(categories):
+        mask = bytearray(256)
+        mask[category] = 1
+        picked = spans.category.translate(mask)
+        starts = list(compress(spans.start, picked))
+        lengths = map(sub, compress(spans.end, picked), starts)
+        # before[i]: ns in the spans before span i.
+        before = list(accumulate(lengths, initial=0))
+        # A span for the time left of all spans: it fills nothing.
+        starts.insert(0, edges[0])
+        before.insert(0, 0)
+        after = list(map(bisect_right, repeat(starts), edges, repeat(1)))
+        last = [index - 1 for index in after]
+        inside = map(sub, edges, map(starts.__getitem__, last))
+        so_far = map(add, map(before.__getitem__, last), inside)
+        until = list(map(min, so_far, map(before.__getitem__, after)))
+        sums = list(map(add, sums, map(sub, until[1:], until)))
+    return sums
+
+
+# What is above the limit is drawn as a full column and named by its colour's role, and by this.
+_OVER = "!"
+
+
+class MemoryRow:
+    """Draws the row. Keeps the lane of the class that was last asked for."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        self.glyphs = glyphs
+        self._kept: tuple[Run, int, MemoryLane | None] | None = None
+
+    def lane(self, run: Run, number: int) -> MemoryLane | None:
+        """The memory of a class of a run; None where it is not of a model."""
+        if run.model_figures is None:
+            return None
+        number = max(number, 0)
+        if self._kept is None or self._kept[0] is not run or self._kept[1] != number:
+            # Imported here: files have no such lane.
+            from simcore.analysis.model_figures import memory_lane
+
+            self._kept = run, number, memory_lane(run.model_figures, cast("Results", run).simulation, number)
+        return self._kept[2]
+
+    def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:
+        """`left` cells of words, with the peak in view of what a GPU has, and a glyph a column."""
+        span = window.last_ns - window.first_ns
+        edges = [window.first_ns + span * column // columns for column in range(columns + 1)]
+        most = lane.most(edges)
+        peak, limit = max(most), lane.limit
+        percent = f"{100 * peak / limit:.0f}%"
+        name = f"  memory, stage {lane.stage}" if left > 20 else f" mem s{lane.stage}"
+        words = name[: left - len(percent) - 1].ljust(left - len(percent)) + percent
+        levels = len(self.glyphs.heat) - 1
+        line: Line = [(words, "warn" if peak > limit else "dim"), (self.glyphs.vertical, "dim")]
+        for held in most:
+            if held > limit:
+                line.append((_OVER, "warn"))
+            else:
+                line.append((self.glyphs.heat[-(-held * levels // limit)], "opt"))
+        return line
+
+
+def links_row(
+    heat: LinkHeat, busiest: float, window: Window, left: int, columns: int, glyphs: Glyphs
+) -> Line:
+    """How busy the links are: `left` cells of words, with the share of the step that the busiest one is busy,
+    and a glyph a column, the mean of all links.
+    """
+    span = window.last_ns - window.first_ns
+    edges = [window.first_ns + span * column // columns for column in range(columns + 1)]
+    percent = f"{100 * busiest:.0f}%"
+    name = f"  {heat.links} links, busiest" if left > 20 else "  links"
+    words = name[: left - len(percent) - 1].ljust(left - len(percent)) + percent
+    levels = len(glyphs.heat) - 1
+    row = "".join(glyphs.heat[math.ceil(share * levels)] for share in heat.shares(edges))
+    return [(words, "dim"), (glyphs.vertical, "dim"), (row, "comm")]
+
+
+_WIDE = 100
+
+
+def legend(
+    kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool,
+    path: bool = False, wide: bool | None = None, partly: bool = False, seams: bool = False,
+) -> Line:  # fmt: skip
+    """One line of at most `width` cells; an entry that does not fit whole is left out.
+
+    crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown.
+    path: whether the critical path stands out. seams: whether steps end in lanes. partly: whether lanes
+    are shown that are empty at times.
+    wide: whether whole words are written and communication by its kinds; None: from 100 cells on.
+    """
+    wide = width >= _WIDE if wide is None else wide
+    entries: list[Line] = [_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
+    if crowded:
+        height = f"{glyphs.heat[2]}{glyphs.heat[5]}{glyphs.heat[8]}"
+        words = " crowded: height is busy share" if wide else " busy share"
+        # In front of all else: it changes what the others say.
+        entries.insert(0, [(height, "bright"), (f"{words} ", "")])
+    if seams:
+        entries.insert(0, [(glyphs.vertical, "bright"), (" step ends ", "")])
+    if path and not colour:
+        entries.insert(0, [("FBX* <>", "bright"), (" critical path ", "")])
+    if streams and wide:
+        entries.append([("   comm lanes: ", "dim"), (glyphs.busy, "comm"), (" busy  ", "")])
+    if partly:
+        # In lanes of compute as in those of communication: less than half of the cell.
+        entries.append([(glyphs.partly, "comm"), (" partly", "")])
+    line: Line = []
+    for entry in entries:
+        if width_of(line) + width_of(entry) + 1 <= width:
+            line += [(" ", ""), *entry]
+    return line
+
+
+def _entry(kind: Kind, glyphs: Glyphs, named: bool, wide: bool) -> Line:
+    """named: whether communication is told apart, each kind in its colour."""
+    found: Line = [(glyphs.fills[kind.fill], kind.role)]
+    if kind.parts and named:
+        found.append((f" {kind.words}", ""))
+        for role, word in kind.parts:
+            found += [(" ", ""), (word, role)]
+        return [*found, (" ", "")]
+    return [*found, (f" {kind.words if wide else kind.words.split()[0]} ", "")]
+
+
+# From so many cells on a line has room for the whole words.
+WIDE = 100
+# Whose figures they are, in so many cells: both lines are as far in.
+_WHOSE = 22
+
+
+def range_title(model: TimelineModel) -> str:
+    """The range in words: its ends, its length, the spans of this lane in it; "" without a range."""
+    stretch = model.selection.stretch(model.cursor_ns)
+    if stretch is None:
+        return ""
+    first, last = stretch
+    axis = model.source.axis
+    words = f"Range {axis.clock(first)} .. {axis.clock(last)}, {axis.length(last - first)}"
+    count, longest = model.source.of.longest(model.current.number, first, last)
+    if longest is None:
+        return words
+    noun = "span" if count == 1 else "spans"
+    return f"{words}, {count} {noun} here, longest {longest.words} {axis.length(longest.ns)}"
+
+
+def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
+    """What this lane's ranks, and (wide) all ranks on average, do in the range."""
+    stretch = model.selection.stretch(model.cursor_ns)
+    if stretch is None:
+        return []
+    first, last = stretch
+    number = model.current.number
+    lane = cells(model.whose, _WHOSE)
+    length = model.source.axis.length
+    if first == last:
+        return [[(" range 0: l h . , move its end, v fixes it, Esc removes it", "dim")]]
+    here = model.source.of.figures(number, first, last)
+    if not wide:
+        start: Line = [(f" range {length(last - first)}: ", "bright")]
+        return [start + _figures(model, here, width - width_of(start), wide)]
+    title = max(len(lane), len("mean of all"))
+    lines: list[Line] = []
+    for words, figures in ((lane, here), ("mean of all", model.source.of.all_figures(first, last))):
+        start = [(f" {words.ljust(title)}  ", "bright")]
+        lines.append(start + _figures(model, figures, width - width_of(start), wide))
+    return lines
+
+
+def _figures(model: TimelineModel, figures: Figures, room: int, wide: bool, times: bool = True) -> Line:
+    """Shares, and times, in the order of the accounts.
+
+    Where there is no room the words are short ones, and where that is not enough the smallest are left out.
+    """
+    length = model.source.axis.length
+    for short in (not wide, True):
+        pieces: list[Line] = []
+        for one in figures.of:
+            share = f"{percent(one.ns, figures.room_ns)} %"
+            time = f" {length(round(one.ns / figures.ranks))}" if times else ""
+            words = one.short if short else one.words
+            pieces.append([(f"{words} ", one.kind), (share, "bright"), (f"{time}  ", "dim")])
+        if sum(map(width_of, pieces)) - 2 <= room:
+            break
+    if sum(map(width_of, pieces)) - 2 > room:
+        room -= len("+ 99.9 %") + 2
+    by_size = sorted(range(len(pieces)), key=lambda index: -figures.of[index].ns)
+    kept: set[int] = set()
+    for index in by_size:
+        if (size := width_of(pieces[index])) - 2 > room:
+            break
+        room -= size
+        kept.add(index)
+    shown = [part for index in sorted(kept) for part in pieces[index]]
+    if len(kept) < len(pieces):
+        # Nothing is left out unsaid.
+        rest = sum(one.ns for index, one in enumerate(figures.of) if index not in kept)
+        shown.append((f"+ {percent(rest, figures.room_ns)} %", "dim"))
+    return shown
+
+
+def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:
+    """How far the cursor is from the last mark, and what this lane does between the two; [] without marks."""
+    mark = model.marks.last
+    if mark is None:
+        return []
+    first, last = sorted((mark.time_ns, model.cursor_ns))
+    axis = model.source.axis
+    start: Line = [(f" mark {mark.letter} {axis.clock(mark.time_ns)}", "bright")] if wide else []
+    start += [(f"{'   ' if wide else ' '}{mark.letter} .. cursor {axis.length(last - first)}", "bright")]
+    if first == last:
+        return start
+    start.append((", this lane: " if wide else ": ", ""))
+    return start + stretch_figures(model, first, last, start, width)
+
+
+def stretch_figures(model: TimelineModel, first: int, last: int, start: Line, width: int) -> Line:
+    """What the ranks of the cursor's lane do from `first` to `last` ns, behind `start`; [] for no time."""
+    if first == last:
+        return []
+    figures = model.source.of.figures(model.current.number, first, last)
+    return _figures(model, figures, width - width_of(start), width >= WIDE, times=False)
+
+
+def filter_words(model: TimelineModel) -> str:
+    """What the filter leaves; "" without one."""
+    if not model.filter.is_on:
+        return ""
+    whole, shown = model.current, model.shown(model.current)
+    counts = f"{len(shown.spans.start)} of {len(whole.spans.start)} spans here"
+    return f"filter {cells(model.filter.query.text, 30)}: {counts}"
+
+
+def mark_columns(model: TimelineModel, columns: int) -> dict[int, str]:
+    """Column -> letter of each mark in view; of several in a column the last that was set."""
+    found = {}
+    for mark in model.marks.all:
+        column = model.window.column(mark.time_ns, columns)
+        if 0 <= column < columns:
+            found[column] = mark.letter
+    return found
+
+
+def range_columns(model: TimelineModel, columns: int) -> tuple[int, int] | None:
+    """First and last column of the range that are in view."""
+    stretch = model.selection.stretch(model.cursor_ns)
+    if stretch is None or stretch[1] <= model.window.first_ns or stretch[0] >= model.window.last_ns:
+        return None
+    first = max(model.window.column(stretch[0], columns), 0)
+    last = min(model.window.column(max(stretch[1] - 1, stretch[0]), columns), columns - 1)
+    return first, last
+
+
+def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> list[Line]:
+    """The span at the cursor, its times, where its duration comes from: lines of at most `width` cells.
+
+    low: there is room for two of them; what matters of the others stands in the second, as it does where
+    the screen is not wide.
+    """
+    lane = model.current
+    index, others = model.span, ""
+    if index is not None and lane.at(model.cursor_ns) is None:
+        # A cell that is partly busy: speak of what makes it so.
+        edges = model.window.edges(model.columns)
+        column = model.cursor_column
+        inside = lane.starting_in(edges[column], edges[column + 1])
+        others = f"   {len(inside)} in this column" if len(inside) > 1 else ""
+    if index is not None and model.filter.is_on and model.filter.hides(lane, index, model.source):
+        others += "   hidden by the filter"
+    lines = lane.told(index, others, width, wide)
+    words, said, volume = model.source.of.words, "", ""
+    if index is not None:
+        said = in_cells(words.aside(lane.number, lane.stream, index, wide and not low, model.rank))
+        volume = words.volume(lane.number, lane.stream, index) if wide else ""
+    if low or not wide:
+        if said and len(lines) > 1:
+            # Behind the length: when a transfer itself runs gives way to it.
+            fits = wide and width_of(lines[1]) + len(said) + 3 <= width
+            lines[1] = [*(lines[1] if fits else lines[1][:3]), (f"   {said}", "")]
+        more = []
+    else:
+        more = [said]
+    if volume and len(lines) > 1 and width_of(lines[1]) + len(volume) + 3 <= width:
+        lines[1] = [*lines[1], (f"   {volume}", "")]
+    return [*lines[:2], *([(words, "")] for words in more if words), *lines[2:]]
+
+
+# Cells of the labels at least, and of one and what is set beside it.
+_LABEL, _SPACE = 16, 2
+
+
+def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
+    """What makes its lines of at most a given width: of the run as it is now, whichever comes meanwhile."""
+    lane, index = model.current, model.span
+    found = []
+    if index is not None:
+        words = model.source.of.words
+        found = words.all_of(lane.number, lane.stream, index, model.rank)
+    stretch = model.selection.stretch(model.cursor_ns)
+    table = _Table(model, *stretch) if stretch is not None and stretch[0] < stretch[1] else None
+    labels = [*(label for label, _ in found), *(table.names if table is not None else ())]
+    label_cells = max(_LABEL, *(len(label) + _SPACE for label in labels), 0)
+
+    def lines(width: int) -> list[Line]:
+        made: list[Line] = []
+        for told in lane.told(index, "", width, wide=True)[:1]:
+            # What it is; whose it is stands below.
+            made += [[("  ", ""), *told[:1]], []]
+        for label, words in found:
+            made += _paragraph(label, words, label_cells, width)
+        return made + table.lines(label_cells, width) if table is not None else made
+
+    return lines
+
+
+def _paragraph(label: str, words: str, label_cells: int, width: int) -> list[Line]:
+    parts = [part for line in words.split("\n") for part in wrapped(in_cells(line), width - label_cells - 4)]
+    return [
+        [(f"  {label if place == 0 else '':<{label_cells}}", "dim"), (part, "")]
+        for place, part in enumerate(parts or [""])
+    ]
+
+
+class _Table:
+    """The range's accounts, of this lane and of all ranks. names: its rows."""
+
+    def __init__(self, model: TimelineModel, first_ns: int, last_ns: int) -> None:
+        axis, number = model.source.axis, model.current.number
+        here = model.source.of.figures(number, first_ns, last_ns)
+        everywhere = model.source.of.all_figures(first_ns, last_ns)
+        self._title = cells(model.whose, 22)
+        self._words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
+        roles = {one.words: one.kind for figures in (here, everywhere) for one in figures.of}
+        self.names = sorted(roles, key=model.source.of.figure_words.index)
+        self._rows = [
+            (name, roles[name], _cell(model, here, name), _cell(model, everywhere, name))
+            for name in self.names
+        ]
+
+    def lines(self, label_cells: int, width: int) -> list[Line]:
+        """Its lines: the range, a heading, a row for each account."""
+        made: list[Line] = [[], *_paragraph("range", self._words, label_cells, width)]
+        made.append([(f"  {'':<{label_cells}}{self._title:>22}{'mean of all ranks':>26}", "dim")])
+        for name, role, here, everywhere in self._rows:
+            made.append(
+                [(f"  {name:<{label_cells}}", role), (here.rjust(22), ""), (everywhere.rjust(26), "")]
+            )
+        return made
+
+
+def _cell(model: TimelineModel, figures: Figures, name: str) -> str:
+    ns = sum(one.ns for one in figures.of if one.words == name)
+    return f"{model.source.axis.length(round(ns / figures.ranks))} {percent(ns, figures.room_ns):>6} %"

@@ -175,6 +175,7 @@ def _in_processes(files: Sequence[Found], part: Part, workers: int, watched: boo
     """watched: whether a thread of ours looks for keys: it holds nothing that a fork could miss."""
     # Imported here: a small set starts no process.
     import multiprocessing
+    import signal
     import threading
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -187,7 +188,9 @@ def _in_processes(files: Sequence[Found], part: Part, workers: int, watched: boo
     alone = threading.active_count() == 1 + watched and "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        # Esc and Ctrl+C end those that read too: by itself a pool passes the interruption on, and reads on.
+        ends = (signal.SIGINT, signal.SIG_DFL)
+        with ProcessPoolExecutor(workers, context, signal.signal, ends) as pool:
             yield from pool.map(_guarded, [file.path for file in files], [part] * len(files))
     except BrokenProcessPool:
         message = "a process that reads ended before it was through: too little memory, or it was killed"

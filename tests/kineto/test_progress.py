@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -96,3 +97,32 @@ def test_small_files_and_pipes_have_no_line(monkeypatch: pytest.MonkeyPatch) -> 
             with Progress(LEAST_BYTES) as shown:
                 assert not shown.is_shown
                 assert not shown.looks_for_keys
+
+
+_SLOW = """
+import os, signal, threading, time
+from simcore.kineto import loading
+from simcore.kineto.sets import Found
+
+def slow(path, part):
+    time.sleep(5)
+    return [], [], ()
+
+loading._guarded = slow
+files = [Found(f"rank{rank}.json", "kineto", rank, 1) for rank in range(6)]
+threading.Timer(0.7, os.kill, (0, signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    list(loading._in_processes(files, loading.Part(), 2, True))
+except KeyboardInterrupt:
+    print("ended", time.monotonic() - begin < 4)
+"""
+
+
+@pytest.mark.slow
+def test_what_reads_side_by_side_ends_too_and_begins_no_other_file() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _SLOW], capture_output=True, text=True, check=False, start_new_session=True,
+        timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("ended True\n", "")

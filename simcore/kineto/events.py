@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -218,8 +218,9 @@ def _opened(data: bytes, is_list: bool) -> TraceFile:
     return TraceFile(_RAW.decode(data)) if is_list else _FILE.decode(data)
 
 
-def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
-    """The events in their order, a batch at a time, so that few are in memory at once.
+def batches(path: str, file: TraceFile, told: Callable[[float], None] | None = None) -> Iterator[list[Event]]:
+    """The events in their order, a batch at a time, so that few are in memory at once. told: is given the
+    share of the bytes that is read.
 
     The array is cut where one object seems to end and the next begin. What lies between two cuts is read as
     an array: it is one only if the cut was between events, since what stands before it was. Raises InputError
@@ -251,6 +252,8 @@ def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
         done += len(events)
         yield events
         at = over
+        if told is not None:
+            told(at / len(view))
 
 
 def _decoded(text: bytes) -> list[Event]:

@@ -8,7 +8,9 @@ refused before anything is read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
@@ -33,6 +35,7 @@ _MOST_ERRORS = 40
 # What a process of its own takes, the interpreter and what is imported.
 _PROCESS = 40 * 2**20
 
+Told = Callable[[float], None]
 _One = tuple[list[Recording], list[Diagnostic], tuple[Diagnostic, ...]]
 
 
@@ -63,8 +66,8 @@ class Part(NamedTuple):
         return self.step is None and not self.whole
 
 
-def read_one(path: str, part: Part) -> Read:
-    """The recordings of a file, and what was found."""
+def read_one(path: str, part: Part, told: Told | None = None) -> Read:
+    """The recordings of a file, and what was found. told: is given the share that is read, now and then."""
     places = places_of(path, part.names, part.host) if part.keep else ()
     if part.is_last:
         last = _kept(path, [place + LAST for place in places])
@@ -72,7 +75,7 @@ def read_one(path: str, part: Part) -> Read:
             return last
     found = _kept(path, places)
     if found is None:
-        found = _read(path, part)
+        found = _read(path, part, told)
         if places:
             keep(places[0], found)
     if part.whole:
@@ -88,13 +91,13 @@ def _kept(path: str, places: Sequence[str]) -> Read | None:
     return next((found for place in places if (found := load(place, path)) is not None), None)
 
 
-def _read(path: str, part: Part) -> Read:
+def _read(path: str, part: Part, told: Told | None) -> Read:
     if form_of(read_beginning(path)[:16]) == "nsys":
         from simcore.kineto.nsys import read_nsys
 
         return read_nsys(path, part.names)
     data = read_file(path, most_bytes(path), is_part_enough=True)
-    return read_file_events(path, data, part.names, part.host)
+    return read_file_events(path, data, part.names, part.host, told)
 
 
 def read_all(files: Sequence[Found], part: Part) -> Read:
@@ -109,21 +112,22 @@ def read_all(files: Sequence[Found], part: Part) -> Read:
     kept = {file.path for file in files if part.keep and is_kept(file.path, part.names, part.host)}
     left = [file for file in files if file.path not in kept]
     workers = _workers(left)
-    read = 0
-    with Progress(sum(file.bytes for file in left)) as progress:
+    with Progress([(f"rank {file.rank}", file.bytes) for file in left]) as progress:
         done = (
-            _in_processes(left, part, workers, progress.looks_for_keys)
+            _in_processes(left, part, workers, progress)
             if workers > 1
-            else (_guarded(one.path, part) for one in left)
+            else (_guarded(one.path, part, partial(progress.tell, place)) for place, one in enumerate(left))
         )
-        progress.tell("reading", 0)
+        progress.show()
+        place = 0
         for file in files:
             if file.path in kept:
                 recordings, more, wrong = _guarded(file.path, part)
             else:
                 recordings, more, wrong = next(done)
-                read += file.bytes
-                progress.tell(f"read rank {file.rank}", read)
+                progress.tell(place, 1)
+                progress.show()
+                place += 1
             found += recordings
             said += more
             errors += wrong
@@ -162,20 +166,34 @@ def _unpacked(file: Found) -> int:
     return file.bytes * (_PACKED if file.path.endswith(".gz") else 1)
 
 
-def _guarded(path: str, part: Part) -> _One:
+def _guarded(path: str, part: Part, told: Told | None = None) -> _One:
     """`read_one`, with what is wrong in the file beside it."""
     try:
-        recordings, said = read_one(path, part)
+        recordings, said = read_one(path, part, told)
     except InputError as error:
         return [], [], error.diagnostics
     return recordings, said, ()
 
 
-def _in_processes(files: Sequence[Found], part: Part, workers: int, watched: bool = False) -> Iterator[_One]:
-    """watched: whether a thread of ours looks for keys: it holds nothing that a fork could miss."""
+# Of a process that reads: what it tells how far it is, if that is shared with it.
+_shared: Progress | None = None
+
+
+def _begin(progress: Progress | None) -> None:
+    """In a process that reads."""
+    global _shared
+    _shared = progress
+    # Esc and Ctrl+C end it too: by itself a pool passes the interruption on, and reads on.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _in_process(path: str, part: Part, place: int) -> _One:
+    return _guarded(path, part, None if _shared is None else partial(_shared.tell, place))
+
+
+def _in_processes(files: Sequence[Found], part: Part, workers: int, progress: Progress) -> Iterator[_One]:
     # Imported here: a small set starts no process.
     import multiprocessing
-    import signal
     import threading
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -184,14 +202,17 @@ def _in_processes(files: Sequence[Found], part: Part, workers: int, watched: boo
         # A worker of somebody else's pool may have no processes of its own.
         yield from (_guarded(file.path, part) for file in files)
         return
-    # A fork beside other threads can inherit a lock that nobody gives back.
-    alone = threading.active_count() == 1 + watched and "fork" in multiprocessing.get_all_start_methods()
+    # A fork beside other threads can inherit a lock that nobody gives back; the one of ours, which looks for
+    # keys, holds none that a process takes.
+    alone = (
+        threading.active_count() == 1 + progress.looks_for_keys
+        and "fork" in multiprocessing.get_all_start_methods()
+    )
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
-        # Esc and Ctrl+C end those that read too: by itself a pool passes the interruption on, and reads on.
-        ends = (signal.SIGINT, signal.SIG_DFL)
-        with ProcessPoolExecutor(workers, context, signal.signal, ends) as pool:
-            yield from pool.map(_guarded, [file.path for file in files], [part] * len(files))
+        with ProcessPoolExecutor(workers, context, _begin, (progress if alone else None,)) as pool:
+            paths = [file.path for file in files]
+            yield from pool.map(_in_process, paths, [part] * len(files), range(len(files)))
     except BrokenProcessPool:
         message = "a process that reads ended before it was through: too little memory, or it was killed"
         raise InputError(Diagnostic("error", "reading-ended", message, files[0].path)) from None

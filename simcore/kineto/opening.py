@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from simcore.asked import Asked
@@ -33,9 +34,10 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     _check(asked)
     if not os.path.isdir(path):
         size = os.path.getsize(path) if os.path.isfile(path) else 0
-        with Progress(size) as progress:
-            progress.tell(f"reading {os.path.basename(path)}", 0)
-            found, said = read_one(path, Part(asked.comm_names, asked.cache, host=asked.host))
+        with Progress([(os.path.basename(path), size)]) as progress:
+            progress.show()
+            part = Part(asked.comm_names, asked.cache, host=asked.host)
+            found, said = read_one(path, part, partial(progress.tell, 0))
         return _run(path, found, said, asked, is_set=False)
     files, others = profiler_files(path)
     if asked.ranks is not None:

@@ -5,10 +5,12 @@ On a terminal alone: nothing is written to a pipe, and no key is looked for with
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from select import select
 from types import TracebackType
@@ -25,13 +27,22 @@ _CELLS = 78
 
 
 class Progress:
-    """A line that is written over itself while files of `total` bytes are read; nothing stays of it."""
+    """A line that is written over itself while files are read; nothing stays of it.
 
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.is_shown = total >= LEAST_BYTES and sys.stderr is not None and sys.stderr.isatty()
+    files: what each is called, and its bytes. Whoever reads tells how far it is, in processes that were
+    forked too; a thread that looks for keys draws the line meanwhile.
+    """
+
+    def __init__(self, files: Sequence[tuple[str, int]]) -> None:
+        self._files = files
+        self.total = sum(size for _, size in files)
+        self.is_shown = self.total >= LEAST_BYTES and sys.stderr is not None and sys.stderr.isatty()
+        room = 8 * max(1, len(files))
+        # What is shown is shared with the processes that a fork makes.
+        self._read = memoryview(mmap.mmap(-1, room) if self.is_shown else bytearray(room)).cast("q")
         self._kept: list[Any] | None = None
         self._over = threading.Event()
+        self._drawing = threading.Lock()
 
     def __enter__(self) -> Progress:
         if self.is_shown and sys.stdin is not None and sys.stdin.isatty():
@@ -50,21 +61,36 @@ class Progress:
             with suppress(OSError, termios.error):
                 if _is_in_front(sys.stdin.fileno()):
                     termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._kept)
-        if self.is_shown:
-            print(f"\r{' ' * _CELLS}\r", end="", file=sys.stderr, flush=True)
+        with self._drawing:
+            self._write(f"\r{' ' * _CELLS}\r")
 
     @property
     def looks_for_keys(self) -> bool:
         """Whether a thread waits for Esc."""
         return self._kept is not None
 
-    def tell(self, what: str, read: int) -> None:
-        """Says what is read, and how many bytes of all are."""
+    def tell(self, place: int, share: float) -> None:
+        """Notes how much of a file is read, 1 of one that is through."""
+        self._read[place] = int(share * self._files[place][1])
+
+    def show(self) -> None:
+        """Draws what is read now, and how many bytes of all are."""
         if not self.is_shown:
             return
+        of_files = zip(self._files, self._read, strict=False)
+        now = [name for (name, size), read in of_files if 0 < read < size]
         stops = "  Esc stops" if self.looks_for_keys else ""
-        line = f"{printable(what, 36)}: {byte_size(read)} of {byte_size(self.total)}{stops}"
-        print(f"\r{line[:_CELLS]:<{_CELLS}}", end="", file=sys.stderr, flush=True)
+        what = printable(" ".join(["reading", ", ".join(now)]).rstrip(), 36)
+        line = f"{what}: {byte_size(sum(self._read))} of {byte_size(self.total)}{stops}"
+        with self._drawing:
+            if not self._over.is_set():
+                self._write(f"\r{line[:_CELLS]:<{_CELLS}}")
+
+    def _write(self, text: str) -> None:
+        """To the terminal itself: a fork beside this thread inherits no lock of a stream."""
+        if self.is_shown:
+            with suppress(OSError, ValueError):
+                os.write(sys.stderr.fileno(), text.encode())
 
     def _look_for_keys(self) -> None:
         """Has a key come without Enter, and a thread look at it."""
@@ -89,6 +115,7 @@ class Progress:
                     # What Ctrl+C does: the processes that read end too.
                     os.kill(0, signal.SIGINT)
                     return
+                self.show()
             except OSError:
                 return
 

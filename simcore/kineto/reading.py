@@ -88,11 +88,16 @@ _EXACT_US = 1 << 43
 
 
 def read_file_events(
-    path: str, data: bytes, names: str | None = None, host: bool = True
+    path: str,
+    data: bytes,
+    names: str | None = None,
+    host: bool = True,
+    told: Callable[[float], None] | None = None,
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings in a file's bytes, by device, and what was found. names: a regular expression of further
-    kernels that communicate. host: whether what the host did beside a device is wanted. Raises InputError for
-    what is no trace, or has nothing to show.
+    kernels that communicate. host: whether what the host did beside a device is wanted. told: is given the
+    share of the events that is read, now and then. Raises InputError for what is no trace, or has nothing to
+    show.
     """
     enabled = gc.isenabled()
     # A million small objects that live until the end: looking for garbage among them takes a third of the
@@ -100,7 +105,7 @@ def read_file_events(
     gc.disable()
     try:
         file, found = opened(path, data)
-        reader = _Reader(path, file, names, host)
+        reader = _Reader(path, file, names, host, told)
         recordings = reader.recordings()
         if found:
             for one in recordings:
@@ -133,8 +138,11 @@ class _Step(NamedTuple):
 
 
 class _Reader:
-    def __init__(self, path: str, file: TraceFile, names: str | None, host: bool) -> None:
+    def __init__(
+        self, path: str, file: TraceFile, names: str | None, host: bool, told: Callable[[float], None] | None
+    ) -> None:
         self.path = path
+        self.told = told
         self.with_host = host
         self.file = file
         self.who = file.distributedInfo or Distributed()
@@ -202,7 +210,7 @@ class _Reader:
         add_thread, launchers = launches.thread.append, launches.threads
         last_pid = last_tid = object()
         add_op: Callable[[Range], None] = list[Range]().append
-        for batch in batches(self.path, self.file):
+        for batch in batches(self.path, self.file, self.told):
             for number, event in enumerate(batch, first):
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:
@@ -352,9 +360,7 @@ class _Reader:
         else:
             for row in order:
                 devices[device[row]].append(row)
-        return [
-            self._device(some, one, started, inside, host, launchers) for one, some in devices.items()
-        ]
+        return [self._device(some, one, started, inside, host, launchers) for one, some in devices.items()]
 
     def _device(
         self,

@@ -50,8 +50,8 @@ def wait_for(found: list[tuple[int, int]], seconds: float) -> None:
 def test_escape_ends_the_reading_and_no_other_key_does(
     monkeypatch: pytest.MonkeyPatch, ended: list[tuple[int, int]]
 ) -> None:
-    with terminal(monkeypatch) as far, Progress(LEAST_BYTES) as shown:
-        shown.tell("read rank 3", 1000)
+    with terminal(monkeypatch) as far, Progress([("rank 3", LEAST_BYTES)]) as shown:
+        shown.show()
         for key in (b"x", b"\x1b[A", b"\n"):
             os.write(far, key)
             wait_for(ended, 0.3)
@@ -64,12 +64,15 @@ def test_escape_ends_the_reading_and_no_other_key_does(
 def test_the_line_says_what_is_read_and_is_gone_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch) as far:
         before = termios.tcgetattr(far)
-        with Progress(2 * LEAST_BYTES) as shown:
-            shown.tell("read rank \x1b[31m3", 5_000_000)
+        with Progress([("rank 2", LEAST_BYTES), ("rank \x1b[31m3", LEAST_BYTES)]) as shown:
+            shown.tell(0, 1)
+            shown.tell(1, 0.25)
+            shown.show()
             assert not termios.tcgetattr(far)[3] & termios.ICANON
             said = os.read(far, 10_000).decode()
         said += os.read(far, 10_000).decode()
-        assert "5.0 MB of 16.8 MB  Esc stops" in said
+        assert "31m3: 10.5 MB of 16.8 MB  Esc stops" in said
+        assert "rank 2" not in said
         assert "\x1b" not in said
         assert said.endswith("\r")
         assert termios.tcgetattr(far) == before
@@ -78,42 +81,47 @@ def test_the_line_says_what_is_read_and_is_gone_behind_it(monkeypatch: pytest.Mo
 def test_a_program_in_the_background_leaves_the_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch, in_front=False) as far:
         before = termios.tcgetattr(far)
-        with Progress(LEAST_BYTES) as shown:
-            shown.tell("read rank 3", 1000)
+        with Progress([("rank 3", LEAST_BYTES)]) as shown:
+            shown.tell(0, 0.001)
+            shown.show()
             assert not shown.looks_for_keys
             assert termios.tcgetattr(far) == before
         said = os.read(far, 10_000).decode()
-        assert "1.0 kB of 8.4 MB" in said
+        assert "reading rank 3: 8.4 kB of 8.4 MB" in said
         assert "Esc" not in said
 
 
 def test_small_files_and_pipes_have_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch):
-        with Progress(LEAST_BYTES - 1) as shown:
-            shown.tell("read rank 0", 1)
+        with Progress([("rank 0", LEAST_BYTES - 1)]) as shown:
+            shown.show()
             assert not shown.looks_for_keys
         with open(os.devnull, "w") as nowhere:
             monkeypatch.setattr(sys, "stderr", nowhere)
-            with Progress(LEAST_BYTES) as shown:
+            with Progress([("rank 0", LEAST_BYTES)]) as shown:
                 assert not shown.is_shown
                 assert not shown.looks_for_keys
 
 
 _SLOW = """
 import os, signal, threading, time
-from simcore.kineto import loading
+from simcore.kineto import loading, progress
 from simcore.kineto.sets import Found
 
-def slow(path, part):
+def slow(path, part, told):
     time.sleep(5)
     return [], [], ()
 
+class Shown(progress.Progress):
+    looks_for_keys = True
+
 loading._guarded = slow
+shown = Shown([(f"rank {rank}", 1) for rank in range(6)])
 files = [Found(f"rank{rank}.json", "kineto", rank, 1) for rank in range(6)]
 threading.Timer(0.7, os.kill, (0, signal.SIGINT)).start()
 begin = time.monotonic()
 try:
-    list(loading._in_processes(files, loading.Part(), 2, True))
+    list(loading._in_processes(files, loading.Part(), 2, shown))
 except KeyboardInterrupt:
     print("ended", time.monotonic() - begin < 4)
 """

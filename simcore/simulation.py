@@ -36,7 +36,8 @@ from simcore.parameters import Parameters, refuse_others
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import rounds_phases
 from simcore.program import Program, build_policy_program, build_program
-from simcore.program.building import MOST_OPS, with_stages_of_schedule
+from simcore.program.building import MOST_OPS
+from simcore.program.schedule_choice import with_stages_of_schedule
 from simcore.records import Struct, replace
 from simcore.running import PricedRun
 from simcore.time_scales import time_changes

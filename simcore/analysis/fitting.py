@@ -12,8 +12,8 @@ from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training, resolve
 from simcore.parameters import Parameters
-from simcore.program.building import chosen_schedule
 from simcore.program.order import Shape
+from simcore.program.schedule_choice import chosen_schedule
 from simcore.records import replace
 from simcore.simulation import Simulation
 

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.model.activations import layer_activations
 from simcore.model.costs import Costs, Op, joined, named, nanoseconds
 from simcore.model.costs import RowOps as OpCells
 from simcore.model.rows import NOTHING, Row, Sent
-from simcore.model.sharding import Unit, UnitSize, is_sharded, sharded_rows
-from simcore.model.training import Training
+from simcore.model.sharding import (
+    StageParameters,
+    Unit,
+    is_sharded,
+    sharded_rows,
+    stage_parameters,
+    unit_sizes,
+    whole_parameters,
+)
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, GroupKind, Phase, Pieces, StageRows, Uneven
 
@@ -28,89 +35,6 @@ _GIVEN = {
 }  # fmt: skip
 # A host that starts kernels is needed this much longer backward than forward: there are that many more.
 _HOST_BACKWARD = 1.5
-
-
-class StageParameters(NamedTuple):
-    """Parameters that one rank of a stage holds: of experts, and all others."""
-
-    dense: int
-    experts: int
-
-
-def stage_parameters(training: Training, stage: int) -> StageParameters:
-    """What a rank of `stage` holds: cut by tp, experts by ep; a vocabulary padded as Megatron does."""
-    model, tp = training.model, training.tp
-    dense = experts = 0
-    for chunk in training.stage_chunks:
-        for moe, count in training.kinds_of(stage, chunk):
-            of_layer = layer_parameters(training, moe)
-            dense, experts = dense + count * of_layer.dense, experts + count * of_layer.experts
-    words = training.padded_vocab // tp * model.hidden
-    first = any(training.position(stage, chunk) == 0 for chunk in training.stage_chunks)
-    last = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
-    if first:
-        dense += words + model.positions * model.hidden
-    if last:
-        dense += model.norm
-    # A V has both on one stage, of both ways a stage has those of two models.
-    together = first and last and training.placement != "both-ways"
-    if last and not (together and model.tied_embeddings):
-        dense += words
-    return StageParameters(dense, experts)
-
-
-def whole_parameters(training: Training, stage: int) -> int:
-    """What of a stage every rank of tp holds: norms, biases of linears cut by rows, routers, latent ranks."""
-    model = training.model
-    size = 0
-    for chunk in training.stage_chunks:
-        size += model.norm if training.is_last(stage, chunk) else 0
-        for moe, count in training.kinds_of(stage, chunk):
-            size += count * (model.attention()[1] + 2 * model.norm)
-            if moe and model.moe is not None:
-                size += count * model.moe.experts * model.hidden
-            else:
-                size += count * model.mlp(model.ffn)[1]
-    return size
-
-
-def layer_parameters(training: Training, moe: bool) -> StageParameters:
-    """What a rank holds of one layer."""
-    model, tp = training.model, training.tp
-    cut, whole = model.attention()
-    if model.mla is None and model.kv_heads < tp:
-        # A rank has one key-value head at least: those are held more than once.
-        cut += 2 * (tp - model.kv_heads) * model.head_dim * model.hidden
-    dense = cut // tp + whole + 2 * model.norm
-    if not moe or model.moe is None:
-        cut, whole = model.mlp(model.ffn)
-        return StageParameters(dense + cut // tp + whole, 0)
-    expert = sum(model.mlp(model.moe.ffn))
-    shared = expert * model.moe.shared_experts // tp
-    router = model.moe.experts * model.hidden
-    return StageParameters(dense + shared + router, expert * (model.moe.experts // training.ep))
-
-
-def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
-    """The units of a chunk whose weights and gradients ZeRO 2 and 3 share out, in forward order."""
-    model = training.model
-    words = training.padded_vocab // training.tp * model.hidden
-    first, last = training.position(stage, chunk) == 0, training.is_last(stage, chunk)
-    sizes = [
-        size
-        for moe, count in training.kinds_of(stage, chunk)
-        for size in [UnitSize(*layer_parameters(training, moe))] * count
-    ]
-    if training.copies > 1:
-        sizes = [UnitSize(one.dense + one.experts, 0) for one in sizes]
-    if first:
-        sizes.insert(0, UnitSize(words + model.positions * model.hidden, 0, True))
-    if last:
-        # As `stage_parameters` has it: a stage with both tables of one model has one where they are tied.
-        on_stage = any(training.position(stage, one) == 0 for one in training.stage_chunks)
-        tied = model.tied_embeddings and on_stage and training.placement != "both-ways"
-        sizes.append(UnitSize(model.norm + (0 if tied else words), 0, True))
-    return sizes
 
 
 class MegatronRows:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
 from simcore.model.activations import attention_scores, layer_activations
-from simcore.model.megatron import StageParameters, layer_parameters, stage_parameters, unit_sizes
+from simcore.model.sharding import StageParameters, layer_parameters, stage_parameters, unit_sizes
 from simcore.model.training import Training
 from simcore.records import Struct
 from simcore.units import plain_number

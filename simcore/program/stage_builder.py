@@ -24,7 +24,6 @@ from simcore.program.ops import (
 from simcore.program.order import Action
 from simcore.program.plan import Plan, RowOps, Segment, joined
 from simcore.units import shares
-from simcore.workload import Cells
 
 
 class _Way(NamedTuple):
@@ -57,7 +56,6 @@ class StageBuilder:
         self._held = 0
         self._most_held = 0
         self._holding: list[tuple[int, int, int]] = []
-        self._exchanges = 0
         self._step = 0
         self._stretches = Stretches()
         # Where parts of micro-batches begin among the ops, where only the step time is asked for.
@@ -467,61 +465,6 @@ class StageBuilder:
         if self._waits or self._run_start < len(self.ops):
             self._close_run()
         self._pass_ends.append(len(self._runs))
-
-    # -- an op table -----------------------------------------------------------------
-
-    def loop_over_table(self, order: Sequence[int]) -> None:
-        """Per pass, forward over the rows of `order`, then backward; a SENDRECV goes between stages.
-
-        A row waits forward for its asynchronous collectives of the backward before, in each place
-        of `order` for those of that place.
-        """
-        fwd, ig = self.plan.workload.fwd, self.plan.workload.ig
-        row_ops = RowOps(self.plan, self.ops, dict.fromkeys(order, 0))
-        reduced: dict[int, list[int]] = {}
-        joined: set[int] = set()
-        for number in range(self.plan.passes):
-            if number:
-                self._end_pass()
-            for place, row in enumerate(order):
-                for op in reduced.pop(place, ()):
-                    joined.add(op)
-                    self._wait(Join(op))
-                row_ops.forward(row)
-                self._exchange(fwd, row, FWD)
-            for place in reversed(range(len(order))):
-                row, first = order[place], len(self.ops)
-                row_ops.input_grad(row)
-                self._exchange(ig, row, IG)
-                row_ops.weight_grad(row, blocking=False)
-                if issued := self._asynchronous(first):
-                    reduced[place] = issued
-        self._outstanding = [op for op in self._asynchronous(0) if op not in joined]
-        self._most_held = 1
-
-    def _asynchronous(self, first: int) -> list[int]:
-        """The collectives from op `first` on that compute does not wait for; for its own transfers it has."""
-        blocking, message = self.ops.blocking, self.ops.message
-        return [op for op in range(first, len(self.ops)) if not blocking[op] and message[op] < 0]
-
-    def _exchange(self, cells: Cells, row: int, phase: int) -> None:
-        """The SENDRECV of a row: to the next stage (FWD) or the one before (IG), and compute waits.
-
-        It waits for what it sends and for what it receives; every stage does the same at once.
-        """
-        if cells.group[row] != "pp" or not cells.bytes[row]:
-            return
-        step, stream = (1, TO_NEXT) if phase == FWD else (-1, TO_PREVIOUS)
-        number = self._exchanges = self._exchanges + 1
-        if 0 <= self.stage + step < self.stages:
-            cost = self.plan.cost(TransferCost(step, cells.bytes[row]))
-            op = len(self.ops)
-            message = self.plan.message(phase, number, self.stage)
-            self.ops.append(stream, phase, 0, cost, row, 0, message)
-            self._wait(Join(op))
-        source = self.stage - step
-        if 0 <= source < self.stages:
-            self._wait(Receive(self.plan.message(phase, number, source), source))
 
     # -- start and end of a pipelined step -------------------------------------------
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 from simcore.program import SCHEDULES
-from simcore.program.building import chosen_schedule
 from simcore.program.ops import FWD
 from simcore.program.order import Kind, Order, Shape
+from simcore.program.schedule_choice import chosen_schedule
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Cells, Header, Workload
 

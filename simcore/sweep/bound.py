@@ -23,9 +23,17 @@ from simcore.layout import Layout
 from simcore.model.costs import Costs, nanoseconds
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
-from simcore.model.megatron import MegatronRows, stage_parameters, unit_sizes, whole_parameters
+from simcore.model.megatron import MegatronRows
 from simcore.model.rows import NOTHING, Row
-from simcore.model.sharding import Unit, UnitSize, is_sharded, sharded_rows
+from simcore.model.sharding import (
+    Unit,
+    UnitSize,
+    is_sharded,
+    sharded_rows,
+    stage_parameters,
+    unit_sizes,
+    whole_parameters,
+)
 from simcore.model.training import Training
 from simcore.networks import Network, PlacedCollective, Sharing, network_model, open_network
 from simcore.parameters import Parameters

@@ -11,7 +11,7 @@ from simcore.diagnostics import UsageError
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training
 from simcore.parameters import Parameters
-from simcore.program.building import chosen_schedule
+from simcore.program.schedule_choice import chosen_schedule
 from simcore.records import replace
 
 # Every forward comes before every backward: all chunks of all micro-batches are held at once.

@@ -13,8 +13,8 @@ from simcore.analysis.fitting import held_chunks
 from simcore.analysis.model_figures import made_of, model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.megatron import stage_parameters
 from simcore.model.names import MODELS
+from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
@@ -516,11 +516,10 @@ def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) 
 
 
 def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
-    from tui.timeline.above import MemoryRow
-
     from simcore.analysis import Results
     from simcore.analysis.model_figures import memory_lane
     from tui.frame import BLOCKS
+    from tui.timeline.margins import MemoryRow
     from tui.timeline.window import Window
 
     drawn = []

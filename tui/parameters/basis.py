@@ -17,9 +17,9 @@ from simcore.networks import network_model
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect
 from simcore.program.blocks import find_structure
-from simcore.program.building import chosen_schedule
 from simcore.program.ops import Program
 from simcore.program.plan import schedule_defaults
+from simcore.program.schedule_choice import chosen_schedule
 from simcore.simulation import place
 from simcore.workload import Workload
 from simcore.workload.policies import NO_POLICY

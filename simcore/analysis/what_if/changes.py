@@ -13,7 +13,7 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import slow_ranks_of
 from simcore.program import SCHEDULES
-from simcore.program.building import fitting_chunks
+from simcore.program.schedule_choice import fitting_chunks
 from simcore.records import asdict, replace
 from simcore.run.changes import WORTH, Change
 from simcore.run.findings import WhatIf

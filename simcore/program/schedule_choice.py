@@ -1,0 +1,136 @@
+"""The schedule of a run: what is chosen, and whether it fits the stages, micro-batches and layers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import Diagnostic, UsageError, meant, printable
+from simcore.layout import Layout
+from simcore.parameters import Parameters
+from simcore.program.blocks import Structure, is_embedding
+from simcore.program.order import Placement
+from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedule_file
+from simcore.records import replace
+from simcore.units import plural
+from simcore.workload import Workload
+
+if TYPE_CHECKING:
+    from simcore.program.order_files import ReadOrder
+
+
+def with_stages_of_schedule(
+    workload: Workload, parameters: Parameters
+) -> tuple[Parameters, list[Diagnostic]]:
+    """The parameters with the stages of a schedule file, where nobody gave another number of them.
+
+    Raises what `chosen_schedule` does.
+    """
+    name = parameters.schedule
+    if name is None or parameters.pp is not None or not is_schedule_file(name):
+        return parameters, []
+    _, given = chosen_schedule(name)
+    assert given is not None
+    stages = given.order.placement.stages
+    found = []
+    if stages != (workload.header.pp or 1):
+        message = f"pp {stages} taken, as many stages as {printable(name, 60)} has"
+        found.append(Diagnostic("note", "schedule-stages", message, workload.path, workload.header.line))
+    return replace(parameters, pp=stages), found
+
+
+def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
+    """The schedule of that name, or of the file of that name with what is in it.
+
+    Raises `UsageError` for a name that is neither, `InputError` for a file that cannot be run.
+    """
+    if name in SCHEDULES:
+        return SCHEDULES[name], None
+    if not is_schedule_file(name):
+        known = ", ".join(SCHEDULES)
+        raise UsageError(
+            f"--schedule {printable(name, 60)}: one of {known} is expected, or a schedule file"
+            f"{meant(name, SCHEDULES)}"
+        )
+    # Imported here: the common run has no use for it.
+    from simcore.program.order_files import open_order
+
+    given = open_order(name)
+    splits = any(action.kind == "I" for actions in given.order.stages for action in actions)
+    return FROM_FILE._replace(splits_backward=splits), given
+
+
+def given_microbatches(
+    given: ReadOrder, structure: Structure, layout: Layout, parameters: Parameters
+) -> int:
+    """The micro-batches of a schedule file. Raises `UsageError` where the run has another shape."""
+    placement, name = given.order.placement, printable(given.path, 60)
+    if layout.pp != placement.stages:
+        raise UsageError(
+            f"--schedule {name}: its {plural(placement.stages, 'stage')} do not fit pp {layout.pp}: "
+            f"--pp {placement.stages} would fit"
+        )
+    count = given.order.microbatches
+    if parameters.microbatches not in (None, count):
+        raise UsageError(
+            f"--microbatches {parameters.microbatches}: {name} has {count}, "
+            "and without the flag they are taken"
+        )
+    return count if structure.blocks else 0
+
+
+def chunks_of(structure: Structure, schedule: Schedule, parameters: Parameters, name: str) -> int:
+    """Chunks of a stage: they divide the layers of every block."""
+    chunks = schedule.chunks if schedule.chunks is not None else parameters.virtual_stages
+    if chunks is None:
+        words = ", ".join(map(str, _divisors(math.gcd(*structure.layers_per_block)))) or "no number"
+        raise UsageError(f"--schedule {name} needs --virtual-stages; {words} would fit")
+    said = f"--schedule {name}" if schedule.chunks is not None else f"--virtual-stages {chunks}"
+    check_chunks(structure, chunks, said)
+    return chunks
+
+
+def check_chunks(structure: Structure, chunks: int, said: str) -> None:
+    """Raises `UsageError` where so many chunks do not divide the layers of a stage."""
+    layers = math.gcd(*structure.layers_per_block)
+    if chunks == 1 or (layers and layers % chunks == 0):
+        return
+    if said.startswith("--virtual-stages"):
+        words = ", ".join(map(str, _divisors(layers))) or "no number"
+        raise UsageError(f"{said} does not divide the layers of a stage: {words} would fit")
+    raise UsageError(
+        f"{said} cuts the layers of a stage in {chunks}: {plural(layers, 'layer')} cannot be, "
+        f"a multiple of {chunks} would fit"
+    )
+
+
+def check_model(workload: Workload, placement: Placement, said: str) -> None:
+    """Raises `UsageError` where a schedule places chunks otherwise than the rows of a model are made for."""
+    made = len(workload.stages[0].chunks)
+    if placement.chunks != made:
+        fit = "no virtual stages" if placement.parts == 1 else f"{placement.parts} virtual stages"
+        raise UsageError(f"{said} has {fit}: --virtual-stages {made} does not fit it")
+    for route in placement.routes:
+        (first, first_chunk), (last, last_chunk) = route[0], route[-1]
+        begins = [workload.name[row] for row in workload.stages[first].chunks[first_chunk]]
+        ends = [workload.name[row] for row in workload.stages[last].chunks[last_chunk]]
+        if not (any(map(is_embedding, begins)) and any(one.startswith("final_") for one in ends)):
+            raise UsageError(
+                f"{said}: its chunks lie otherwise than round and round, and the stages of a model are made "
+                "for a schedule by its name"
+            )
+
+
+def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:
+    """The numbers of virtual stages with which a schedule can run, [None] where it implies them."""
+    schedule = SCHEDULES[name]
+    layers = math.gcd(*structure.layers_per_block)
+    if not microbatches or schedule.misfit(stages, microbatches):
+        return []
+    if schedule.chunks is None:
+        return [*_divisors(layers)]
+    return [None] if schedule.chunks == 1 or (layers and layers % schedule.chunks == 0) else []
+
+
+def _divisors(layers: int) -> list[int]:
+    return [number for number in range(1, layers + 1) if layers % number == 0]

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from simcore.cluster import Cluster, choose_cluster, group_shape
 from simcore.collectives.exact import scaled
+from simcore.engine.parts import part_times
 from simcore.folding.graph import is_aligned
 from simcore.layout import Layout
 from simcore.model.costs import Costs, nanoseconds
@@ -39,7 +40,15 @@ from simcore.networks import Network, PlacedCollective, Sharing, network_model, 
 from simcore.parameters import Parameters
 from simcore.program.blocks import is_embedding
 from simcore.program.building import planned
-from simcore.program.ops import COMPUTE, AnyCost, BesideCost, CollectiveCost, ComputeCost, JoinedCost
+from simcore.program.ops import (
+    COMPUTE,
+    AnyCost,
+    BesideCost,
+    CollectiveCost,
+    ComputeCost,
+    JoinedCost,
+    PartCost,
+)
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import Struct, field, replace
@@ -361,6 +370,10 @@ class Bounds:
                 return scaled(cost.ns, parameters.compute_scale * cost.scale)
             if isinstance(cost, CollectiveCost):
                 return self._price(where, parameters, cost.group, cost.collective, cost.bytes)
+            if isinstance(cost, PartCost):
+                # On streams that are free: what keeps them busy makes it longer.
+                _, times_of = part_times(cost, cost_ns)
+                return times_of[0][0]
             assert isinstance(cost, JoinedCost | BesideCost)
             ns = sum(cost_ns(one) * count for one, count in cost.costs)
             return max(ns, cost_ns(cost.collective)) if isinstance(cost, BesideCost) else ns

@@ -369,7 +369,8 @@ class Bounds:
             if isinstance(cost, ComputeCost):
                 return scaled(cost.ns, parameters.compute_scale * cost.scale)
             if isinstance(cost, CollectiveCost):
-                return self._price(where, parameters, cost.group, cost.collective, cost.bytes)
+                whole = self._price(where, parameters, cost.group, cost.collective, cost.priced_bytes)
+                return cost.share_of(whole)
             if isinstance(cost, PartCost):
                 # On streams that are free: what keeps them busy makes it longer.
                 _, times_of = part_times(cost, cost_ns)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import groupby, islice
-from operator import add, itemgetter, ne
+from itertools import compress, groupby, islice
+from operator import add, and_, itemgetter, ne
 from typing import NamedTuple
 
 from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
@@ -125,10 +125,15 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
         together = {one: values for one, values in sums.items() if one != _WG}
         together[_BWD] = list(map(add, sums[_BWD], sums[_WG]))
     order = sorted(together)
-    kinds = []
-    for values in zip(*(together[one] for one in order), strict=True):
-        most = max(values)
-        kinds.append(order[values.index(most)] if most else NOTHING)
+    if len(order) == 1:
+        kinds = [order[0]] * columns
+        most = together[order[0]]
+    else:
+        by_column = list(zip(*(together[one] for one in order), strict=True))
+        most = list(map(max, by_column))
+        kinds = [order[values.index(one)] for values, one in zip(by_column, most, strict=True)]
+    if 0 in most:
+        kinds = [kind if one else NOTHING for kind, one in zip(kinds, most, strict=True)]
     if together is not sums:
         for column, (kind, other) in enumerate(zip(kinds, sums[_WG], strict=True)):
             if kind == _BWD and 3 * other >= 2 * together[_BWD][column]:
@@ -147,13 +152,16 @@ def _running_in_idle(
 ) -> list[int]:
     """The kinds, where a cell is mostly idle, that is blank, of what runs there: that leaves a trace."""
     seen = list(kinds)
-    running = [one for one in sums if one in _RUNNING]
-    for column, kind in enumerate(kinds):
-        if kind == _IDLE:
-            most = max(running, key=lambda one: (sums[one][column], -one), default=NOTHING)
-            if most != NOTHING and sums[most][column]:
-                seen[column] = most
-                pieces[column] = glyphs.partly, KINDS[most]
+    running = {one: values for one, values in sums.items() if one in _RUNNING}
+    if not running:
+        return seen
+    # Nothing in most idle cells.
+    anything = map(any, zip(*running.values(), strict=True))
+    idle = map(_IDLE.__eq__, kinds)
+    for column in compress(range(len(kinds)), map(and_, anything, idle)):
+        most = max(running, key=lambda one: (running[one][column], -one))
+        seen[column] = most
+        pieces[column] = glyphs.partly, KINDS[most]
     return seen
 
 

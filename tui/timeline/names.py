@@ -48,6 +48,7 @@ def edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence
     """
     found: dict[int, Edge] = {}
     columns = range(1, len(kinds) - 1)
+    filled = list(map(sum, zip(*sums.values(), strict=True)))
     for column in compress(columns, map(ne, kinds, kinds[2:])):
         left, right = kinds[column - 1], kinds[column + 1]
         if not (
@@ -56,11 +57,12 @@ def edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence
         ):
             continue
         whole = edges[column + 1] - edges[column]
-        others = sum(values[column] for one, values in sums.items() if one not in (left, right))
         behind = sums[right][column] if right in sums else 0
+        before = sums[left][column] if left in sums else 0
+        others = filled[column] - before - behind
         if 16 * others > whole or (right != _NOTHING and not behind):
             continue
-        part = sums[left][column] if left in sums else whole - others - behind
+        part = before if left in sums else whole - others - behind
         eighths = (16 * part + whole) // (2 * whole) if whole else 0
         if not 0 < eighths < 8:
             continue

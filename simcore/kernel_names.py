@@ -26,6 +26,8 @@ _APPLIES = frozenset((
 # `void cutlass::Kernel2<what it is>(its parameters)`; so does a node of C++ in autograd's graph.
 _WRAPPED = re.compile(r"(?:(?:void )?cutlass\w*::Kernel2?|torch::autograd::CppNode)<([\w:]+)")
 _AUTOGRAD = "torch::autograd::"
+# What a kernel gives where its template is one for some types alone.
+_ENABLE_IF, _TYPE = "std::enable_if<", "::type "
 _ENGINE = "autograd::engine::evaluate_function: "
 
 
@@ -45,9 +47,9 @@ def shown_name(name: str) -> str:
     wrapped = _WRAPPED.match(name)
     if wrapped is not None:
         return wrapped[1].rpartition("::")[2] or name
-    text = name.removeprefix("void ")
-    head, inside = _split(text)
-    head = head.rpartition("::")[2].strip() or head.strip()
+    text = _without_result(name)
+    whole, inside = _split(text)
+    head = whole.rpartition("::")[2].strip() or whole.strip()
     if not re.fullmatch(r"[\w.~$-]+", head):
         return name
     if _WRAPPERS.match(f"{head}<"):
@@ -55,6 +57,9 @@ def shown_name(name: str) -> str:
         named = [one for one in functors if one not in _APPLIES] or _WRITTEN_IN.findall(inside)
         functor = next(iter(named or functors), "")
         how = head.removesuffix("_kernel").removesuffix("_elementwise")
+        if not functor and head == "kernel":
+            # `internal::gemvx::kernel`: its namespace says which.
+            return "::".join(whole.strip().split("::")[-2:])
         return f"{functor} ({how})" if functor else head
     return head
 
@@ -68,6 +73,19 @@ def short_name(name: str, most: int) -> str:
         return safe
     end = max(most - 3, 0) // 2
     return f"{safe[: most - 3 - end]}...{safe[len(safe) - end :]}"
+
+
+def _without_result(name: str) -> str:
+    """A name without the type that it gives: `void`, or a whole `std::enable_if<!(false), void>::type`."""
+    if not name.startswith(_ENABLE_IF):
+        return name.removeprefix("void ")
+    depth = 0
+    for at, one in enumerate(name):
+        depth += (one == "<") - (one == ">")
+        if one == ">" and not depth:
+            rest = name[at + 1 :]
+            return rest.removeprefix(_TYPE) if rest.startswith(_TYPE) and len(rest) > len(_TYPE) else name
+    return name
 
 
 def _split(text: str) -> tuple[str, str]:

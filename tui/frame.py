@@ -89,6 +89,40 @@ def middle_cut(text: str, limit: int) -> str:
     return f"{safe[: max(limit - 3 - end, 0)]}...{safe[len(safe) - end :]}"[:limit]
 
 
+# Fewer letters of a name say nothing.
+_LEAST_HEAD = 3
+
+
+def cut_apart(names: Iterable[str], limit: int) -> dict[str, str]:
+    """Names of operations as `name_cut` has them; those that would look alike begin where they differ."""
+    shown = {name: name_cut(name, limit) for name in dict.fromkeys(names)}
+    alike: dict[str, list[str]] = {}
+    for name, words in shown.items():
+        alike.setdefault(words, []).append(name)
+    for some in alike.values():
+        if len(some) > 1:
+            shown |= _from_difference(some, limit)
+    return shown
+
+
+def _from_difference(names: list[str], limit: int) -> dict[str, str]:
+    """Names, several, in at most `limit` cells: as much of their beginnings as there is room for, then from
+    their first difference on, back to where its word begins.
+    """
+    texts = {name: cells(shown_name(name), 4 * max(limit, 200)) for name in names}
+    # The least and the greatest differ first where any two do.
+    first, last = min(texts.values()), max(texts.values())
+    pairs = enumerate(zip(first, last, strict=False))
+    start = next((at for at, (one, other) in pairs if one != other), min(len(first), len(last)))
+    word = max((first.rfind(one, 0, start) for one in "._:/ "), default=-1) + 1
+    start = word if start - word <= limit // 4 else start
+    rest = max(len(text) - start for text in texts.values())
+    head = min(limit - 3 - rest, start)
+    head = head if head >= _LEAST_HEAD else 0
+    cut = {name: f"{text[:head]}...{text[start:]}" for name, text in texts.items()}
+    return {name: end_cut(text, limit) for name, text in cut.items()}
+
+
 def end_cut(text: str, limit: int) -> str:
     """Text of one cell each as at most `limit` characters, cut with dots at its end."""
     return text if len(text) <= limit else f"{text[: max(limit - 3, 0)]}..."[: max(limit, 0)]

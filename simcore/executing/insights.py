@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.executing.legs import path_parts
+from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
 from simcore.units import byte_size, duration, plural
 
@@ -36,7 +37,7 @@ def _path(results: RanTraces) -> str:
     for part, ns in path_parts(results, "op"):
         sums[part] = sums.get(part, 0) + ns
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
-    words = ", then ".join(f"{printable(name, 40)}, {results.share(ns)}" for name, ns in most)
+    words = ", then ".join(f"{short_name(name, 40)}, {results.share(ns)}" for name, ns in most)
     return f"On the critical path the most is {words}."
 
 

@@ -14,6 +14,7 @@ from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import retimed
 from simcore.executing.run import execute
 from simcore.executing.untaken import untaken
+from simcore.kernel_names import shown_name
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, replaced, stated
 from simcore.run.findings import Leg, Place, Spot, WhatIf
@@ -216,7 +217,8 @@ class TraceResults(RanTraces, frozen=True, dict=True):
                  "wait": "the longest wait for others"}  # fmt: skip
         for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
             first = one.start[who][place] if what == "wait" else one.begin[who][place]
-            text = f"{duration(ns)}: {words[what]}, {self.name_of(who, place)} on rank {who}"
+            name = shown_name(self.name_of(who, place))
+            text = f"{duration(ns)}: {words[what]}, {name} on rank {who}"
             found.append(Place(what, text, who, first, first + ns, ns, place))
         return found
 

@@ -46,6 +46,8 @@ _CODE = "(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(fl
             "SplitLookupFunction_Dense_Op (evaluate)",
         ),
         ("autograd::engine::evaluate_function: ", "autograd::engine::evaluate_function: "),
+        ("std::enable_if<!(false), void>::type internal::gemvx::kernel<int, 7>(P<int>)", "gemvx::kernel"),
+        ("std::enable_if<(a<b>::value), void>::type foo::bar(int)", "bar"),
     ],
 )
 def test_a_name_begins_with_what_tells_it_from_others(name: str, shown: str) -> None:

@@ -13,11 +13,11 @@ from simcore.run.findings import Leg, Spot, longest_of_part, path_sums, spot_of
 from simcore.run.lanes import clock
 from simcore.units import duration, percent
 from tui.change_words import LESS_TIME, UNKNOWN, change_share, change_words, gain_share
-from tui.frame import Glyphs, Line, cells, name_cut, rows_around, rule
+from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
 from tui.panels import WHAT_IF, PanelCursor, beside, box, meaning_of, two_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from simcore.cluster import Dimension
     from simcore.run.findings import WhatIf
@@ -29,6 +29,8 @@ PANELS = (SUMS, WHAT_IF, LEGS)
 # Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times have
 # all digits, and on a narrow screen; and where names are longer than that has room for.
 _CELLS, _LONG_CELLS = (30, 25, 16), (33, 28, 20)
+# Of the sums.
+_SUM_CELLS = 56
 # The longest that stands in each of them behind the name.
 _BATCHES = (" of micro-batch ", " mb ", " mb ")
 
@@ -46,9 +48,11 @@ class WhyModel(PanelCursor):
     _sums: dict[str, list[tuple[str, int]]] = field(default_factory=dict, init=False)
     _listed: list[Leg] | None = field(default=None, init=False)
     _what_cells: tuple[int, int, int] | None = field(default=None, init=False)
+    # By room the names of operations as they are cut there.
+    _names: dict[int, dict[str, str]] = field(default_factory=dict, init=False)
 
     def begin(self) -> None:
-        self._sums, self._what_cells, self._listed = {}, None, None
+        self._sums, self._what_cells, self._listed, self._names = {}, None, None, {}
         if self.grouping not in self.results.path_groupings:
             self.grouping = self.results.path_groupings[0]
 
@@ -86,6 +90,12 @@ class WhyModel(PanelCursor):
             )
             self._what_cells = one, two, three
         return self._what_cells
+
+    def leg_names(self, size: int) -> dict[str, str]:
+        """What each leg is, in at most `size` cells."""
+        if size not in self._names:
+            self._names[size] = cut_apart((leg.what for leg in self.legs), size)
+        return self._names[size]
 
     def sums(self) -> list[tuple[str, int]]:
         """(part, ns) of the critical path by the chosen grouping, the longest first."""
@@ -215,12 +225,13 @@ def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     if not found:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(SUMS), model.panel == SUMS
-    name = min(max(len(name_cut(what, 40)) for what, _ in found) + 1, max(width - 22, 8))
+    name = min(max(len(name_cut(what, _SUM_CELLS)) for what, _ in found) + 1, max(width - 22, 8))
+    names = cut_apart((what for what, _ in found), name - 1)
     bar = max(width - name - 20, 0)
     lines: list[Line] = [[(" " + model.grouping.ljust(name) + f"{'time':>10}{'%':>7}", "dim")]]
     for index in rows_around(row, len(found), rows - 1):
         what, ns = found[index]
-        words = f"{name_cut(what, name - 1):<{name}}{duration(ns):>10}{percent(ns, step):>7} "
+        words = f"{names[what]:<{name}}{duration(ns):>10}{percent(ns, step):>7} "
         filled = round(bar * ns / found[0][1]) if found[0][1] else 0
         lines.append([*_marked(words, focused and index == row), ("=" * filled, "bwd")])
     return lines
@@ -294,16 +305,19 @@ def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     )
     head += "not earlier, because"
     shown = rows_around(row, len(model.legs), rows - 1)
+    names = model.leg_names(size - 1)
     lines = [
-        _marked(_leg(model.listed[index], wide, spelled, size), focused and index == row) for index in shown
+        _marked(_leg(model.listed[index], names, wide, spelled, size), focused and index == row)
+        for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 
 
-def _leg(leg: Leg, wide: bool, spelled: bool, size: int) -> str:
+def _leg(leg: Leg, names: Mapping[str, str], wide: bool, spelled: bool, size: int) -> str:
+    """The line of a leg. names: what legs are, cut to fit."""
     of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {leg.microbatch}" if leg.microbatch >= 0 else ""
-    what = name_cut(leg.what, size - 1 - len(of_batch)) + of_batch
+    what = name_cut(leg.what, size - 1 - len(of_batch)) + of_batch if of_batch else names[leg.what]
     start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
     stage = "" if leg.stage is None else str(leg.stage)
     if wide:

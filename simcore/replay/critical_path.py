@@ -45,8 +45,10 @@ class Segment(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What the time goes to, as accounts say it."""
-        return ACCOUNTS[self.account]
+        """What the time goes to: `compute forward`, `pp`, `idle`. On the path communication is itself: that
+        it is exposed, accounts say.
+        """
+        return ACCOUNTS[self.account].removeprefix("exposed ")
 
 
 def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[Segment]:

@@ -314,14 +314,14 @@ class MeasuredFigures:
             batch = rank.ops.batch[op]
             yield PathSegment(
                 one.start, one.end, rank.number,
-                one.kind.split(" ", 1)[1] if one.kind.startswith("exposed ") else "compute", one.kind,
+                one.kind if ACCOUNTS[one.account] != one.kind else "compute", one.kind,
                 None if is_gap else piece_name(self.results, one.rank, one.piece),
                 None if is_gap else rank.ops.state[op], None if is_gap or batch < 0 else batch,
                 REASONS[one.reason].format(rank=ranks[one.of].number),
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:
-        """`exposed pp` and recv_forward, `idle` and nothing."""
+        """`pp` and recv_forward, `idle` and nothing."""
         one = self.results.critical_path[index]
         is_gap = self.results.ties.pieces[one.rank].kind[one.piece] == GAP
         return one.kind, "" if is_gap else piece_name(self.results, one.rank, one.piece)

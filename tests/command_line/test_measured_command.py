@@ -41,17 +41,16 @@ How busy each stream is, the mean of all ranks
   embedding   1.274       33.1    33.1           0.000    1.274
 
 Critical path: 71 segments on 1 rank, 0 to 3.851 s
-  by kind   exposed embedding 1.274 s (33.1 %); compute backward 1.184 s (30.7 %);
-            exposed pp 632.7 ms (16.4 %); compute forward 584.2 ms (15.2 %);
-            compute optimizer 105.3 ms (2.7 %); and 4 more
+  by kind   embedding 1.274 s (33.1 %); compute backward 1.184 s (30.7 %); pp 632.7 ms (16.4 %);
+            compute forward 584.2 ms (15.2 %); compute optimizer 105.3 ms (2.7 %); and 4 more
   by op     ep_allreduce 1.274 s (33.1 %); backward_step 1.184 s (30.7 %); recv_forward 629.8 ms (16.4 %);
             forward_step 583.8 ms (15.2 %); optimizer_step 105.3 ms (2.7 %); and 12 more
   by stage  stage 3 3.851 s (100.0 %)
   its longest segments, and why the first of each kind did not start earlier
       takes  times  first at  rank  what                              not earlier, because
-    1.274 s     x1   2.467 s     7  exposed embedding ep_allreduce    its rank was idle before it
+    1.274 s     x1   2.467 s     7  embedding ep_allreduce            its rank was idle before it
     1.184 s     x1   1.248 s     7  compute backward backward_step    its rank was idle before it
-   629.8 ms     x1       0 s     7  exposed pp recv_forward           the step begins
+   629.8 ms     x1       0 s     7  pp recv_forward                   the step begins
    127.7 ms     x1   1.110 s     7  compute forward forward_step      its rank was busy before it
    105.3 ms     x1   3.746 s     7  compute optimizer optimizer_step  its rank was idle before it
   30.530 ms     x1  916.5 ms     7  compute forward forward_step      its rank was busy before it

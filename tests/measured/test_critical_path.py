@@ -54,7 +54,7 @@ def test_the_path_leaves_out_compute_that_a_collective_hides() -> None:
     assert path_of(beside()) == [
         (1, 0, 5, "compute forward", "start", 1),
         (1, 5, 60, "compute backward", "before", 1),
-        (0, 60, 100, "exposed tp", "last", 1),
+        (0, 60, 100, "tp", "last", 1),
         (0, 100, 110, "compute backward", "before", 0),
     ]
     # 70 ms of compute lie on it.
@@ -68,7 +68,7 @@ def test_who_launches_last_and_waits_itself_is_on_the_path_up_to_its_launch() ->
     assert path_of(MeasuredResults(run_of(text, 2, tp=2), Scales(compute=0.5))) == [
         (1, 0, 5, "compute forward", "start", 1),
         (1, 5, 11, "compute backward", "before", 1),
-        (1, 11, 49, "exposed tp", "last", 1),
+        (1, 11, 49, "tp", "last", 1),
         (1, 49, 55, "compute backward", "before", 1),
     ]
 
@@ -84,8 +84,8 @@ def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of
     assert path_of(results) == [
         (1, 0, 10, "compute forward", "start", 1),
         (1, 10, 50, "compute backward", "before", 1),
-        (0, 50, 60, "exposed tp", "last", 1),
-        (0, 60, 90, "exposed tp", "queued", 0),
+        (0, 50, 60, "tp", "last", 1),
+        (0, 60, 90, "tp", "queued", 0),
         (0, 90, 110, "compute backward", "before", 0),
     ]
     assert [leg.reason for leg in results.legs][-1] == "rank 1 came last"
@@ -110,7 +110,7 @@ def test_of_a_send_and_a_receive_in_one_the_path_has_the_longer() -> None:
     results = MeasuredResults(run_of(text, 2, pp=2))
     assert path_of(results) == [
         (0, 0, 10, "compute forward", "start", 0),
-        (0, 10, 30, "exposed pp", "before", 0),
+        (0, 10, 30, "pp", "before", 0),
         (0, 30, 40, "compute backward", "before", 0),
     ]
     assert results.with_scales(Scales(compute=0.5)).step_time_ns == chain_ns(results, 0.5) == 30 * MS

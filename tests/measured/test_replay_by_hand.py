@@ -68,7 +68,7 @@ def path_of(results: MeasuredResults) -> list[tuple[int, float, float, str, str,
 def test_the_critical_path_goes_over_the_slow_rank() -> None:
     assert path_of(MeasuredResults(run_of(SLOW_RANK, 2))) == [
         (1, 0, 30, "compute forward", "start", 1),
-        (0, 30, 35, "exposed dp", "last", 1),
+        (0, 30, 35, "dp", "last", 1),
         (0, 35, 36, "idle", "idles", 0),
         (0, 36, 40, "compute optimizer", "was idle", 0),
     ]
@@ -108,12 +108,12 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
     assert (second.ns("bubble"), second.ns("exposed pp"), second.ns("idle")) == (9 * MS, 5 * MS, 22 * MS)
     assert path_of(results) == [
         (0, 0, 10, "compute forward", "start", 0),
-        (0, 10, 12, "exposed pp", "before", 0),
-        (1, 12, 13, "exposed pp", "message", 0),
+        (0, 10, 12, "pp", "before", 0),
+        (1, 12, 13, "pp", "message", 0),
         (1, 13, 43, "compute forward", "before", 1),
         (1, 43, 73, "compute backward", "before", 1),
-        (1, 73, 75, "exposed pp", "before", 1),
-        (0, 75, 76, "exposed pp", "message", 1),
+        (1, 73, 75, "pp", "before", 1),
+        (0, 75, 76, "pp", "message", 1),
         (0, 76, 96, "compute backward", "before", 0),
     ]
     assert insight_lines(results)[1] == (

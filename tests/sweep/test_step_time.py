@@ -11,6 +11,7 @@ one step's messages for those of the next.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.simulation import simulate
 from simcore.step_time import StepTimes
+from simcore.sweep.layouts import layouts_of
+from simcore.sweep.space import space_of
 from simcore.workload import Workload
 from tests.command_line.running import ROOT
 from tests.engine.test_folding_with_overrides import overridden
@@ -122,6 +125,49 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
 @given(_either(*_MODELS), _OF_MODELS)
 def test_of_models(name: str, given: dict[str, Any]) -> None:
     _found(_TIMES[name], _MODELS[name], layout_of(name, given))
+
+
+@cache
+def layouts_by_name(name: str, world: int) -> list[Parameters]:
+    """All layouts of a model by its name, on so many GPUs."""
+    space = space_of(Parameters(world=world, global_batch=world), [], [], layouts=True)
+    return list(layouts_of(_workload(name), space))
+
+
+@cache
+def _workload(name: str) -> Workload:
+    return open_model(name)
+
+
+# Where collectives take nothing, about as long as compute, and longer.
+OF_NAMES = st.tuples(
+    _either("llama-3-8b", "mixtral-8x7b"), _either(8, 16, 32), st.integers(0, 1 << 30),
+    _either(0.0, 0.3, 1.0, 4.0, 30.0), _either("p2p", "all-gather"), _either("1", "0"),
+)  # fmt: skip
+
+
+def of_name(given: tuple[str, int, int, float, str, str]) -> tuple[str, Parameters]:
+    """A model and one of its layouts. given: of `OF_NAMES`."""
+    name, world, place, scale, exchange, prefetch = given
+    found = layouts_by_name(name, world)
+    parameters = replace(found[place % len(found)], comm_scale=scale)
+    if (parameters.cp or 1) > 1:
+        parameters = replace(parameters, cp_comm_type=exchange)
+    if parameters.zero == "3":
+        parameters = replace(parameters, prefetch=prefetch)
+    return name, parameters
+
+
+_NAMED_TIMES: dict[str, StepTimes] = {}
+
+
+@settings(deadline=None)
+@given(OF_NAMES)
+def test_of_layouts_of_models_by_name(given: tuple[str, int, int, float, str, str]) -> None:
+    """Rings, and what ZeRO sends, beside compute that takes about as long."""
+    name, parameters = of_name(given)
+    times = _NAMED_TIMES.setdefault(name, StepTimes(_workload(name)))
+    _found_of(times, _workload(name), parameters)
 
 
 @pytest.mark.parametrize(

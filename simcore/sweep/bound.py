@@ -118,6 +118,26 @@ class _Ends(NamedTuple):
     shared: list[list[_Shared]]
 
 
+class _Content(NamedTuple):
+    """What a chunk has: layers, dense and with experts, and whether the embedding and the output layer."""
+
+    layers: tuple[int, int]
+    begins: bool
+    ends: bool
+    shared: _Shared
+
+    def __hash__(self) -> int:
+        return hash(self[:3])
+
+
+class _Run(NamedTuple):
+    """So many stages, one after another, with the same chunks and the same end of a step."""
+
+    stages: int
+    contents: tuple[_Content, ...]
+    edge: _Edge
+
+
 class _Place(Struct):
     """Where ranks are. shapes: of the first group of each kind; None where groups lie differently."""
 
@@ -143,6 +163,7 @@ class Bounds:
         self._few = ModelMaker(maker.path, replace(model, layers=layers))
         self._units: dict[object, _Units] = {}
         self._ends_of: dict[object, _Ends] = {}
+        self._runs: dict[object, tuple[_Ends, list[_Run]]] = {}
         self._places: dict[object, _Place] = {}
 
     def at_least_ns(self, parameters: Parameters, training: Training) -> int:
@@ -159,29 +180,62 @@ class Bounds:
             return 0
         splits, count = rules.splits_backward, training.microbatches
         ends = self._ends(parameters, training)
-        whole, first = _stages(training, units, ends.shared)
-        least = filled = drained = 0
         both = training.placement == "both-ways"
+        runs = self._runs_of(training, ends)
+        times = {content: _chunk_times(content, units) for run in runs for content in run.contents}
 
         def micro(one: _Times) -> int:
             return one.fwd + (one.ig + one.wg if splits else one.bwd)
 
-        for stage in range(training.pp):
-            one, (reduce, behind), shared = whole[stage], ends.edges[stage], ends.shared[stage]
+        least = filled = drained = 0
+        for run in runs:
+            chunks = [times[content] for content in run.contents]
+            # Both ways each micro-batch goes through one of two chunks, whichever takes less.
+            one = _Times(*map(min, *chunks)) if both else _Times(*map(sum, zip(*chunks, strict=True)))
+            forward, backward = chunks[0].fwd, chunks[0].ig if splits else chunks[0].bwd
+            if not both:
+                # Of stages that are alike the last one begins last, and so it is done.
+                filled += (run.stages - 1) * forward
+                drained += (run.stages - 1) * backward
+            reduce, behind = run.edge
             # Whatever chunk comes last, what is sent behind it is behind all compute.
-            behind_compute = max(reduce, min(chunk.last for chunk in shared)) + behind
+            behind_compute = max(reduce, min(chunk.shared.last for chunk in run.contents)) + behind
             least = max(least, filled + count * micro(one) + behind_compute)
-            for kind in shared[0].streams:
-                each = [micro(chunk.streams.get(kind, _NOTHING)) for chunk in shared]
+            for kind in run.contents[0].shared.streams:
+                each = [micro(chunk.shared.streams.get(kind, _NOTHING)) for chunk in run.contents]
                 least = max(least, filled + count * (min(each) if both else sum(each)) + behind)
             until_last = count * (one.fwd + (one.ig if splits else one.bwd))
-            least = max(least, filled + until_last + drained + (0 if splits else sum(ends.edges[0])))
+            least = max(least, filled + until_last + drained + (0 if splits else sum(runs[0].edge)))
             if not both:
-                filled += first[stage].fwd
-                drained += first[stage].ig if splits else first[stage].bwd
+                filled += forward
+                drained += backward
         return least
 
     # -- stages ----------------------------------------------------------------------
+
+    def _runs_of(self, training: Training, ends: _Ends) -> list[_Run]:
+        """The stages, those that are alike and stand together as one."""
+        key = (id(ends), training.placement == "both-ways")
+        known = self._runs.get(key)
+        if known is not None:
+            return known[1]
+        both, found = key[1], list[_Run]()
+        for stage in range(training.pp):
+            contents = []
+            for chunk in training.stage_chunks:
+                kinds = dict(training.kinds_of(stage, chunk))
+                position = training.position(stage, chunk)
+                contents.append(_Content(
+                    (kinds.get(False, 0), kinds.get(True, 0)), position == 0 and not both,
+                    training.is_last(stage, chunk) and not both, ends.shared[stage][chunk],
+                ))  # fmt: skip
+            if found and found[-1][1:] == (tuple(contents), ends.edges[stage]):
+                found[-1] = found[-1]._replace(stages=found[-1].stages + 1)
+            else:
+                found.append(_Run(1, tuple(contents), ends.edges[stage]))
+        # With what it is of, whose id is else that of another.
+        _keep(self._runs, key, (ends, found))
+        return found
 
     def _ends(self, parameters: Parameters, training: Training) -> _Ends:
         """What each stage does at the end of its step, and what is sent for ZeRO 2 and 3."""
@@ -412,38 +466,14 @@ class Bounds:
         return _Units(times(embedding), (dense, by_kind.get(True, dense)), head)
 
 
-def _stages(
-    training: Training, units: _Units, shared: list[list[_Shared]]
-) -> tuple[list[_Times], list[_Times]]:
-    """What a micro-batch takes on each stage, and in its first chunk alone."""
-    model = training.model
-    whole, first = [], []
-    for stage in range(training.pp):
-        total, of_first = _NOTHING, _NOTHING
-        chunks = training.stage_chunks
-        if training.placement == "both-ways":
-            # Half of the micro-batches go through each of its two chunks.
-            chunks = range(1)
-        for chunk in chunks:
-            layers = training.layers_of(stage, chunk)
-            moe = sum(map(model.is_moe, layers)) if model.moe is not None else 0
-            here = units.layers[0].times(len(layers) - moe) + units.layers[1].times(moe)
-            here = here + shared[stage][chunk].waited
-            if training.placement != "both-ways":
-                if training.position(stage, chunk) == 0:
-                    here = here + units.embedding
-                if training.is_last(stage, chunk):
-                    here = here + units.head
-            total = total + here
-            if chunk == 0:
-                of_first = here
-        whole.append(total)
-        first.append(of_first)
-    if training.placement == "both-ways":
-        # Of each micro-batch one of the two, whichever takes less.
-        pairs = zip(whole, reversed(whole), strict=True)
-        whole = [_Times(*map(min, mine, other)) for mine, other in pairs]
-    return whole, first
+def _chunk_times(content: _Content, units: _Units) -> _Times:
+    """What a micro-batch takes in a chunk."""
+    found = content.shared.waited
+    for times, count in zip(units.layers, content.layers, strict=True):
+        found = found + times.times(count)
+    if content.begins:
+        found = found + units.embedding
+    return found + units.head if content.ends else found
 
 
 def _keep(kept: dict, key: object, value: object) -> None:  # type: ignore[type-arg]

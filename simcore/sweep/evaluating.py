@@ -110,6 +110,8 @@ class Evaluator:
         self._times = StepTimes(self.workload)
         self._memory = PeakMemory()
         self._limits: dict[tuple[str | None, str], int] = {}
+        # The last parameters whose training was asked for, with it.
+        self._asked: tuple[Parameters | None, Training | str | None] = (None, None)
         space = self.definition.space
         # What no layout resolves, of what is given or varies at all.
         names = dict.fromkeys([*(flag.field for flag in stated(space.fixed)), *space.varied])
@@ -160,13 +162,19 @@ class Evaluator:
 
     def _training(self, parameters: Parameters) -> Training | str | None:
         """How a model is trained, or why it cannot be; None of a workload file."""
+        asked, found = self._asked
+        if asked is parameters:
+            # Each candidate is asked about its memory and its bound.
+            return found
         maker = self.workload.maker
         if not isinstance(maker, ModelMaker) or maker.model is None or parameters.as_aicb is not None:
             return None
         try:
-            return resolve(maker.model, parameters)
+            found = resolve(maker.model, parameters)
         except (UsageError, InputError) as error:
-            return _one_line(error)
+            found = _one_line(error)
+        self._asked = parameters, found
+        return found
 
     def is_meant(self, looked: Looked) -> bool:
         """Whether every `--where` holds."""

@@ -6,6 +6,8 @@ stages, so it is found once for all of them; of stages with the same layers the 
 
 from __future__ import annotations
 
+from typing import Any
+
 from simcore.analysis.fitting import held_chunks
 from simcore.diagnostics import UsageError
 from simcore.model.memory import stage_memory
@@ -30,7 +32,10 @@ class PeakMemory:
     def __init__(self) -> None:
         self._peaks: dict[object, Peaks] = {}
         # The stages that may be the fullest, each with a way through its peaks.
-        self._leasts: dict[Training, int] = {}
+        self._leasts: dict[object, int] = {}
+        # Bytes that are there all the time, and the others, by what each hangs on: points share both.
+        self._static: dict[object, int] = {}
+        self._others: dict[object, int] = {}
         self._fullest: dict[object, list[tuple[int, _Held]]] = {}
 
     def bytes_of(self, training: Training, parameters: Parameters, limit: int | None = None) -> int:
@@ -45,9 +50,28 @@ class PeakMemory:
         fullest = self._fullest.get(key)
         if fullest is None:
             fullest = self._fullest[key] = _fullest(training, peaks)
-            if len(self._fullest) > _KEPT:
-                del self._fullest[next(iter(self._fullest))]
-        return max(stage_memory(training, stage, held).total for stage, held in fullest)
+            _forget(self._fullest)
+        where = (
+            training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
+            training.stage_layers, training.shard_size,
+        )  # fmt: skip
+        static = (where, training.zero, training.grad_bytes, training.prefetch, training.reshard)
+        others = (where, *_of_activations(training), training.offload)
+        return max(self._bytes(training, stage, held, static, others) for stage, held in fullest)
+
+    def _bytes(
+        self, training: Training, stage: int, held: _Held, static_of: object, others_of: object
+    ) -> int:
+        """Bytes of a stage. static_of, others_of: what both parts of them hang on."""
+        static_key, others_key = (static_of, stage), (others_of, stage, *held)
+        static, others = self._static.get(static_key), self._others.get(others_key)
+        if static is None or others is None:
+            memory = stage_memory(training, stage, held)
+            static = self._static[static_key] = memory.static
+            others = self._others[others_key] = memory.total - memory.static
+            _forget(self._static)
+            _forget(self._others)
+        return static + others
 
     def _least(self, training: Training) -> int:
         """Bytes of the first stage with one micro-batch, which every schedule holds; 0 of a V."""
@@ -55,13 +79,17 @@ class PeakMemory:
         if training.placement != "loop" or (moe and moe.dense_layers and training.chunks > 1):
             # Which layers the first stage has depends on the chunks.
             return 0
-        whole = replace(training, chunks=1, found=(), gpu="")
-        key = replace(whole, global_batch=0)
-        if key not in self._leasts:
-            self._leasts[key] = stage_memory(whole, 0, [(0, 0, 1)]).total
-            if len(self._leasts) > _KEPT:
-                del self._leasts[next(iter(self._leasts))]
-        return self._leasts[key]
+        key = (
+            training.tp, training.cp, training.dp, training.ep, training.stage_layers, training.shard_size,
+            training.zero, training.grad_bytes, training.prefetch, training.reshard, training.offload,
+            *_of_activations(training),
+        )  # fmt: skip
+        least = self._leasts.get(key)
+        if least is None:
+            whole = replace(training, chunks=1, found=())
+            least = self._leasts[key] = stage_memory(whole, 0, [(0, 0, 1)]).total
+            _forget(self._leasts)
+        return least
 
     def _peaks_of(self, training: Training, parameters: Parameters, name: str, given: bool) -> Peaks:
         """What each stage holds at most. given: the schedule is a file."""
@@ -76,9 +104,22 @@ class PeakMemory:
             batch = few * training.microbatch_size * training.dp
             held = held_chunks(replace(training, global_batch=batch), parameters)
             found = self._peaks[key] = tuple(_highest(one, len(training.stage_chunks)) for one in held)
-            if len(self._peaks) > _KEPT:
-                del self._peaks[next(iter(self._peaks))]
+            _forget(self._peaks)
         return found
+
+
+def _of_activations(training: Training) -> tuple[object, ...]:
+    """What activations hang on beside where layers are."""
+    return (
+        training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
+        training.recompute, training.recompute_rows, training.loads,
+    )  # fmt: skip
+
+
+def _forget(kept: dict[Any, Any]) -> None:
+    """Takes away what was kept first, where that is much."""
+    if len(kept) > _KEPT:
+        del kept[next(iter(kept))]
 
 
 def _chosen(training: Training, parameters: Parameters) -> tuple[str, bool]:

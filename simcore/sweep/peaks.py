@@ -11,6 +11,7 @@ from typing import Any
 from simcore.analysis.fitting import held_chunks
 from simcore.diagnostics import UsageError
 from simcore.model.memory import stage_memory
+from simcore.model.sizes import Model
 from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.program.schedule_choice import chosen_schedule
@@ -27,9 +28,10 @@ _KEPT = 4096
 
 
 class PeakMemory:
-    """Bytes of the fullest stage of many layouts."""
+    """Bytes of the fullest stage of many layouts of a model."""
 
     def __init__(self) -> None:
+        self._model: Model | None = None
         self._peaks: dict[object, Peaks] = {}
         # The stages that may be the fullest, each with a way through its peaks.
         self._leasts: dict[object, int] = {}
@@ -42,6 +44,11 @@ class PeakMemory:
         """Bytes of the fullest stage; of more than `limit`, some of them. Raises `UsageError` for a schedule
         that cannot be.
         """
+        if training.model is not self._model:
+            # What is known is of another model.
+            self._model = training.model
+            for known in (self._peaks, self._leasts, self._static, self._others, self._fullest):
+                known.clear()
         name, given = _chosen(training, parameters)
         if limit is not None and (least := self._least(training)) > limit:
             return least

@@ -62,7 +62,8 @@ class TraceFigures:
     @property
     def title(self) -> str:
         step = self.results.step_time_ns
-        return f"Step time  {duration(step)} ({step} ns)"
+        unit = "cycles of ASTRA-sim, 1 ns each" if self.results.is_in_cycles else "ns"
+        return f"Step time  {duration(step)} ({step} {unit})"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -95,9 +96,9 @@ class TraceFigures:
     @property
     def nodes(self) -> NodeTables:
         results = self.results
-        words = "end less GPU compute" + (", as ASTRA-sim prints it" if results.is_astra else "")
+        words = "end less GPU compute" + (", as ASTRA-sim prints it" if results.is_in_cycles else "")
         ranks = [RankEnd(*one) for one in results.executed.ranks]
-        return NodeTables(ranks, results.name_table, results.group_table, words)
+        return NodeTables(ranks, results.name_table, results.group_table, words, results.is_in_cycles)
 
     @cached_property
     def track_uses(self) -> list[TrackUse]:

@@ -8,7 +8,7 @@ from simcore.diagnostics import printable
 from simcore.executing.legs import path_parts
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
-from simcore.units import byte_size, duration, plural
+from simcore.units import byte_size, duration, percent, plural
 
 if TYPE_CHECKING:
     from simcore.executing.ran import RanTraces
@@ -21,15 +21,41 @@ def sentences(results: RanTraces) -> list[str]:
     step = results.step_time_ns
     if not step:
         return ["No node takes time: the step is 0 ns long."]
-    found = [_accounts(results), _path(results)]
-    found += [one for one in (_groups(results), _late(results), _links(results)) if one]
-    return found
+    found = [_accounts(results), _path(results), _groups(results)]
+    found += [_exposed(results), _late(results), _links(results)]
+    return [one for one in found if one]
 
 
 def _accounts(results: RanTraces) -> str:
     means = sorted(results.mean_ns.items(), key=lambda pair: -pair[1])
     parts = [f"{name} {results.share(ns)}" for name, ns in means[:3] if ns]
-    return f"Of the step ({duration(results.step_time_ns)}) the mean rank spends {', '.join(parts)}."
+    step = duration(results.step_time_ns)
+    if results.is_in_cycles:
+        step += f", {plural(results.step_time_ns, 'cycle')}"
+    return f"Of the step ({step}) the mean rank spends {', '.join(parts)}."
+
+
+def _exposed(results: RanTraces) -> str:
+    """What the exposed communication is that ASTRA-sim prints for the rank that ends last: all but GPU
+    compute. Of a number that wraps there, or that other rules make, nothing.
+    """
+    rank, _, exposed = max(results.executed.ranks, key=lambda one: (one[1], -one[0]))
+    accounts = results.accounts[rank]
+    parts = {
+        "communication": sum(accounts.exposed_ns().values()),
+        "waiting for members": accounts.wait_ns,
+        "waiting for messages": accounts.bubble_ns,
+        "CPU nodes": accounts.ns("host"),
+        "idle": accounts.idle_ns,
+    }
+    if not results.is_in_cycles or not exposed or sum(parts.values()) != exposed:
+        return ""
+    some = sorted(((ns, name) for name, ns in parts.items() if ns), reverse=True)
+    words = ", ".join(f"{name} {percent(ns, exposed)} %" for ns, name in some)
+    return (
+        f"The {plural(exposed, 'cycle')} of exposed communication that ASTRA-sim prints for rank {rank}, the "
+        f"last to end, are all but GPU compute: {words}."
+    )
 
 
 def _path(results: RanTraces) -> str:
@@ -49,7 +75,8 @@ def _groups(results: RanTraces) -> str:
     if not groups:
         return ""
     name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
-    words = "the group of all ranks" if name == "all ranks" else printable(name, 40)
+    words = {"all ranks": "the group of all ranks", "alone": "what ranks do by themselves"}.get(name)
+    words = words or printable(name, 40)
     return (
         f"Of communication, {words} {'are' if name == 'messages' else 'is'} on the critical path longest: "
         f"{duration(ns)}, {results.share(ns)}."

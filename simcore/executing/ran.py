@@ -72,6 +72,11 @@ class RanTraces(Struct, frozen=True, dict=True):
         return self.executed.is_astra
 
     @property
+    def is_in_cycles(self) -> bool:
+        """Whether ASTRA-sim prints its times, as cycles of 1 ns: not those with other durations of parts."""
+        return self.is_astra and self.executed.graph is None
+
+    @property
     def step_time_ns(self) -> int:
         """When the last rank ends, ns."""
         return self.executed.step_time_ns

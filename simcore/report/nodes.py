@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.kernel_names import short_name
 from simcore.ranks import RankSet
 from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
 from simcore.report.waits import short
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from simcore.analysis.run import Run
 
 _RANKS, _NAMES, _GROUPS = 32, 20, 16
-_NAME_CELLS, _RANK_CELLS = 40, 30
+_NAME_CELLS, _RANK_CELLS = 48, 30
 _RANK: list[Field[RankEnd]] = keys("rank", "end_ns", "exposed_ns")
 # Of a layer the keys that all runs have; of nodes no cells are known.
 _NAME: list[Field[tuple[int, NameUse]]] = [
@@ -45,14 +46,15 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
     alike = [list(one) for _, one in itertools.groupby(tables.ranks, lambda one: one[1:])]
     found = [
-        f"When each rank ends, {unit}; exposed: {tables.exposed_words}",
-        *field_lines(_rank_fields(unit_ns), alike[:_RANKS]),
+        f"When each rank ends, {'cycles of 1 ns' if tables.in_cycles else unit}; exposed: "
+        f"{tables.exposed_words}",
+        *field_lines(_rank_fields(0 if tables.in_cycles else unit_ns), alike[:_RANKS]),
         *more_line(sum(map(len, alike[_RANKS:])), "more ranks", "--json has all"),
     ]
     names = tables.names if asked.every_layer else tables.names[:_NAMES]
     count = len(tables.ranks)
     of_names: list[Field[NameUse]] = [
-        Field("nodes", lambda one: printable(one.name, _NAME_CELLS), left=True),
+        Field("nodes", lambda one: short_name(one.name, _NAME_CELLS), left=True),
         Field("kind", lambda one: one.what, left=True),
         Field("count", lambda one: str(one.nodes)),
         Field("time a rank", lambda one: figure(one.own_ns / count)),
@@ -89,9 +91,13 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
 
 def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
+    """unit_ns: 0 for whole ns, as ASTRA-sim prints them."""
+
     def exposed(one: Sequence[RankEnd]) -> str:
         # ASTRA-sim's exposed time is a number of 64 bits without a sign: it may wrap.
         ns = one[0].exposed_ns
+        if not unit_ns:
+            return str(ns)
         return f"{ns / unit_ns:.3f}" if ns < 1 << 63 else f"-{((1 << 64) - ns) / unit_ns:.3f}"
 
     def ranks(one: Sequence[RankEnd]) -> str:
@@ -99,7 +105,7 @@ def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
 
     return [
         Field("ranks", ranks, left=True),
-        Field("end", lambda one: f"{one[0].end_ns / unit_ns:.3f}"),
+        Field("end", lambda one: f"{one[0].end_ns / unit_ns:.3f}" if unit_ns else str(one[0].end_ns)),
         Field("exposed", exposed),
     ]
 

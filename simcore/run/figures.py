@@ -179,13 +179,14 @@ class GroupUse(NamedTuple):
 
 class NodeTables(NamedTuple):
     """What is known of execution traces alone. names, groups: the most first. exposed_words: what the exposed
-    time of `ranks` is.
+    time of `ranks` is. in_cycles: ASTRA-sim prints both of a rank, as whole ns.
     """
 
     ranks: Sequence[RankEnd]
     names: Sequence[NameUse]
     groups: Sequence[GroupUse]
     exposed_words: str
+    in_cycles: bool = False
 
 
 class Stepped(Protocol):

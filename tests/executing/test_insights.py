@@ -13,6 +13,7 @@ from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.report.pages import run_page
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_json, write_set
 
 DIM = Parameters(dim=("switch:4:10:0",))
@@ -177,3 +178,34 @@ def test_two_runs_of_the_same_traces_are_told_by_their_flags(tmp_path: Path) -> 
     assert a.endswith(": executed")
     assert b.endswith(": executed (--time-scale 'all compute=0.5')")
     assert half.step_time_ns == whole.step_time_ns - 35_000
+
+
+def test_cycles_are_those_of_astra_sim_and_what_is_exposed_is_told_apart(tmp_path: Path) -> None:
+    late = [compute(1, 90), reduce(2, 1 << 20, data=[1]), compute(3, 10, data=[2])]
+    early = [compute(1, 20), reduce(2, 1 << 20, data=[1]), compute(3, 40, data=[2])]
+    run = opened(tmp_path, [early, late], replace(DIM, dialect="astra-sim-2", dim=("switch:2:10:0",)))
+    rank, end, exposed = max(run.executed.ranks, key=lambda one: one[1])
+    step, words = f"{run.step_time_ns / 1e3:.1f} us", run.words
+    assert (rank, end, exposed) == (1, run.step_time_ns, run.step_time_ns - 100_000)
+    assert words[0].startswith(f"Of the step ({step}, {end} cycles) the mean rank spends ")
+    said = next(one for one in words if "exposed communication" in one)
+    assert said.startswith(f"The {exposed} cycles of exposed communication that ASTRA-sim prints for rank 1")
+    assert sum(map(float, re.findall(r"([\d.]+) %", said))) == pytest.approx(100, abs=0.2)
+    assert f"communication {100 * sum(run.accounts[1].exposed_ns().values()) / exposed:.1f} %" in said
+    page = run_page(run)
+    assert page.startswith(f"Step time  {step} ({end} cycles of ASTRA-sim")
+    assert re.search(rf"\n  1 +{end} +{exposed}\n", page)
+
+
+def test_what_astra_sim_does_not_print_is_not_called_cycles(tmp_path: Path) -> None:
+    ranks = [[compute(1, 20), reduce(2, 1 << 20, data=[1])]] * 4
+    astra = replace(DIM, dialect="astra-sim-2")
+    for asked in (DIM, replace(astra, time_scale=("all compute=0.5",))):
+        run = opened(tmp_path, ranks, asked)
+        assert not any("cycle" in words for words in run.words)
+        assert "cycles" not in run_page(run)
+    assert "cycles" in run_page(opened(tmp_path, ranks, astra))
+    replayed = replace(astra, system=write_json(tmp_path / "s.json", {"replay-only": 1}))
+    ranks = [[compute(1, 20), reduce(2, 1 << 20, data=[1])]] * 4
+    wraps = opened(tmp_path, ranks, replayed)
+    assert wraps.executed.ranks[0][2] == 0 or not any("exposed" in words for words in wraps.words)

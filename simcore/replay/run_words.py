@@ -76,12 +76,14 @@ def format_words(run: MeasuredRun) -> str:
 def steps_words(steps: Sequence[RecordedStep]) -> str:
     """How long each step lasts on the rank where it takes longest; of many the middle one and the slowest."""
     slowest = sorted(steps, key=lambda step: -step.longest_ns)
+    # The step of a set lasts longer: from the first rank's start to the last one's end.
+    of_ranks = ", each on the rank that takes longest" if any(len(step.ns) > 1 for step in steps) else ""
     if len(steps) <= _MOST_STEPS:
         each = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in steps)
-        return f"{each}; the slowest is {slowest[0].number}"
+        return f"{each}{of_ranks}; the slowest is {slowest[0].number}"
     middle = slowest[len(slowest) // 2].longest_ns
     some = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in slowest[:_SLOWEST])
-    return f"{duration(middle)} in the middle; the slowest: {some}"
+    return f"{duration(middle)} in the middle{of_ranks}; the slowest: {some}"
 
 
 def headline(results: Timed, wide: bool) -> list[str]:

@@ -49,7 +49,12 @@ def stream_source(stream: BinaryIO | None, name: str = "standard input") -> Sour
 
 def read_source(path: str, source: Source) -> Workload:
     """The workload in these bytes; `path` is for messages. Raises: InputError for another format."""
-    reader = _choose_reader(path, head_of(source.head))
+    try:
+        reader = _choose_reader(path, head_of(source.head))
+    except InputError:
+        # Of gzip data that ends early no format can be told.
+        source.refuse_cut()
+        raise
     return reader(path, source.all())
 
 

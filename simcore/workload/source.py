@@ -49,7 +49,7 @@ class Source:
             self._read = self._layers[-1].read
             self.head = _exactly(self._read, HEAD_BYTES)
             if not self.head:
-                self._refuse_cut()
+                self.refuse_cut()
 
     def all(self, most: int = 0, is_part_enough: bool = False) -> bytes:
         """The head and all that follows. Raises: InputError for more than `most` bytes (MOST_BYTES), and
@@ -65,10 +65,11 @@ class Source:
                 raise too_large(self._path, most)
             found.write(piece)
         if not is_part_enough:
-            self._refuse_cut()
+            self.refuse_cut()
         return found.getvalue()
 
-    def _refuse_cut(self) -> None:
+    def refuse_cut(self) -> None:
+        """Raises InputError where gzip data was found to end early."""
         ended = next((layer.taken for layer in self._layers if layer.ends_early), None)
         if ended is not None:
             raise self._refusal("bad-gzip", f"the gzip data ends early, at byte {ended}")

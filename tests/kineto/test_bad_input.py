@@ -149,6 +149,13 @@ def test_gzip_that_ends_early_gives_what_it_has(tmp_path: Path) -> None:
         open_input(str(path))
 
 
+def test_a_file_cut_before_its_events_is_told_by_how_kineto_begins(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{\n  "schemaVersion": 1,\n  "deviceProperties": [\n    {"id": 0, "na')
+    with pytest.raises(InputError, match="the file ends at byte 65, before its first event is whole"):
+        open_input(str(path))
+
+
 def test_a_rank_whose_gzip_is_damaged_is_said_with_the_reason(tmp_path: Path) -> None:
     for rank in range(3):
         text = json.dumps({"distributedInfo": {"rank": rank, "world_size": 3}, "traceEvents": [event()]})

@@ -116,7 +116,8 @@ def test_the_steps_are_listed_with_their_times_and_the_slowest() -> None:
     found = _opened(GLOO)
     assert found.recorded is not None
     words = steps_words(found.recorded.steps)
-    assert words == "2 118.3 ms, 3 128.8 ms, 4 155.1 ms; the slowest is 4"
+    each = "2 118.3 ms, 3 128.8 ms, 4 155.1 ms, each on the rank that takes longest"
+    assert words == f"{each}; the slowest is 4"
     many = [RecordedStep(number, {0: 10**6 * (number % 7 + 1)}) for number in range(20)]
     assert steps_words(many) == "4.000 ms in the middle; the slowest: 6 7.000 ms, 13 7.000 ms, 5 6.000 ms"
     assert ("steps", words) in facts(measured_results(found, Parameters()))

@@ -194,6 +194,9 @@ def test_gzip_that_is_cut_off_or_damaged_is_refused() -> None:
     damaged = "f:1:1: error bad-gzip the gzip data is damaged, before byte"
     assert refusal_of(data[:-9]) == f"{early} {len(data) - 9}"
     assert refusal_of(data[:10]) == f"{early} 10"
+    # Too little to tell a format.
+    few = packed("{" + "".join(map(chr, range(0x4E00, 0x4F00))))
+    assert refusal_of(few[:100]) == f"{early} 100"
     assert refusal_of(b"\x1f\x8b") == f"{early} 2"
     assert refusal_of(data + b"rest") == f"{damaged} {len(data) + 4}"
     assert refusal_of(b"\x1f\x8b\x08\0rest") == f"{early} 8"

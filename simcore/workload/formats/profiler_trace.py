@@ -8,7 +8,11 @@ from typing import Literal
 from simcore.workload.formats.format import Format, Head
 
 SQLITE = b"SQLite format 3\0"
-_EVENTS = re.compile(rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:')
+# Of a file that was cut before its events the keys with which Kineto's writer begins tell it too.
+_EVENTS = re.compile(
+    rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:'
+    rb'|^\s*\{\s*"schemaVersion"\s*:\s*1\s*,\s*"(?:deviceProperties|distributedInfo|record_shapes)"'
+)
 
 
 def form_of(head: bytes) -> Literal["kineto", "nsys"] | None:

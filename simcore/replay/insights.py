@@ -37,28 +37,28 @@ def insight_lines(results: Timed) -> list[str]:
 
 def _largest(results: Timed) -> str:
     """What the ranks' time goes to: compute as a whole, and the largest account besides."""
-    accounts = results.accounts
+    accounts, unit = results.accounts, results.measured.unit
     totals = results.sum_ns(results.all_ranks)
     whole = sum(totals)
     rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
     compute = whole - sum(totals[number] for number in rest)
     number = max(rest, key=lambda one: totals[one])
     if compute and not totals[number]:
-        return f"All of the ranks' time, {percent(compute, whole)} %, is compute."
+        return f"All of the {unit}s' time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
     words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
     rank = results.measured.ranks[most].number
     share = f"{percent(totals[number], whole)} %"
     if totals[number] < compute:
-        begin = f"Compute is {percent(compute, whole)} % of the ranks' time. The largest other part, {share},"
-        begin += " is"
+        begin = f"Compute is {percent(compute, whole)} % of the {unit}s' time."
+        begin += f" The largest other part, {share}, is"
     elif 2 * totals[number] > whole:
-        begin = f"Most of the ranks' time, {share}, is"
+        begin = f"Most of the {unit}s' time, {share}, is"
     else:
-        begin = f"The largest part of the ranks' time, {share}, is"
+        begin = f"The largest part of the {unit}s' time, {share}, is"
     if len(accounts) > 1:
-        words += f"; rank {rank} has the most, {duration(accounts[most].total_ns[number])}"
+        words += f"; {unit} {rank} has the most, {duration(accounts[most].total_ns[number])}"
     if name.startswith("exposed ") and results.ties.matches.unmatched:
         words += "; how much of it is waiting is not known"
     return f"{begin} {words}."
@@ -105,9 +105,10 @@ def _of_stage(stage: int | None) -> str:
 
 def _slow_ranks(results: Timed) -> list[str]:
     """Ranks that compute much longer than the median of the other ranks of their stage."""
+    unit = results.measured.unit
     return [
-        f"Rank {one.rank} is slow: it computes {duration(one.ns)}, "
-        f"{'the median of the other ranks' if one.peers > 1 else 'the other rank'}"
+        f"{unit.capitalize()} {one.rank} is slow: it computes {duration(one.ns)}, "
+        f"{f'the median of the other {unit}s' if one.peers > 1 else f'the other {unit}'}"
         f"{_of_stage(one.stage)} {duration(one.peers_ns)}."
         for one in slow_ranks(results)
     ]

@@ -14,6 +14,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
+from simcore.replay.insights import insight_lines
 from simcore.replay.parameters import Scales
 from tests.kineto.corpus import NSYS, needs_corpus, union_ns
 
@@ -104,6 +105,16 @@ def test_what_is_damaged_names_the_row_and_what_is_cut_the_byte(tmp_path: Path) 
     damaged.write_bytes(data[: len(data) // 2] + b"\xff" * 4096 + data[len(data) // 2 + 4096 :])
     with pytest.raises(InputError, match=r"row \d+ of [A-Z_]+: the database is damaged"):
         _opened(damaged)
+
+
+def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
+    kernels = [(0, 100, 0, "gemm"), (0, 300, 1, "gemm"), (900, 1000, 1, "gemm")]
+    results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
+    assert insight_lines(results) == [
+        "Most of the devices' time, 75.0 %, is idle: host gaps, and the time before the first and after the "
+        "last operation; device 0 has the most, 900 ns.",
+        "Device 1 is slow: it computes 400 ns, the other device 100 ns.",
+    ]
 
 
 def test_rows_that_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:

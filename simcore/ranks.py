@@ -95,6 +95,16 @@ class RankSet:
             for first, last, stride, repeats in self.blocks
         )
 
+    def words(self) -> str:
+        """Ranks as sentences say them: `0-63`, and of a pattern its ends: `10-11, 26-27 ... 58-59`."""
+        parts = []
+        for first, last, stride, repeats in self.blocks:
+            runs = [(first + stride * step, last + stride * step) for step in (0, 1, repeats - 1)]
+            told = [f"{one}-{end}" if end > one else str(one) for one, end in runs]
+            between = ", " if repeats == 3 else " ... "
+            parts.append(f"{told[0]}, {told[1]}{between}{told[2]}" if repeats > 1 else told[0])
+        return ",".join(parts)
+
     def __repr__(self) -> str:
         return f"RankSet({self.text()!r})"
 

@@ -26,7 +26,9 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     dimension = dimension_change(knob.name, dims)
     if dimension is not None:
         return f"{dimension[0]} {dimension[1]}"
-    words = shown_name(knob.knob).replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
+    # What stands behind the flags of a change, `(does not fit)`, is no kernel's arguments.
+    name = knob.knob if knob.list == "change" else shown_name(knob.knob)
+    words = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
 
 

@@ -50,15 +50,16 @@ def _degrees(first: list[str]) -> list[str]:
 def _wide_second(session: Session, screen: str, note: Line, width: int) -> Line | None:
     """The second row with the step time behind the screens; None where the screens would be cut for it."""
     run = session.run_words()
-    # What tells the least goes first when there is no room for all. The difference of a run that is about
-    # to give way to another is short rather than that the step time leaves its place meanwhile.
-    forms = [(True, " ", run, False), (False, " ", run, False), (True, " ", "", False)]
-    forms += [(False, " ", "", False), (False, "", "", False)]
-    if session.running or session.error:
-        forms += [(False, " ", "", True), (False, "", "", True)]
-    for titles, gap, words, short in forms:
+    # What tells the least goes first when there is no room for all: titles, the number of the run, then the
+    # words of the notes, which their screen has too. The difference is short rather than that the step time
+    # leaves its place.
+    forms = [(True, " ", run, False, True), (False, " ", run, False, True), (True, " ", "", False, True)]
+    forms += [(False, gap, "", short, True) for short in (False, True) for gap in (" ", "")]
+    forms += [(False, gap, "", True, False) for gap in (" ", "")]
+    for titles, gap, words, short, told in forms:
         tabs = _tabs(session, screen, titles, gap)
-        step: Line = [*_step(session, short), *([(f"   {words}", "")] if words else []), *note]
+        step: Line = [*_step(session, short), *([(f"   {words}", "")] if words else [])]
+        step += note if told else [(" ", "")]
         # Without a gap there is a blank behind the last screen.
         if width_of(tabs) + width_of(step) < width + (not gap):
             return spread(tabs, step, width)
@@ -122,7 +123,8 @@ def _step(session: Session, short: bool = False) -> Line:
         alone = short or is_other or anew
         found = difference(session.opened.step_time_ns, session.current.step_time_ns, alone)
         # Of another model it is neither a gain nor a loss: it is the step of something else.
-        line += [("  ", ""), *([(text_of([found]), "warn"), (" other model", "warn")] if is_other else found)]
+        other = "other model" if short else f"{text_of([found])}, other model"
+        line += [("  ", ""), *([(other, "warn")] if is_other else found)]
         if anew:
             line.append((" rescaled", "dim"))
     if session.error:

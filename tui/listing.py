@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 
 class Column(NamedTuple):
     """size: in cells. left: whether its texts stand at its left end. short: the heading where a screen has no
-    room for it. ends: whether what is too long is cut in its middle, as texts differ at their ends.
+    room for it. ends: whether what is too long is cut in its middle, as texts differ at their ends. of: what
+    its figures are of (`a rank`), said in the rule under the heading; "" where the heading says it.
     """
 
     heading: str
@@ -16,6 +17,7 @@ class Column(NamedTuple):
     left: bool
     short: str = ""
     ends: bool = False
+    of: str = ""
 
     @property
     def title(self) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from simcore.run.findings import Spot, WhatIf
 
 
-# From so many rows on the two lists of the what-if table have a heading between them.
-_WITH_HEADING = 6
+# Rows that both lists of the what-if table need: one of each, and the heading between them.
+BOTH_LISTS = 3
 # The heading.
 MATTERS = f"how much each thing matters: {LESS_TIME} on it"
 # What `t` says before the what-if table is there.
@@ -113,13 +113,18 @@ class PanelCursor:
 
 
 def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
-    """Which rows of the what-if table stand in `rows` lines around the cursor; None is the heading between
-    what one can change and what matters, where there is room for it.
+    """Which rows of the what-if table stand in `rows` lines around the cursor; None is the heading over what
+    matters. The two lists never stand beside each other without it: where there is no room for both, only
+    the one with the cursor is there.
     """
     changes = sum(one.list == "change" for one in knobs)
     shown = rows_around(row, len(knobs), rows)
-    if rows < _WITH_HEADING or not shown.start < changes < shown.stop:
+    if not shown.start <= changes < shown.stop or (rows < BOTH_LISTS and not changes):
         return list(shown)
+    if rows < BOTH_LISTS:
+        of_cursor = range(changes) if row < changes else range(changes, len(knobs))
+        inside = rows_around(row - of_cursor.start, len(of_cursor), rows)
+        return list(of_cursor[inside.start : inside.stop])
     return [
         line
         for index in rows_around(row, len(knobs), rows - 1)

@@ -79,7 +79,7 @@ class TableView(ScreenView):
         return lines + [[] for _ in range(3 + rows - len(lines))]
 
     def _heading(self, columns: Sequence[Column], width: int) -> list[Line]:
-        """The headings, and under them a rule that shows which one is chosen."""
+        """The headings, and under them a rule that shows which one is chosen and what figures are of."""
         heading: Line = [(" ", "")]
         for place, one in enumerate(columns):
             here = " reversed" if place == self.column else ""
@@ -89,23 +89,28 @@ class TableView(ScreenView):
             words = _aligned(f"{one.title}{inside}" if one.left else f"{inside}{one.title}", one)
             role = f"{'accent' if sign else 'bright'}{here}"
             heading += [(words[:-1], role), (" " if inside else sign or " ", "accent")]
-        # Under the heading of the chosen column, for who sees no reversed cells.
-        left_of = 1 + sum(one.size + 1 for one in columns[: self.column])
-        under = self.glyphs.view * columns[self.column].size
-        line_below = [(self.glyphs.horizontal * left_of, "dim"), (under, "accent")]
+        line_below: Line = [(self.glyphs.horizontal, "dim")]
+        for place, one in enumerate(columns):
+            # Under the heading of the chosen column, for who sees no reversed cells.
+            here = place == self.column
+            under = (self.glyphs.view if here else self.glyphs.horizontal) * one.size
+            words = f" {one.of}" if one.of and len(one.of) < one.size else one.of
+            line_below.append((under[len(words) :], "accent" if here else "dim"))
+            line_below += [(words, "dim"), (self.glyphs.horizontal if not words else " ", "dim")]
         line_below.append((self.glyphs.horizontal * width, "dim"))
         return [heading, fitted(line_below, width)]
 
     def _title(self, columns: Sequence[Column], width: int) -> Line:
-        """How many rows, in which order, which of them; the order in fewer words where there is no room."""
+        """How many rows, in which order, which of them; in fewer words where there is no room."""
         table = self.table
         order, few = table.order()
         if table.key:
             name = next(name for name, (key, _) in table.sorted_by.items() if key == table.key)
             end = "largest" if table.descending else "smallest"
             order, few = f"sorted by {name}, from the {end}", f"{end} {name} first"
-        line = self._titled(order, table.legend(columns, False))
-        return line if width_of(line) <= width else self._titled(few, table.legend(columns, True))
+        forms = ((order, table.legend(columns, False)), (few, table.legend(columns, True)), (few, ""))
+        lines = [self._titled(*form) for form in forms]
+        return next((line for line in lines if width_of(line) <= width), lines[-1])
 
     def _titled(self, order: str, legend: str) -> Line:
         words = f", {order}; {legend}" if legend else f", {order}"

@@ -143,6 +143,12 @@ def memory_words(figures: ModelFigures) -> str:
     return f"{fullest.total / 1e9:.1f} of {figures.limit / 1e9:.1f} GB on stage {fullest.stage}{fits}"
 
 
+def short_memory_words(figures: ModelFigures) -> str:
+    """`fits: 54.3 of 80.0 GB`, or that it does not."""
+    fits = "fits" if figures.fits else "does not fit"
+    return f"{fits}: {figures.fullest.total / 1e9:.1f} of {figures.limit / 1e9:.1f} GB"
+
+
 def model_words(figures: ModelFigures) -> str:
     """The model's name and size."""
     model = figures.model

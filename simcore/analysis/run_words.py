@@ -59,11 +59,11 @@ def headline(results: Finished, wide: bool) -> list[str]:
     figures = results.model_figures
     if figures is not None:
         # Imported here, as in `facts`: files have none.
-        from simcore.analysis.model_figures import memory_words, throughput_facts
+        from simcore.analysis.model_figures import memory_words, short_memory_words, throughput_facts
 
         total, each, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
-            return ["fits" if figures.fits else "does not fit", mfu, _short_layout(layout)]
+            return [short_memory_words(figures), mfu, _short_layout(layout)]
         ranks = plural(layout.world, "rank")
         return [memory_words(figures), total, each, flops, mfu, hfu, ranks, program.schedule]
     if not wide:
@@ -72,7 +72,9 @@ def headline(results: Finished, wide: bool) -> list[str]:
         return [_short_layout(layout), *made, f"{printable(program.schedule, 20)}{count}"]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     ns = microbatch_ns(results)
-    schedule = schedule_words(program) + (f" of {duration(ns)}" if ns and program.steps == 1 else "")
+    # Of one micro-batch alone the step time says it.
+    has_mean = ns and program.steps == 1 and ns != results.step_time_ns
+    schedule = schedule_words(program) + (f", mean {duration(ns)}" if ns and has_mean else "")
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
     return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]

@@ -25,14 +25,14 @@ _NAME = 32
 
 
 def worst_places(results: Finished) -> list[Place]:
-    """The worst rank, wait, bubble, layer, exposed collective and link, as far as there are, in this
-    order.
+    """Who ends last; the longest wait and bubble; the layer that takes most, the one exposed most, the busiest
+    link; as far as there are, in this order.
     """
     return [place for rule in _RULES if (place := rule(results)) is not None]
 
 
 def _ranks(ranks: RankSet) -> str:
-    text = ranks.text()
+    text = ranks.words()
     return f"rank {text}" if text.isdigit() else f"ranks {text}"
 
 
@@ -41,7 +41,7 @@ def _who(results: Finished, numbers: Collection[int]) -> str:
     return _stages(results, numbers) or _ranks(ranks_of(results.simulation.timeline.classes, numbers))
 
 
-def _rank(results: Finished) -> Place | None:
+def _end(results: Finished) -> Place | None:
     """The ranks that end last."""
     ends = [last_end_ns(one) for one in results.accounts]
     if not ends or not max(ends):
@@ -51,7 +51,7 @@ def _rank(results: Finished) -> Place | None:
     busy = [index for index in range(len(found.account)) if found.edge[index + 1] <= ends[number]]
     last = busy[-1]
     words = f"{duration(ends[number])}, last to end: {_who(results, alike(ends, ends[number]))}"
-    return Place("rank", words, number, found.edge[last], found.edge[last + 1], ends[number])
+    return Place("end", words, number, found.edge[last], found.edge[last + 1], ends[number])
 
 
 def _stages(results: Finished, numbers: Collection[int]) -> str:
@@ -171,5 +171,5 @@ def worst_link(results: Finished) -> Place | None:
 
 
 _RULES: tuple[Callable[[Finished], Place | None], ...] = (
-    _rank, _wait, _bubble, _layer, _collective, worst_link
+    _end, _wait, _bubble, _layer, _collective, worst_link
 )  # fmt: skip

@@ -201,7 +201,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         found: list[Place] = []
         one = self.executed
         rank, end, _ = max(one.ranks, key=lambda item: (item[1], -item[0]))
-        found.append(Place("rank", f"{duration(end)}: rank {rank} ends last", rank, 0, max(end, 1), end))
+        found.append(Place("end", f"{duration(end)}, last to end: rank {rank}", rank, 0, max(end, 1), end))
         best: dict[str, tuple[int, int, int]] = {}
         for who in one.units.first:
             start, begin, ends = one.start[who], one.begin[who], one.end[who]

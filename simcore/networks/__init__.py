@@ -2,7 +2,7 @@
 
 A new model is one new file here and one line in `NETWORKS`. Import from here: `Network`,
 `PlacedCollective`, `Sharing`, `NETWORKS`, `network_model`, `network_names`, `open_network`,
-`check_flags`.
+`check_flags`, `unused_fields`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,13 @@ def network_model(parameters: Parameters) -> NetworkModel:
         raise UsageError(f"--network {shown}: one of {', '.join(network_names())} is expected"
                          f"{meant(parameters.network, network_names())}")  # fmt: skip
     return model
+
+
+def unused_fields(network: str) -> frozenset[str]:
+    """The fields that other networks use and this one, as `--network` names it, does not."""
+    model = NETWORKS.get(network.partition(":")[0])
+    used = model.flags if model is not None else ()
+    return frozenset(flag for one in NETWORKS.values() for flag in one.flags if flag not in used)
 
 
 def open_network(parameters: Parameters, layout: Layout, cluster: Cluster) -> Network:

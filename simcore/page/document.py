@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from simcore import __version__
+from simcore.networks import unused_fields
 from simcore.page.blocks import blocks, element, escaped, section
 from simcore.page.packing import PackedRun, Strings, packed, timelines
 from simcore.page.words import words_section
@@ -161,8 +162,10 @@ def _all_rows(run: Run) -> str:
 def _parameters(runs: Sequence[Run]) -> str:
     """What each run was given, and what it took where nothing was given."""
     rows = []
+    given = [run.figures.origin.parameters for run in runs]
     for flag in FLAGS:
-        values = [run.figures.origin.parameters.get(flag.field) for run in runs]
+        # What the network of a run has no use for was not in force.
+        values = [None if flag.field in _unused(one) else one.get(flag.field) for one in given]
         if all(value in (None, False, (), []) for value in values):
             continue
         cells = "".join(f"<td class=l>{escaped(_value(value))}</td>" for value in values)
@@ -177,6 +180,11 @@ def _parameters(runs: Sequence[Run]) -> str:
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n' + "\n".join(rows)
         + "\n</tbody></table></div></section>"
     )  # fmt: skip
+
+
+def _unused(parameters: Mapping[str, object]) -> frozenset[str]:
+    network = parameters.get("network")
+    return unused_fields(network) if isinstance(network, str) else frozenset()
 
 
 def _value(value: object) -> str:

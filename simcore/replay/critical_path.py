@@ -65,10 +65,12 @@ def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[Segment]:
             continue
         where = graph.piece_of(step.node, step.track)
         reason, of = _reason(graph, ends, step)
-        if found and (found[-1].rank, found[-1].piece) == where:
+        account = own_account(graph, *where)
+        # A rank's idle time is one segment, though the step may begin within it or an instant cut it.
+        is_more = found and found[-1].rank == where[0] and account == found[-1].account == IDLE
+        if found and (is_more or (found[-1].rank, found[-1].piece) == where):
             found[-1] = replace(found[-1], start=step.start, reason=reason, of=of)
         else:
-            account = own_account(graph, *where)
             found.append(Segment(step.start, until, *where, account, reason, of))
         until = step.start
     found.reverse()

@@ -81,12 +81,12 @@ def _waits(results: Timed) -> list[str]:
             continue
         # Who waits shortly for somebody else there hides who holds all of them up.
         waits = [one for one in waits if one[0] >= ns * _OF_LONGEST]
-        for_whom = RankSet.of({rank for _, _, rank in waits}).text()
-        who = RankSet.of({rank for _, rank, _ in waits}).text()
+        for_whom = RankSet.of({rank for _, _, rank in waits}).words()
+        who = RankSet.of({rank for _, rank, _ in waits}).words()
         other = "each other" if who == for_whom else f"{_ranks(for_whom).lower()}{_of_stage(late)}"
         lines.append(
-            f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} up to {duration(ns)} in "
-            f"{short_name(name, 40)} for {other}."
+            f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} for {other} in "
+            f"{short_name(name, 40)}, up to {duration(ns)} in all."
         )
     return lines
 

@@ -29,7 +29,7 @@ _LATE = " on time, as its peers"
 AS_PEERS = " as fast as its peers"
 _PEERS = "as fast as its peers: one factor on all its compute, to the median of its stage"
 _BALANCED = "balanced stages: each computes as long as the mean of all; who gets work may then be late"
-_ON_TIME = f"{_LATE.strip()}: its compute and its host gaps as long as the median of the others"
+_ON_TIME = "on time: compute and host gaps, a factor each, to the others' median"
 
 
 class _Ask(NamedTuple):
@@ -140,7 +140,7 @@ def _asks(results: Timed) -> list[_Ask]:
         asks.append(_Ask(f"compute of rank {slow}", free, better, worse))
     for one in slow_ranks(results):
         factor = rounded(one.peers_ns / one.ns)
-        name = f"rank {one.rank}{AS_PEERS} (compute x{number(factor)})"
+        name = f"rank {one.rank}{AS_PEERS} (all its compute x{number(factor)})"
         asks.append(_Ask(name, None, Scales(ranks={one.rank: factor}), meaning=_PEERS))
     return asks + [
         _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late), meaning=_ON_TIME)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from simcore.kernel_names import short_name
 from simcore.measured.matching import Call, name_of
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
+from simcore.replay.stragglers import stragglers
 from simcore.run.findings import Place
 from simcore.run.pieces import GAP
 from simcore.units import duration, percent
@@ -21,7 +22,9 @@ _NAME = 32
 
 
 def worst_places(results: Timed) -> list[Place]:
-    """The worst rank, wait, bubble, operation, communication and gap, as far as there are, in this order."""
+    """Who comes late and who ends last; the longest wait, bubble, operation, communication and idle time; as far
+    as there are, in this order.
+    """
     if not results.step_time_ns:
         return []
     return [place for rule in _RULES if (place := rule(results)) is not None]
@@ -50,7 +53,7 @@ def _number(results: Timed, rank: int) -> int:
     return results.measured.ranks[rank].number
 
 
-def _rank(results: Timed) -> Place | None:
+def _end(results: Timed) -> Place | None:
     """The rank that ends last."""
     ends = [rank.last_ns for rank in results.run.ranks]
     number = ends.index(max(ends))
@@ -58,11 +61,21 @@ def _rank(results: Timed) -> Place | None:
     last = max(ops.end)
     start = max(start for start, end in zip(ops.start, ops.end, strict=True) if end == last)
     words = f"{duration(ends[number])}, last to end: rank {_number(results, number)}"
-    return Place("rank", words, number, start, ends[number], ends[number])
+    return Place("end", words, number, start, ends[number], ends[number])
+
+
+def _late(results: Timed) -> Place | None:
+    """The rank that comes last to most collectives."""
+    late = next(iter(stragglers(results)), None)
+    if late is None:
+        return None
+    number = next(at for at, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
+    words = f"{late.last} of {late.of} collectives: rank {late.rank} comes last"
+    return Place("late", words, number, 0, results.step_time_ns, late.most_ns)
 
 
 def _wait(results: Timed) -> Place | None:
-    """Who waits longest in all for another rank in a collective."""
+    """The longest wait at a stretch for another rank in a collective."""
     return _waiting(results, WAIT, "wait")
 
 
@@ -78,7 +91,7 @@ def _waiting(results: Timed, account: int, what: str) -> Place | None:
     number, start, end, piece = found
     name = short_name(piece_name(results, number, piece), _NAME)
     share = percent(end - start, results.step_time_ns)
-    words = f"{duration(end - start)} ({share} %): rank {_number(results, number)} in {name}"
+    words = f"{duration(end - start)} ({share} %) at a stretch: rank {_number(results, number)} in {name}"
     return Place(what, words, number, start, end, end - start)
 
 
@@ -145,4 +158,4 @@ def _longest(results: Timed, is_one: Callable[[int], bool]) -> tuple[int, int, i
     return best
 
 
-_RULES: tuple[Callable[[Timed], Place | None], ...] = (_rank, _wait, _bubble, _op, _exposed, _gap)
+_RULES: tuple[Callable[[Timed], Place | None], ...] = (_late, _end, _wait, _bubble, _op, _exposed, _gap)

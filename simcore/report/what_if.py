@@ -68,21 +68,24 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
     return [one for one in fields if some_worse or one.key != "worse10_ns"]
 
 
-def _changes(run: Run) -> list[Field[WhatIf]]:
-    """Of changes: the step with each; of more micro-batches what as many as the run has take of it."""
+def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
+    """Of changes: the step with each, and by how much it or, of more micro-batches, each of them is less."""
     base = run.what_if_base_ns
 
     def change(one: WhatIf) -> str:
         return change_percent(base, one.better10_ns if one.alike_ns is None else one.alike_ns)
 
-    return [
+    fields: list[Field[WhatIf]] = [
         # Whole: it is there to be copied.
         Field("change", lambda one: printable(one.knob, _COMMAND_CELLS), left=True),
         Field("step", lambda one: duration(one.better10_ns)),
         Field("change", change),
-        Field("", lambda one: "" if one.alike_ns is None else "a micro-batch", left=True),
-        Field("", _short_flags, left=True),
+        Field("of", lambda one: "the step" if one.alike_ns is None else "a micro-batch", left=True),
+        Field("flags", _short_flags, left=True),
     ]
+    # A column stands where some row needs it: what all rows say nobody asks.
+    needed = {"of": any(one.alike_ns is not None for one in changes), "flags": any(map(_short_flags, changes))}
+    return [one for one in fields if needed.get(one.heading, True)]
 
 
 def _short_flags(one: WhatIf) -> str:
@@ -117,7 +120,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     found: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"
-        found += [title, *field_lines(_changes(run), changes), *_meanings(changes)]
+        found += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
     if run.tried:
         found += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")
     if found:

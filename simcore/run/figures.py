@@ -207,21 +207,21 @@ def microbatch_ns(run: Stepped) -> int | None:
 
 
 def throughput_words(run: Stepped) -> str:
-    """`16 micro-batches: one in 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
+    """`16 micro-batches: mean 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
 
-    The mean of the step: single ones may take more, and less.
+    The step over their number: they may be unequal, and several are on their way at a time.
     """
     each = microbatch_ns(run)
     if not each:
         return ""
-    return f"{plural(run.microbatches, 'micro-batch')}: one in {duration(each)}, {_rate(each)} a second"
+    return f"{plural(run.microbatches, 'micro-batch')}: {_average(run, each)}, {_rate(each)} a second"
 
 
 def each_words(run: Stepped) -> str:
-    """`923.4 ms a micro-batch`, "" where the run has none."""
+    """`mean 923.4 ms a micro-batch`, "" where the run has none."""
     each = microbatch_ns(run)
     # Of one alone the step time says it.
-    return f"{duration(each)} a micro-batch" if each and each != run.step_time_ns else ""
+    return f"mean {duration(each)} a micro-batch" if each and each != run.step_time_ns else ""
 
 
 def each_difference(a: Stepped, b: Stepped) -> str:
@@ -234,6 +234,10 @@ def each_difference(a: Stepped, b: Stepped) -> str:
         return ""
     share = change_percent(before, after)
     return f"a micro-batch {signed(after - before)}" + (f" ({share})" if share else "")
+
+
+def _average(run: Stepped, each_ns: int) -> str:
+    return duration(each_ns) if each_ns == run.step_time_ns else f"mean {duration(each_ns)}"
 
 
 def _rate(each_ns: int) -> str:

@@ -55,7 +55,7 @@ class Leg(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see, the figure
+    """A place of a run worth a look. what: `end`, `bubble` ... words: what there is to see, the figure
     before the names, which may be cut.
 
     number: the track; start_ns..end_ns: when; ns: the figure that makes it the worst. op: the collective or

@@ -102,7 +102,7 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
     if bubbles:
         assert by_name["bubble"].ns == max(bubbles)
     if results.step_time_ns:
-        assert by_name["rank"].ns == max(last_end_ns(one) for one in results.accounts)
+        assert by_name["end"].ns == max(last_end_ns(one) for one in results.accounts)
     if results.waiting:
         assert by_name["wait"].ns == results.waiting[0].ns
     by_layer: dict[str, int] = {}
@@ -162,7 +162,7 @@ def test_the_map_of_a_million_ranks_is_one_row() -> None:
 
 def test_the_worst_places_of_seed_002() -> None:
     assert [(place.what, place.words) for place in seed().worst] == [
-        ("rank", "14.774 s, last to end: ranks 0-63"),
+        ("end", "14.774 s, last to end: ranks 0-63"),
         ("bubble", "4.096 s from 3.064 s on: stage 0"),
         ("layer", "2.100 s (14.2 %): mlp_row"),
         ("exposed", "228.3 ms: grad_param_comm, dp reduce-scatter"),
@@ -249,7 +249,7 @@ def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
 def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it() -> None:
     results = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
     assert [ACCOUNTS[account] for account in results.accounts[0].account] == ["compute fwd", "idle", "idle"]
-    assert results.worst[0] == Place("rank", "50 ns, last to end: ranks 0-3", 0, 0, 50, 50)
+    assert results.worst[0] == Place("end", "50 ns, last to end: ranks 0-3", 0, 0, 50, 50)
 
 
 def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> None:

@@ -284,7 +284,7 @@ def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> N
     assert (
         "\nChanges you can make (step time now 40.000 ms)\n"
         "  change                                              step   change\n"
-        "  rank 1 as fast as its peers (compute x0.4118)  22.354 ms  -44.1 %    --slow-rank 1=0.4118\n"
+        "  rank 1 as fast as its peers (all its compute x0.4118)  22.354 ms  -44.1 %    --slow-rank 1=0.4118\n"
     ) in done
     words = "  as fast as its peers: one factor on all its compute, to the median of its stage"
     assert words in done.splitlines()

@@ -166,7 +166,7 @@ def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path
 def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:
     ranks = [[compute(1, 5 + rank), reduce(2, 40_000, data=[1])] for rank in range(4)]
     worst = opened(tmp_path, ranks).worst
-    assert {one.what for one in worst} == {"rank", "comm", "compute", "wait"}
+    assert {one.what for one in worst} == {"end", "comm", "compute", "wait"}
     # Screen 1 gives them eight cells, the blank behind them included.
     assert all(len(one.what) < 8 for one in worst)
 

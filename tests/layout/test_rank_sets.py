@@ -1,5 +1,7 @@
 """Sets of ranks, as JSON and the screen print them."""
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,3 +67,18 @@ def test_a_rank_that_is_named_twice_is_in_the_set_once() -> None:
 def test_a_million_ranks_are_one_block() -> None:
     found = RankSet([Block(0, 10**6 - 1)])
     assert (len(found), 999_999 in found, 10**6 in found) == (10**6, True, False)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words"),
+    [
+        (range(64), "0-63"),
+        ([5, 13, 21], "5, 13, 21"),
+        (range(5, 64, 8), "5, 13 ... 61"),
+        ([rank for first in range(10, 64, 16) for rank in (first, first + 1)], "10-11, 26-27 ... 58-59"),
+        ([3, 5], "3,5"),
+        ([7], "7"),
+    ],
+)
+def test_a_pattern_is_said_by_its_ends(ranks: Iterable[int], words: str) -> None:
+    assert RankSet.of(ranks).words() == words

@@ -53,7 +53,7 @@ def test_ranks_that_wait_for_each_other_are_said_to() -> None:
     waits = {(one.early, one.late): one.ns for one in results.waiting}
     assert waits == {(0, 1): 20 * MS, (1, 0): 20 * MS}
     said = insight_lines(results)
-    assert "Ranks 0-1 (stage 0) wait up to 20.000 ms in dp_allreduce for each other." in said
+    assert "Ranks 0-1 (stage 0) wait for each other in dp_allreduce, up to 20.000 ms in all." in said
     assert not any("each other" in line for line in insight_lines(MeasuredResults(run_of(SLOW_RANK, 2))))
 
 
@@ -68,5 +68,8 @@ def test_the_longest_idle_time_is_that_of_the_timeline_also_where_the_step_begin
     lane = results.lanes.spans(place.number, None)
     assert (place.start_ns, place.end_ns) in zip(lane.start, lane.end, strict=True)
     idle = [leg for leg in results.legs if leg.what == "idle"]
-    assert idle
+    # One rule joins what a rank idles: its leg, its segment of the report and its place are one.
+    segments = [one for one in results.critical_path if one.account == IDLE]
+    assert [(leg.start_ns, leg.end_ns) for leg in idle] == [(one.start, one.end) for one in segments]
+    assert (place.start_ns, place.end_ns) == (segments[0].start, segments[0].end) == (0, 8_942_000)
     assert not any("busy" in leg.reason for leg in idle)

@@ -17,7 +17,7 @@ from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.accounts import ACCOUNTS, IDLE
 from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import path_sums
@@ -239,6 +239,8 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
     assert by_rank == dict(path_sums(results, "rank"))
     edges = [(one.start, one.end) for one in results.critical_path]
     assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
+    idle = [(one.rank, one.account == IDLE) for one in results.critical_path]
+    assert not any(a == b and b[1] for a, b in itertools.pairwise(idle)), "idle time in two segments"
     if results.graph.together:
         assert not {one.kind for one in results.critical_path} & {"wait", "bubble"}
     assert results.run.step_time_ns == step

@@ -151,9 +151,16 @@ def test_a_page_of_two_runs_has_both_on_one_axis() -> None:
     head, *rows = tables_of(page)["parameters"][0]
     assert head == ["parameter", "A", "B"]
     assert ["--schedule", "1f1b", "zb-h1"] in rows
+    # What the network has no use for was not in force.
+    assert not {"--nvlink", "--nic-type"} & {row[0] for row in rows}
     assert "wltui compare" in text["command"]
     assert "--with '--schedule zb-h1'" in text["command"]
     assert "wltui export" in text["command"]
+
+
+def test_the_parameters_of_a_network_stand_where_it_is_in_force() -> None:
+    rows = tables_of(page_of(seed("000", network="simai-auto")))["parameters"][0]
+    assert ["--nvlink", "370.8"] in rows
 
 
 def test_the_change_that_gains_most_stands_with_the_verdict() -> None:

@@ -44,13 +44,21 @@ def test_what_has_no_micro_batches_is_silent() -> None:
 
 def test_twice_the_micro_batches_are_no_slower_step() -> None:
     a, b = seed(), seed(microbatches=32)
-    assert throughput_words(a) == "16 micro-batches: one in 923.4 ms, 1.083 a second"
+    assert throughput_words(a) == "16 micro-batches: mean 923.4 ms, 1.083 a second"
     assert each_difference(a, b) == "a micro-batch -228.9 ms (-24.8 %)"
     assert each_difference(a, seed(virtual_stages=1)) == ""
     page = lines(compared(a, b), None)  # type: ignore[arg-type]
-    assert any("923.4 ms a micro-batch" in line for line in page)
+    assert any("mean 923.4 ms a micro-batch" in line for line in page)
     steps = "B - A  +7.448 s (+50.4 %), a micro-batch -228.9 ms (-24.8 %)"
     assert any(line.startswith(steps) for line in page)
+
+
+def test_unequal_micro_batches_have_a_mean_and_one_alone_has_none() -> None:
+    unequal = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    assert throughput_words(unequal) == "2 micro-batches: mean 87.060 ms, 11.49 a second"
+    assert unequal.headline(True)[1] == "1f1b, 2 micro-batches, mean 87.060 ms"
+    one = seed(microbatches=1)
+    assert "mean" not in throughput_words(one) + "".join(one.headline(True)) + each_words(one)
 
 
 @pytest.mark.parametrize("steps", [1, 3])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
@@ -14,6 +18,7 @@ from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.change_words import change_words
 from tui.panels import MATTERS, meaning_of, two_lists
 
 LAYOUT = "stage layout now: uniform, the default"
@@ -26,14 +31,39 @@ def rows_of(changes: int, things: int, meaning: str = "") -> list[WhatIf]:
 
 def test_a_heading_stands_between_the_lists_where_both_are_seen() -> None:
     assert two_lists(rows_of(2, 9), 0, 7) == [0, 1, None, 2, 3, 4, 5]
-    # Of one list alone, in a few rows, and where the cursor is far down, there is nothing to part.
-    assert two_lists(rows_of(0, 9), 0, 7) == [0, 1, 2, 3, 4, 5, 6]
+    assert two_lists(rows_of(2, 9), 0, 4) == [0, 1, None, 2]
+    # What matters alone has the heading as well; changes alone, and what stands far down, have none.
+    assert two_lists(rows_of(0, 9), 0, 7) == [None, 0, 1, 2, 3, 4, 5]
     assert two_lists(rows_of(9, 0), 0, 7) == [0, 1, 2, 3, 4, 5, 6]
-    assert two_lists(rows_of(2, 9), 0, 5) == [0, 1, 2, 3, 4]
     assert two_lists(rows_of(2, 20), 20, 6) == [16, 17, 18, 19, 20, 21]
     assert two_lists((), 0, 7) == []
-    for row in range(11):
-        assert row in two_lists(rows_of(3, 8), row, 6)
+    # In two rows there is no room for both lists: that of the cursor is there.
+    assert two_lists(rows_of(1, 9), 0, 2) == [0]
+    assert two_lists(rows_of(1, 9), 1, 2) == [1, 2]
+
+
+@given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 11), st.integers(1, 12))
+def test_no_two_lists_stand_beside_each_other_without_a_heading(
+    changes: int, things: int, row: int, rows: int
+) -> None:
+    if changes + things == 0:
+        return
+    row %= changes + things
+    knobs = rows_of(changes, things)
+    shown = two_lists(knobs, row, rows)
+    assert row in shown
+    assert len(shown) <= rows
+    for above, below in itertools.pairwise(shown):
+        if above is not None and below is not None:
+            assert knobs[above].list == knobs[below].list
+
+
+def test_that_a_change_does_not_fit_stays_on_the_screen_and_kernels_lose_their_arguments() -> None:
+    flags = "--overlap-grad-reduce"
+    assert change_words(WhatIf(f"{flags} (does not fit)", None, 90, flags=flags)) == (
+        "overlap-grad-reduce (does not fit)"
+    )
+    assert change_words(WhatIf("void at::native::copy_kernel(float*)", 80, 95)) == "copy_kernel"
 
 
 def test_what_a_change_replaces_is_that_of_the_cursor_or_of_the_first() -> None:

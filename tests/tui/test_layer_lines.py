@@ -180,6 +180,21 @@ def test_the_whole_table_is_on_a_screen_of_120_columns() -> None:
     assert {len(line_text(line).rstrip()) for line in lines if len(line_text(line).rstrip()) > 120} == set()
 
 
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_headings_say_what_their_figures_are_of(width: int) -> None:
+    """One run of a row, a rank and the path of all stand beside each other."""
+    title, heading, rule = map(line_text, view_of(seed_workload(), seed()).frame(width, 33)[:3])
+    there = {"alone ms": "a run", "exposed ms": "a rank", "% step": "a rank"}
+    if width > 80:
+        there |= {"compute ms": "a run", "critical ms": "path"}
+    for name, of in there.items():
+        assert rule[: heading.index(name) + len(name)].endswith(of), name
+    assert "a rank: the one with most" in title
+    assert ("path: of all ranks" in title) == (width > 80)
+    # A name is of nothing.
+    assert set(rule[: heading.index("rows")].strip()) <= {"─", "━"}
+
+
 def test_headings_are_abbreviated_below_100_columns_alone() -> None:
     for width in (80, 99, 100, 120, 160, 200):
         titles = {one.title for one in columns_for(width)}

@@ -297,6 +297,21 @@ def test_the_columns_fit_the_screen_and_the_texts_their_columns(width: int, each
             assert max(len(line.rstrip()) for line in lines) <= width
 
 
+def test_headings_say_what_their_figures_are_of() -> None:
+    """The mean of ranks, the rank with most and the path of all stand beside each other."""
+    view = view_on(four())
+    lines = text_of(view.frame(120, 30)).split("\n")
+    heading, rule = lines[1], lines[2]
+    for name, of in (("time ms", "mean"), ("exposed ms", "a rank"), ("% step", "a rank"), ("critical ms", "path")):
+        end = heading.index(name) + len(name)
+        assert rule[:end].endswith(of), name
+    assert "a rank: the one with most" in lines[0]
+    # Where each rank has its own lines a figure is that rank's.
+    view._take(view.table.apart(EACH))
+    lines = text_of(view.frame(120, 30)).split("\n")
+    assert "a rank" not in lines[0] + lines[2]
+
+
 def test_a_wide_screen_has_all_columns() -> None:
     heading = text_of(view_on(four()).frame(200, 47)[1:2])
     for name in ("kind", "work", "count", "ranks", "time ms", "run ms", "most ms", "waits ms", "compute ms",

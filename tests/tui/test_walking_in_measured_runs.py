@@ -118,7 +118,7 @@ def test_the_sums_and_the_legs_of_the_path_are_the_step(by: str, scales: Scales 
 def test_the_worst_places_are_the_slow_rank_and_who_waits_for_it() -> None:
     found = {place.what: (place.number, place.start_ns // MS, place.end_ns // MS) for place in slow().worst}
     assert found == {
-        "rank": (0, 36, 40), "wait": (0, 10, 30), "op": (1, 0, 30), "exposed": (0, 30, 35),
+        "end": (0, 36, 40), "wait": (0, 10, 30), "op": (1, 0, 30), "exposed": (0, 30, 35),
         "idle": (0, 35, 36),
     }  # fmt: skip
 

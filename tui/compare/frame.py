@@ -12,9 +12,9 @@ from simcore.run.figures import each_difference, microbatch_ns
 from simcore.run.lanes import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
-from tui.frame import Glyphs, Line, end_cut, middle_cut, rule, shortened, width_of, wrapped
+from tui.frame import Glyphs, Line, end_cut, middle_cut, row_of, rule, shortened, width_of, wrapped
 from tui.panels import beside, box
-from tui.timeline.drawing import draw_lane, kinds_of
+from tui.timeline.drawing import drawn_lane, kinds_of
 from tui.timeline.lanes import SpanLane, busy_words
 from tui.timeline.margins import legend, ticks
 
@@ -189,6 +189,8 @@ _LOWER, _LEAST_LOWER = 11, 4
 _UPPER = 21
 # The frame of what differs, and notices below it.
 _AROUND_ROWS = 6
+# More lines of a lane than one.
+_TALLER = 2
 _ANY = 1000
 _MARKS = ((ONLY_A, "A only"), (ONLY_B, "B only"), (MOVED, "moved"))
 # Where the words of the legend have no room: all that is drawn is named before any of it in full.
@@ -226,7 +228,9 @@ def draw(
     model.resize(max(width - left - 1, 1), max(room, 1))
     lines += _ruler(model, left, glyphs)
     pairs = model.in_view()
-    drawn = [line for pair in pairs for line in _pair(model, pair, left, glyphs, colour)][: max(room, 1)]
+    high = _high(model, room)
+    drawn = [line for pair in pairs for line in _pair(model, pair, left, glyphs, colour, high)]
+    drawn = drawn[: max(room, 1)]
     lines += [*drawn, *([[]] * max(room - len(drawn), 0))]
     below = model.compared.pairs - model.top - len(pairs)
     words = [f"{below} more {'pair' if below == 1 else 'pairs'} below"] if below else []
@@ -316,7 +320,39 @@ def _ruler(model: CompareModel, left: int, glyphs: Glyphs) -> list[Line]:
     ]  # fmt: skip
 
 
-def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool) -> list[Line]:
+def _high(model: CompareModel, room: int) -> int:
+    """Lines of a lane: taller ones take what all pairs leave free."""
+    pairs = range(model.compared.pairs) if len(model.in_view()) == model.compared.pairs else ()
+    used = sum(map(model.height, pairs))
+    # Of two lanes beside each other the marks have a third line.
+    lanes = used * 2 // 3 if model.shown == BOTH else used
+    return 1 + min((room - used) // lanes, _TALLER) if lanes else 1
+
+
+def _lane_rows(
+    lane: SpanLane, model: CompareModel, side: int, label: Line, glyphs: Glyphs, colour: bool, high: int,
+    at: bool, mark: str = "", differ: str = "",
+) -> list[Line]:  # fmt: skip
+    """A lane in `high` lines, its label before the last. at: whether the cursor is on its pair. mark: what
+    tints columns of `differ`.
+    """
+    drawn = drawn_lane(lane, model.shifted(side), model.columns, glyphs, colour, tall=high > 1)
+    rows = [row_of(drawn.plain, above, high, drawn.crowded) for above in range(high - 1, 0, -1)]
+    rows.append(row_of(drawn.line, 0, high, drawn.crowded) if high > 1 else drawn.line)
+    if mark:
+        rows = [tinted(row, differ, mark) for row in rows]
+    if at:
+        rows = [reversed_at(row, model.cursor_column) for row in rows]
+    blank: Line = [(" " * width_of(label), "")]
+    return [
+        [*(label if place == len(rows) - 1 else blank), (glyphs.vertical, "dim"), *row]
+        for place, row in enumerate(rows)
+    ]
+
+
+def _pair(
+    model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool, high: int
+) -> list[Line]:
     """The lanes of a pair that are shown, how much of the step they compute, and where they differ."""
     at = model.panel == PAIRS and pair == model.pair
     lanes = model.compared.lanes(pair)
@@ -342,17 +378,14 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
             # A number that is cut is another number.
             title = end_cut(f"{mark}{name}" if first else lane.count.rjust(room), room)
         label = f"{title:<{left - len(tail)}}{tail}"
-        drawn = draw_lane(lane, model.shifted(side), model.columns, glyphs, colour)
-        if differ and colour:
-            drawn = tinted(drawn, differ, "AB"[side])
-        if at:
-            drawn = reversed_at(drawn, model.cursor_column)
-        lines.append([(label, "accent" if at else ""), (glyphs.vertical, "dim"), *drawn])
+        tint = "AB"[side] if differ and colour else ""
+        named: Line = [(label, "accent" if at else "")]
+        lines += _lane_rows(lane, model, side, named, glyphs, colour, high, at, tint, differ)
     if differ:
         lines.append([(" " * left, ""), (glyphs.vertical, "dim"), *marked(differ)])
     if pair in model.unfolded:
         for streams in model.compared.streams(pair):
-            lines += _streams(model, pair, streams, left, glyphs, colour)
+            lines += _streams(model, pair, streams, left, glyphs, colour, high)
     return lines
 
 
@@ -363,6 +396,7 @@ def _streams(
     left: int,
     glyphs: Glyphs,
     colour: bool,
+    high: int,
 ) -> list[Line]:
     """One stream of a pair in both runs, below its name."""
     lines: list[Line] = []
@@ -372,10 +406,8 @@ def _streams(
         title = (lane.title if left > 20 else lane.short_title) if not lines else ""
         tail = f"{'AB'[side]}{lane.busy:>5}" + ("    " if left > 20 else "")
         label = f"     {title}"[: left - len(tail) - 1].ljust(left - len(tail)) + tail
-        drawn = draw_lane(lane, model.shifted(side), model.columns, glyphs, colour)
-        if model.panel == PAIRS and pair == model.pair:
-            drawn = reversed_at(drawn, model.cursor_column)
-        lines.append([(label, "dim"), (glyphs.vertical, "dim"), *drawn])
+        at = model.panel == PAIRS and pair == model.pair
+        lines += _lane_rows(lane, model, side, [(label, "dim")], glyphs, colour, high, at)
     return [*lines, [(" " * left, ""), (glyphs.vertical, "dim")]] if model.shown == BOTH else lines
 
 

@@ -47,6 +47,11 @@ _FIRST = (
 )  # fmt: skip
 # Headings where there is no room for them.
 _SHORT = {"compute ms": "comp. ms", "critical ms": "crit. ms"}
+# What the figures of a column are of where ranks stand together: the mean of the ranks, the rank with most.
+_OF = {
+    "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "a run", "compute ms": "a rank",
+    "exposed ms": "a rank", "% step": "a rank", "critical ms": "path", "slack ms": "least",
+}  # fmt: skip
 # What a screen of any width has.
 _ALWAYS = ("operation", "kind", "count", "time ms")
 _UNTIMED = frozenset(("operation", "rank", "kind", "work", "count", "ranks"))
@@ -166,6 +171,7 @@ class OpTable:
                 self._heading(name), name_cells if name == "operation" else self._cells(name, width), left,
                 _SHORT.get(name, "") if width < SPELLED_FROM else "",
                 ends=self._of_devices and name == "operation",
+                of="" if self.each or not self._several else _OF.get(name, ""),
             )
             for name, (_, left, *_) in _COLUMNS.items()
             if name in chosen
@@ -254,9 +260,11 @@ class OpTable:
         if self.each:
             has_mean = any(one.heading == "to mean" for one in columns)
             return f"to mean: of all {self._unit}s" if has_mean else ""
+        most = f"a {self._unit}: the one with most"
         if short:
-            return "time: mean"
-        return f"time: mean of a {self._unit}; exposed, %: most of a {self._unit}"
+            return most
+        path = f"; path: of all {self._unit}s" if any(one.of == "path" for one in columns) else ""
+        return f"mean: of a {self._unit}; {most}{path}"
 
     def inside(self, typed: str, line: int) -> str:
         return ""

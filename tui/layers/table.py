@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tui.listing import Column, Listing
@@ -79,6 +79,12 @@ def figure(value: float, size: int) -> str:
     return text if len(text) <= size else f"{value:.0e}"
 
 
-def fitting(columns: Sequence[tuple[str, int, bool, int]], width: int) -> list[Column]:
-    """The columns of (heading, size, left, from this width on) that a screen has."""
-    return [Column(heading, size, left) for heading, size, left, least in columns if width >= least]
+def fitting(
+    columns: Sequence[tuple[str, int, bool, int]], width: int, of: Mapping[str, str]
+) -> list[Column]:
+    """The columns of (heading, size, left, from this width on) that a screen has. of: as in `Column`."""
+    return [
+        Column(heading, size, left, of=of.get(heading, ""))
+        for heading, size, left, least in columns
+        if width >= least
+    ]

@@ -23,6 +23,7 @@ _COLUMNS: tuple[tuple[str, int, bool, int, str, bool], ...] = (
     ("slack ms", 10, False, 104, "slack", False),
     ("% step", 7, False, 0, "critical", True),
 )
+_OF = {"time ms": "mean", "waits ms": "mean", "critical ms": "path", "slack ms": "least", "% step": "path"}
 _VALUES: dict[str, Callable[[NameUse], int | str]] = {
     "name": lambda one: one.name,
     "kind": lambda one: one.what,
@@ -64,7 +65,7 @@ class TraceTable:
         return None
 
     def columns_for(self, width: int) -> list[Column]:
-        return fitting([one[:4] for one in _COLUMNS], width)
+        return fitting([one[:4] for one in _COLUMNS], width, _OF)
 
     def texts(self, line: int) -> dict[str, str]:
         one, results = self._all[self.lines[line]], self._results
@@ -93,7 +94,7 @@ class TraceTable:
         return "most of the step first", "most first"
 
     def legend(self, columns: Sequence[Column], short: bool) -> str:
-        return "time: mean" if short else "time, waits: mean of a rank; %: of the critical path"
+        return "mean: of a rank; path: of all ranks"
 
     def sort(self, key: str, descending: bool) -> None:
         self.key, self.descending = key, descending

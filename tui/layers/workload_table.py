@@ -122,6 +122,13 @@ COLUMNS: dict[str, tuple[int, bool, str]] = {
     "slack ms": (8, False, ""),
     "% step": (6, False, ""),
 }
+# What the figures of a column are of: one run of a row, the rank on which all its runs take most, the
+# critical path.
+_OF = {
+    "compute ms": "a run", "MB": "a run", "alone ms": "a run", "algbw": "a run", "busbw": "a run",
+    "all ms": "a rank", "exposed ms": "a rank", "critical ms": "path", "slack ms": "least",
+    "% step": "a rank",
+}  # fmt: skip
 _SHORT_CELLS = {"phase": 3, "compute ms": 8, "critical ms": 8}
 # Which of them a screen has room for: from the front, as far as they fit.
 _FIRST = ("layer", "rows", "phase", "compute ms", "collective", "exposed ms", "% step", "alone ms", "group",
@@ -159,7 +166,7 @@ def columns_for(width: int) -> list[Column]:
         chosen.add(name)
     size["layer"] = min(size["layer"] + max(room, 0), _MOST_NAME)
     return [
-        Column(name, size[name], left, short if is_short else "")
+        Column(name, size[name], left, short if is_short else "", of=_OF.get(name, ""))
         for name, (_, left, short) in COLUMNS.items()
         if name in chosen
     ]
@@ -319,7 +326,9 @@ class WorkloadTable:
         return "equal ones together, most of the step first", "most first"
 
     def legend(self, columns: Sequence[Column], short: bool) -> str:
-        return "all: a rank's compute" if any(one.heading == "all ms" for one in columns) else ""
+        compute = "all: compute; " if any(one.heading == "all ms" for one in columns) else ""
+        path = any(one.of == "path" for one in columns)
+        return f"{compute}a rank: the one with most{'; path: of all ranks' if path else ''}"
 
     def cannot_sort(self, heading: str) -> str:
         if heading not in SORTED_BY:

@@ -131,8 +131,11 @@ def stamps_of(path: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Stamp |
 class SourceLines:
     """Some lines of a file around one of them. problem: why there are none, or not those that were read."""
 
-    def __init__(self, path: str, line: int, before: Stamp | None) -> None:
-        """before: the state of the file when it was read, None where that is not known. line: from 1."""
+    def __init__(self, path: str, line: int, before: Stamp | None, around: int = _AROUND) -> None:
+        """before: the state of the file when it was read, None where that is not known. line: from 1.
+
+        around: lines before and behind it.
+        """
         self.line = line
         self.problem = ""
         self.around: list[tuple[int, str]] = []
@@ -146,10 +149,10 @@ class SourceLines:
         if line > len(lines):
             self.problem = f"the file has changed since it was opened: it ends before line {line} now"
             return
-        first = max(line - _AROUND, 1)
+        first = max(line - around, 1)
         # A tab as one blank: columns count it so.
-        around = [text.replace("\t", " ") for text in lines[first - 1 : line + _AROUND]]
-        self.around = list(enumerate(around, first))
+        found = [text.replace("\t", " ") for text in lines[first - 1 : line + around]]
+        self.around = list(enumerate(found, first))
 
     def drawn(self, column: int | None, width: int, glyphs: Glyphs) -> list[Line]:
         """The lines in `width` cells; all are cut at the same place, so that `column` (from 1) is in view."""

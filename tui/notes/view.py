@@ -18,6 +18,10 @@ from tui.session import Run, Session, notes_of
 if TYPE_CHECKING:
     from tui.host import Host
 
+# The lines of a file stand below the notes in so many rows at least, and of a file that takes no time to read;
+# so many of them before and behind the one that is meant.
+_LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
+
 
 class NotesView(ScreenView):
     """What was assumed, ignored, or does not fit."""
@@ -40,6 +44,7 @@ class NotesView(ScreenView):
         self.focus_at = self.top = 0
         self._prompt: LivePrompt | None = None
         self._before: tuple[int, str] = (0, "")
+        self._shown: tuple[tuple[str, int, int], SourceLines] | None = None
         self.hints = self._hints()
 
     @property
@@ -77,7 +82,26 @@ class NotesView(ScreenView):
         below = len(notes) - place + (len(lines) > rows)
         if self.top or below:
             words += f", {self.top} above, {below} below"
-        return [rule(words, width, self.glyphs), *lines[:rows]]
+        return [rule(words, width, self.glyphs), *lines[:rows], *self._source(width, rows - len(lines))]
+
+    def _source(self, width: int, rows: int) -> list[Line]:
+        """The lines of the file around the one that the note at the cursor is about, in rows that no note
+        needs.
+        """
+        one = self.notes[self.focus_at]
+        path = one.file or self.session.current.path
+        stamp = self._app.stamps.get(path) if rows >= _LEAST_SOURCE and one.line is not None else None
+        if one.line is None or stamp is None or stamp.bytes > _MOST_BYTES:
+            return []
+        # The blank row, the heading, and the mark of a column.
+        key = (path, one.line, min((rows - 4) // 2, _MOST_AROUND))
+        if self._shown is None or self._shown[0] != key:
+            self._shown = key, SourceLines(path, one.line, stamp, key[2])
+        source = self._shown[1]
+        if source.problem:
+            return []
+        title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(one)}"
+        return [[], rule(title, width, self.glyphs), *source.drawn(one.column, width, self.glyphs)]
 
     def changed(self) -> None:
         """Show where one is now, and the keys that do something there."""

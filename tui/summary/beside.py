@@ -231,7 +231,7 @@ class Waits:
     @property
     def title(self) -> str:
         if not self.replay:
-            return "Who waits for whom"
+            return "Who waits for whom, in all"
         return f"{'A replay of it' if self._run.scales is None else 'Replayed - measured'}, rank ends"
 
     @property

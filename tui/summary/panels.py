@@ -15,7 +15,7 @@ from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
-from tui.panels import MATTERS, WHAT_IF, beside, box, meaning_of, two_lists
+from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, meaning_of, two_lists
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def large(words: str) -> list[str]:
 
 
 def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Line]:
-    """The step time, large; how much of it is compute; of a replay, what was measured, where it fits."""
+    """The step time, large; how much of it is compute; of a replay what was measured, else what a micro-batch
+    takes, and memory; as many as there is room for.
+    """
     step, compute = results.step_time_ns, results.mean_busy_ns
     share = f" = {whole_percent(compute, step)} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
@@ -55,7 +57,21 @@ def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Li
         whole = throughput_words(results)
         short = whole.partition(", ")[0]
         more.append([(f"  {whole if len(whole) <= width - 2 else short}", "")])
+    memory = _memory_words(results)
+    more += [[(f"  {memory}", "")]] if memory else []
     return [*figure_lines(duration(step), glyphs), *more][:height]
+
+
+def _memory_words(results: Run) -> str:
+    """What the fullest stage needs, of what its GPU has where that is known; "" where nobody knows."""
+    figures = results.model_figures
+    if figures is not None:
+        # Imported here, as in headlines: traces have none.
+        from simcore.analysis.model_figures import memory_words
+
+        return f"memory {memory_words(figures)}"
+    fullest = max(results.file_memory, key=lambda one: one.total, default=None)
+    return f"memory at least {fullest.total / 1e9:.1f} GB on stage {fullest.stage}" if fullest else ""
 
 
 def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
@@ -137,16 +153,18 @@ def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     return [[(f" {line}", "")] for line in lines]
 
 
-_WIDE, _TALL = 100, 26
+_WIDE, _TALL, _MANY = 100, 26, 38
 _TOP, _BOTTOM = 7, 6
 # Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
-_MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 6, 12, 4, 1000
+_MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 7, 12, 4, 1000
 # Rows of the table beside the bars that nothing else takes, and that words do not. Of a small screen: the
 # rules over its parts, and the legend.
 _BESIDE_ROWS, _LEAST_ROWS = 8, 3
 _RULES = 5
+# Rows of a small screen that the worst places, the bars with their head and the words have at least.
+_LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 4
 # From more rows on the last one of the advice says what a change does or replaces.
-_WITH_MEANING = 4
+_WITH_MEANING = 3
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
                 "executed": "Step time"}  # fmt: skip
 
@@ -187,7 +205,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     bars.append(model.bars.legend(left - 2, glyphs))
     where = framed(STAGES, model.bars.title, "% of step", bars, (left, size.middle))
     places = worst_lines(model, right - 2, size.worst - 2, model.panel == WORST)
-    column = framed(WORST, "Worst", "Enter goes there", places, (right, size.worst))
+    column = framed(WORST, "Worst of each kind", "Enter goes there", places, (right, size.worst))
     if not folded:
         table, rows = model.beside, size.middle - size.worst
         tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
@@ -196,9 +214,6 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     notes = note_lines(found, model.row(NOTES), right - 2, size.bottom - 2, model.panel == NOTES)
     changes = help_lines(model, left - 2, size.bottom - 2, progress)
     helps = f"What would help most{model.base_words}"
-    if model.knobs and size.bottom - 2 <= _WITH_MEANING and (meaning := meaning_of(model.knobs, None)):
-        # Few rows have no line for it.
-        helps += f"; {meaning}"
     below = beside(
         framed(WHAT_IF, helps, "t tries it, 4 all", changes, (left, size.bottom)),
         framed(NOTES, f"Notes ({len(found)})", "! all", notes, (right, size.bottom)),
@@ -221,7 +236,8 @@ class _Sizes:
         self.right = width - self.left
         places = len(model.results.worst)
         self.worst = min(places, _MOST_PLACES) + 2
-        self.top, self.bottom = _TOP, _BOTTOM
+        # A row more where there are many, for what memory the fullest stage needs.
+        self.top, self.bottom = _TOP + (height >= _MANY), _BOTTOM
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
         bars = model.bars.most_rows + 4
@@ -249,15 +265,25 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     found = model.results.diagnostics
     # Five rules and the legend; the words and the bars before all else, then whatever would be cut.
     left = height - _RULES
-    words = word_lines(model.results.words, width, max(min(4, height - 14), 1))
-    worst_rows, change_rows, note_rows = max(height // 5, 1), 2, 1
-    bars = model.beside.extent[0] + 4 if model.panel == MAP else model.bars.most_rows + 1
-    room = min(max(left - len(words) - worst_rows - change_rows - note_rows, 3), max(bars, 3))
-    spare = left - len(words) - worst_rows - change_rows - note_rows - room
-    if spare > 0:
-        said = len(words)
-        words = word_lines(model.results.words, width, said + spare)
-        spare -= len(words) - said
+    worst_rows, change_rows, note_rows = _LEAST_WORST, BOTH_LISTS, 1
+    bars = max(model.beside.extent[0] + 4 if model.panel == MAP else model.bars.most_rows + 1, 3)
+    room = min(bars, _LEAST_BARS)
+    # The sentence that decides may be the second one: these two come before places and bars.
+    words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
+    first = word_lines(words[:2], width, max(said, 1))
+    told = word_lines(words, width, max(len(first), min(_FEW_WORDS, said), 1))
+    spare = max(said - len(told), 0)
+    more = max(min(height // 5 - worst_rows, len(model.results.worst) - worst_rows, spare), 0)
+    worst_rows, spare = worst_rows + more, spare - more
+    more = min(bars - room, spare)
+    if model.panel != MAP:
+        # Rows that stages or ranks in groups leave blank are for words.
+        model.fit(room + more - 1)
+        more = min(more, max(len(model.bars.rows) + 1 - room, 0))
+    room, spare = room + more, spare - more
+    said = len(told)
+    told = word_lines(words, width, said + spare)
+    spare -= len(told) - said
     wanted_rows = (_CHANGES if model.knobs is None else max(len(model.knobs), 1)) - change_rows
     more = max(min(wanted_rows, spare), 0)
     change_rows, spare = change_rows + more, spare - more
@@ -277,10 +303,10 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
         body = _bars(model, width, room, glyphs)[:room]
     body += [[] for _ in range(room - len(body))]
-    lines = [*words, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
+    lines = [*told, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
     count = len(model.results.worst)
     cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
-    lines += [rule(f"Worst{cut}", width, glyphs), *worst]
+    lines += [rule(f"Worst of each kind{cut}", width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, t tries it"
     meaning = meaning_of(model.knobs, None) if model.knobs and change_rows <= _WITH_MEANING else ""
     if meaning and len(advice) + len(meaning) + 10 <= width:

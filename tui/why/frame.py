@@ -255,7 +255,8 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     title = cells(f"{LESS_TIME} on", size - 1)
     less: Line = [(f" {title:<{size}}{'step':>11}{'change':>10}{'if free':>10}{'change':>9}", "dim")]
     first = shown[0] if shown else None
-    lines = [head if first is not None and changes[first].list == "change" else less]
+    # Where what matters comes first its own heading does.
+    lines = [] if first is None else [head if changes[first].list == "change" else less]
     for index in shown:
         if index is None:
             lines.append(less)

@@ -56,8 +56,8 @@ RULES: tuple[Rule, ...] = (
 def sentences_of(results: Finished) -> list[Sentence]:
     """What there is to say of a run, the main cause first; nothing of a step of 0 ns.
 
-    Faults come before all causes, then the cause that costs the step most, what the step would be
-    without communication, the other causes, and what is worth knowing beside them.
+    Faults come before all causes, then, without any, the cause that costs the step most, what the step
+    would be without communication, the other causes, and what is worth knowing beside them.
     """
     if not results.step_time_ns:
         return []
@@ -73,7 +73,9 @@ def sentences_of(results: Finished) -> list[Sentence]:
         causes[0] = replace(causes[0], lead=_lead(facts, causes))
     beside = [one for one in found if not one.cause]
     first = [one for one in beside if one.rule == "free-communication"]
-    return [*of_file, *causes[:1], *first, *causes[1:], *[one for one in beside if one not in first]]
+    leading = max(sum(one.fault for one in causes), 1)
+    rest = [one for one in beside if one not in first]
+    return [*of_file, *causes[:leading], *first, *causes[leading:], *rest]
 
 
 def _lead(facts: Facts, causes: list[Sentence]) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from simcore.analysis.sentences.model import Facts, Sentence
 from simcore.units import number
 
+# From this share of the step on uneven experts come before what they make of compute and network.
+_BLAMED = 0.1
+
 
 def uneven_experts(facts: Facts) -> Sentence | None:
     """The rank whose experts get most, what that costs, and what a capacity or another placement would bring:
@@ -30,4 +33,7 @@ def uneven_experts(facts: Facts) -> Sentence | None:
         )
     text += f"; {', '.join(would)}." if would else "."
     lost_ns = max(found.lost_ns or 0, 0)
-    return Sentence("uneven-experts", text, lost_ns, cause="uneven experts", lost_ns=lost_ns)
+    return Sentence(
+        "uneven-experts", text, lost_ns, cause="uneven experts", lost_ns=lost_ns,
+        fault=facts.worth(lost_ns, _BLAMED),
+    )  # fmt: skip

@@ -20,7 +20,8 @@ def does_not_fit(facts: Facts) -> Sentence | None:
     if fitting:
         named = [f"{one.words} needs {_gb(one.most)} GB" for one in fitting[:_NAMED]]
         text += "; " + ", ".join(named) + ("" if fitting[0].fits else ", which does not fit either")
-    return Sentence("memory", f"{text}.", 0, "memory", 0, fault=True)
+    # What does not fit takes no step at all.
+    return Sentence("memory", f"{text}.", 0, "memory", facts.step_ns, fault=True)
 
 
 def _gb(size: int) -> str:

@@ -223,7 +223,7 @@ def rank_words(facts: Facts, numbers: Collection[int]) -> str:
 
 def set_words(ranks: RankSet) -> str:
     """`Rank 37` or `Ranks 0-63`, shortened where they are many."""
-    text = ranks.text()
+    text = ranks.words()
     return f"Rank {text}" if len(ranks) == 1 else f"Ranks {text if len(text) <= 40 else text[:37] + '...'}"
 
 

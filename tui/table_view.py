@@ -92,10 +92,10 @@ class TableView(ScreenView):
         line_below: Line = [(self.glyphs.horizontal, "dim")]
         for place, one in enumerate(columns):
             # Under the heading of the chosen column, for who sees no reversed cells.
-            here = place == self.column
-            under = (self.glyphs.view if here else self.glyphs.horizontal) * one.size
+            chosen = place == self.column
+            under = (self.glyphs.view if chosen else self.glyphs.horizontal) * one.size
             words = f" {one.of}" if one.of and len(one.of) < one.size else one.of
-            line_below.append((under[len(words) :], "accent" if here else "dim"))
+            line_below.append((under[len(words) :], "accent" if chosen else "dim"))
             line_below += [(words, "dim"), (self.glyphs.horizontal if not words else " ", "dim")]
         line_below.append((self.glyphs.horizontal * width, "dim"))
         return [heading, fitted(line_below, width)]

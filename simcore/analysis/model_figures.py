@@ -144,9 +144,9 @@ def memory_words(figures: ModelFigures) -> str:
 
 
 def short_memory_words(figures: ModelFigures) -> str:
-    """`fits: 54.3 of 80.0 GB`, or that it does not."""
-    fits = "fits" if figures.fits else "does not fit"
-    return f"{fits}: {figures.fullest.total / 1e9:.1f} of {figures.limit / 1e9:.1f} GB"
+    """`54.3 of 80 GB`, and where it is too much that it does not fit."""
+    fits = "" if figures.fits else "does not fit: "
+    return f"{fits}{figures.fullest.total / 1e9:.1f} of {round(figures.limit / 1e9, 1):g} GB"
 
 
 def model_words(figures: ModelFigures) -> str:

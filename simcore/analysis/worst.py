@@ -25,8 +25,8 @@ _NAME = 32
 
 
 def worst_places(results: Finished) -> list[Place]:
-    """Who ends last; the longest wait and bubble; the layer that takes most, the one exposed most, the busiest
-    link; as far as there are, in this order.
+    """Who ends last; the longest wait and bubble; the layer that takes most, the one exposed most, the
+    busiest link; as far as there are, in this order.
     """
     return [place for rule in _RULES if (place := rule(results)) is not None]
 

@@ -22,8 +22,8 @@ _NAME = 32
 
 
 def worst_places(results: Timed) -> list[Place]:
-    """Who comes late and who ends last; the longest wait, bubble, operation, communication and idle time; as far
-    as there are, in this order.
+    """Who comes late and who ends last; the longest wait, bubble, operation, communication and idle time; as
+    far as there are, in this order.
     """
     if not results.step_time_ns:
         return []

@@ -46,7 +46,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     if not found:
         return []
     more = more_line(len(found) - _WAITS, "shorter waits")
-    return ["Who waits for whom, in all, the longest first", *field_lines(_fields(run), found[:_WAITS]), *more]
+    title = "Who waits for whom, in all, the longest first"
+    return [title, *field_lines(_fields(run), found[:_WAITS]), *more]
 
 
 def wait_values(run: Run) -> list[dict[str, Any]]:

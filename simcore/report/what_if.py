@@ -84,7 +84,8 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         Field("flags", _short_flags, left=True),
     ]
     # A column stands where some row needs it: what all rows say nobody asks.
-    needed = {"of": any(one.alike_ns is not None for one in changes), "flags": any(map(_short_flags, changes))}
+    is_of_others = any(one.alike_ns is not None for one in changes)
+    needed = {"of": is_of_others, "flags": any(map(_short_flags, changes))}
     return [one for one in fields if needed.get(one.heading, True)]
 
 

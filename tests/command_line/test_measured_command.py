@@ -15,7 +15,7 @@ from tests.report.test_json_report import seed_report
 SEED_004 = "fixtures/004_megatron_rank7_trace.txt"
 HEAD = """\
 Measured step time  3.851 s
-                    1 micro-batch: one in 3.851 s, 0.2596 a second
+                    1 micro-batch: 3.851 s, 0.2596 a second
 
 In words
   Compute is 48.6 % of the ranks' time. The largest other part, 33.1 %, is embedding communication; how much
@@ -283,8 +283,8 @@ def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> N
     # The row that the screen has first, and `t` tries.
     assert (
         "\nChanges you can make (step time now 40.000 ms)\n"
-        "  change                                              step   change\n"
-        "  rank 1 as fast as its peers (all its compute x0.4118)  22.354 ms  -44.1 %    --slow-rank 1=0.4118\n"
+        "  change                                                      step   change  flags\n"
+        "  rank 1 as fast as its peers (all its compute x0.4118)  22.354 ms  -44.1 %  --slow-rank 1=0.4118\n"
     ) in done
     words = "  as fast as its peers: one factor on all its compute, to the median of its stage"
     assert words in done.splitlines()

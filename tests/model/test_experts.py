@@ -238,6 +238,29 @@ def test_the_report_names_the_hot_rank_and_what_would_help(capsys: pytest.Captur
     assert busiest["ranks"].startswith(str(imbalance["hot_rank"]))
 
 
+@pytest.mark.parametrize(
+    ("words", "rules"),
+    [
+        # What a hot rank costs a tenth of the step leads; behind it comes what communication costs.
+        ("--zero 1 --recompute full --memory-limit 400GB", ["uneven-experts", "free-communication"]),
+        # What does not fit comes before it, and nothing between the two: a small screen has two sentences.
+        ("--memory-limit 40GB", ["memory", "uneven-experts"]),
+    ],
+)
+def test_a_hot_rank_is_named_before_what_it_makes_of_the_rest(
+    capsys: pytest.CaptureFixture[str], words: str, rules: list[str]
+) -> None:
+    of_all = "--model mixtral-8x7b --gpu h100 --world 64 --ep 8 --global-batch 128 --expert-imbalance"
+    found = report(capsys, *f"{of_all} lognormal:0.5 --seed 7 {words}".split())
+    assert [one["rule"] for one in found["sentences"]][:2] == rules
+    even = report(capsys, *f"{of_all} lognormal:0.5 --seed 7 {words}".replace(":0.5", ":0").split())
+    lost = found["step_time_ns"] - even["step_time_ns"]
+    assert found["imbalance"]["lost_ns"] == lost > 0.1 * found["step_time_ns"]
+    # Of a little unevenness another cause leads.
+    little = report(capsys, *f"{of_all} lognormal:0.02 --seed 7 {words}".split())
+    assert "uneven-experts" not in [one["rule"] for one in little["sentences"]][:2]
+
+
 def test_without_uneven_experts_nothing_is_said_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     words = "--model mixtral-8x7b --gpu h100 --world 8 --ep 4 --global-batch 16"
     found = report(capsys, *words.split())

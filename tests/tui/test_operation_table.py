@@ -302,7 +302,8 @@ def test_headings_say_what_their_figures_are_of() -> None:
     view = view_on(four())
     lines = text_of(view.frame(120, 30)).split("\n")
     heading, rule = lines[1], lines[2]
-    for name, of in (("time ms", "mean"), ("exposed ms", "a rank"), ("% step", "a rank"), ("critical ms", "path")):
+    there = {"time ms": "mean", "exposed ms": "a rank", "% step": "a rank", "critical ms": "path"}
+    for name, of in there.items():
         end = heading.index(name) + len(name)
         assert rule[:end].endswith(of), name
     assert "a rank: the one with most" in lines[0]

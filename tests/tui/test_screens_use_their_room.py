@@ -6,11 +6,13 @@ that stays folded where it is alone; streams that are unfolded over a session's 
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
 
 from simcore.analysis import Results
+from simcore.analysis.compare import Comparison
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.units import duration
@@ -18,7 +20,11 @@ from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tui.frame import row_of, text_of
+from tui.compare.frame import _high
+from tui.compare.model import CompareModel
+from tui.compare.simulated import SimulatedCompared
+from tui.frame import BLOCKS, row_of, text_of
+from tui.summary.panels import step_lines
 from tui.summary.view import SummaryView
 from tui.timeline.model import TimelineModel
 from tui.timeline.saved import restore, saved
@@ -62,6 +68,70 @@ async def test_no_row_is_blank_while_something_is_cut(
             knobs = view.model.knobs
             listed = sum(any(one.knob.split(" ")[-1] in row for row in rows) for one in knobs)
             assert blanks(rows) <= 2 or listed >= min(len(knobs), 15), (size, keys)
+
+
+async def test_few_lanes_beside_each_other_are_tall(make_app: MakeApp) -> None:
+    """One pair with its streams fills the lanes of screen 6; sixteen pairs leave nothing to fill."""
+    tall = []
+    for results in (one_stage(), seed()):
+        app = make_app(results, first=None)
+        async with app.run_test(size=(200, 50)) as pilot:
+            await run_over(pilot)
+            await press(pilot, "t")
+            await run_over(pilot)
+            await press(pilot, "6")
+            await run_over(pilot)
+            rows = screen_rows(app)
+            label = next(index for index, row in enumerate(rows) if row.startswith("> stage"))
+            # Above the line with its name the lane's cells stand, where it has several.
+            tall.append("█" in rows[label - 1])
+            assert blanks(rows) < 20
+    assert tall == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs", "high"), [(12, 4, 1), (19, 4, 1), (20, 4, 2), (28, 4, 3), (90, 4, 3), (5, 4, 1)]
+)
+def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, pairs: int, high: int) -> None:
+    results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    model = CompareModel(SimulatedCompared(Comparison(results, results)))
+    model.is_new = False
+    model.resize(80, rows)
+    assert model.compared.pairs == pairs
+    assert _high(model, rows) == high
+
+
+async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: MakeApp) -> None:
+    mistakes = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    for size, seen in (((200, 50), True), ((80, 24), True), ((80, 12), False)):
+        app = make_app(mistakes, first="notes")
+        async with app.run_test(size=size) as pilot:
+            text = screen_text(app)
+            assert ("mistakes.txt, line 2, column 1" in text) == seen
+            assert ("> 2 │ 96" in re.sub(r" +", " ", text)) == seen
+            # A note on the run is on no line.
+            await press(pilot, "j")
+            assert "cluster given" in screen_text(app)
+            assert "│ 96" not in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "words"),
+    [
+        ("002_gpt_1024npu", "h100", "memory 54.3 of 80.0 GB on stage 0"),
+        ("002_gpt_1024npu", None, "memory at least 60.5 GB on stage 0"),
+        ("003_gpt2_large_op_table", None, ""),
+    ],
+)
+def test_the_step_has_the_memory_of_its_fullest_stage_where_it_is_known(
+    name: str, gpu: str | None, words: str
+) -> None:
+    results = Results(simulate(open_workload(f"fixtures/{name}.txt"), Parameters(gpu=gpu)))
+    text = text_of(step_lines(results, BLOCKS, 60, 8))
+    assert words in text
+    assert ("memory" in text) == bool(words)
+    # Small screens have it in the first row, where it can be said whether it fits.
+    assert ("54.3 of 80 GB" in results.headline(False)) == (gpu is not None)
 
 
 async def test_a_map_of_one_cell_folds_away_and_its_key_says_why(make_app: MakeApp) -> None:

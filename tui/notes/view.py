@@ -18,8 +18,8 @@ from tui.session import Run, Session, notes_of
 if TYPE_CHECKING:
     from tui.host import Host
 
-# The lines of a file stand below the notes in so many rows at least, and of a file that takes no time to read;
-# so many of them before and behind the one that is meant.
+# The lines of a file stand below the notes in so many rows at least, where it takes no time to read; so many
+# of them before and behind the one that is meant.
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
 
 
@@ -89,6 +89,8 @@ class NotesView(ScreenView):
         needs.
         """
         one = self.notes[self.focus_at]
+        if not self.is_mounted:
+            return []
         path = one.file or self.session.current.path
         stamp = self._app.stamps.get(path) if rows >= _LEAST_SOURCE and one.line is not None else None
         if one.line is None or stamp is None or stamp.bytes > _MOST_BYTES:

@@ -32,6 +32,7 @@ from tests.command_line.running import environment, process
 from tests.export.reading import exported
 from tests.export.test_chrome import SEED_002
 from tests.export.test_measured_export import TRACE
+from tests.kineto.corpus import DLRM, needs_corpus
 
 HTA = os.environ.get("WLTUI_HTA_PYTHON", "")
 PERFETTO = os.environ.get("WLTUI_PERFETTO_PYTHON", "")
@@ -151,3 +152,24 @@ def test_perfetto_opens_a_measured_run(tmp_path: Path) -> None:
     ops = run.ranks[0].ops
     forward = [index for index, name in enumerate(ops.name) if name == "forward_step"]
     assert steps == [{"n": len(forward), "ns": sum(ops.end[index] - ops.start[index] for index in forward)}]
+
+
+@needs_corpus
+@needs_perfetto
+def test_perfetto_opens_all_ranks_of_a_profile_with_the_flows_of_their_collectives(tmp_path: Path) -> None:
+    run = open_input(str(DLRM))
+    assert isinstance(run, MeasuredRun)
+    path = tmp_path / "profile.json"
+    save(str(path), exported("chrome", run).pieces, False)
+    wrong, spans, flows = asked(
+        path,
+        "select name, value from stats where value > 0 and severity != 'info'",
+        """select count(*) n, count(distinct upid) ranks from slice
+           join thread_track on thread_track.id = slice.track_id join thread using (utid)""",
+        """select count(*) n, sum(a.name = b.name and abs(a.ts + a.dur - b.ts - b.dur) < 10000) together
+           from flow join slice a on a.id = flow.slice_out join slice b on b.id = flow.slice_in""",
+    )
+    assert wrong == []
+    assert spans == [{"n": run.ops, "ranks": 8}]
+    # Of each of the 8 collectives from one of its members to the 7 others; they end together.
+    assert flows == [{"n": 56, "together": 56}]

@@ -46,8 +46,9 @@ def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
     if parameters.network == "links":
         for dimension in dims:
             if dimension.kind == "ring" and dimension.size == 2:
-                raise UsageError("--network links: ASTRA-sim aborts on a ring of 2 (R4.15); take a switch or "
-                                 "fully-connected")  # fmt: skip
+                message = "--network links: ASTRA-sim aborts on a ring of 2 (R4.15); a switch would do"
+                path = parameters.cluster or traces.path
+                raise InputError(Diagnostic("error", "execution-stopped", message, path))
     found: list[Diagnostic] = [*traces.diagnostics]
     by_rank = {file.rank: file for file in traces.files}
     nodes: list[Nodes] = []

@@ -98,7 +98,8 @@ def test_mutants_have_a_result_or_an_error(rules: Parameters, tmp_path: Path) ->
         try:
             results = run(str(tmp_path / "wl"), rules)
             run_json(results)
-            page = run_page(results)
+            # Each tenth with the changes that it tries, some 20 runs.
+            page = run_page(results, with_what_if=not number % 10)
         except (InputError, UsageError) as error:
             said, page = str(error), ""
         assert "\x1b" not in page + said, number

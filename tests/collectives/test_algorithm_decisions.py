@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from simcore.cluster import Cluster, Dimension, group_shape
-from simcore.collectives import Done, chunks, collective_done
+from simcore.collectives import Done, collective_done, phases
 from simcore.diagnostics import UsageError
 
 EP = 10
@@ -244,7 +244,7 @@ def test_ranks_of_an_uneven_ring_go_on_together() -> None:
 def test_a_very_large_tree_waits_for_its_last_rank_in_each_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     dims = [dimension("switch", 8)]
     exact = done(dims, "ALLREDUCE", 800, TREE, splits=4)
-    monkeypatch.setattr(chunks, "MOST_MESSAGES", 63)
+    monkeypatch.setattr(phases, "MOST_MESSAGES", 63)
     one = price(dims, "ALLREDUCE", 200, TREE)
     assert done(dims, "ALLREDUCE", 800, TREE, splits=4) == (4 * one, 4 * one)
     assert exact.last_ns <= 4 * one

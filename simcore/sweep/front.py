@@ -2,7 +2,9 @@
 family.
 
 A run counts by the time of its work: the step time over its tokens, or over its micro-batches of a workload
-file. A point that does not fit into memory is never among the best.
+file. A point that does not fit into memory is never among the best. Points are alike whose time and memory
+are the same in the figures that a page shows: what differs between them does not matter, and the fastest of
+them, of equals the first, stands for all.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from simcore.sweep.space import KNOWN
 
 OBJECTIVES = ("time", "memory", "gpus", "cost")
 DEFAULT_TOP = 10
+# Figures of the time and of the memory in which points that are alike are the same.
+_OF_TIME, _OF_MEMORY = 4, 3
 
 
 class Rule(Struct, frozen=True):
@@ -89,6 +93,36 @@ def measures_of(step_ns: int, work: int | None, memory: int | None, gpus: int | 
     return Measures(time, memory or 0, count, time * count)
 
 
+class Group(Struct, frozen=True):
+    """Points that are alike. point: the one that stands for them. others: the rest, fastest first."""
+
+    point: Point
+    others: tuple[Point, ...] = ()
+
+
+class _Best:
+    """The fastest groups of points, at most `top`. until: what takes longer, rounded, is in none of them."""
+
+    def __init__(self, top: int) -> None:
+        self.top = top
+        self.groups: list[Group] = []
+        self.until = math.inf
+        self._entries: list[tuple[float, int, Point]] = []
+
+    def add(self, point: Point) -> None:
+        """One more point."""
+        time = measures(point).time
+        if _rounded(time, _OF_TIME) > self.until:
+            return
+        insort(self._entries, (time, point.number, point))
+        self.groups = groups_of([entry[2] for entry in self._entries])[: self.top]
+        if len(self.groups) == self.top:
+            # As points come this only gets less: which are alike goes by each alone.
+            self.until = _rounded(measures(self.groups[-1].point).time, _OF_TIME)
+            while _rounded(self._entries[-1][0], _OF_TIME) > self.until:
+                self._entries.pop()
+
+
 class Front:
     """The best of the points that have come so far. points: those that were simulated and fit."""
 
@@ -96,8 +130,8 @@ class Front:
         self.rule = rule
         self.points: list[Point] = []
         self._front: list[tuple[tuple[float, ...], Point]] = []
-        # By family the best of it: (time, number of the point).
-        self._best: dict[Any, list[tuple[float, int, Point]]] = {}
+        self._best = _Best(rule.top)
+        self._families: dict[Any, _Best] = {}
         for point in points:
             self.add(point)
 
@@ -111,13 +145,11 @@ class Front:
         if not any(dominates(other, mine) for other, _ in self._front):
             self._front = [entry for entry in self._front if not dominates(mine, entry[0])]
             self._front.append((mine, point))
-        best = self._best.setdefault(self._family(point.layout), [])
-        insort(best, (found.time, point.number, point))
-        del best[self.rule.top :]
+        self._best.add(point)
+        if self.rule.by:
+            self._families.setdefault(self._family(point.layout), _Best(self.rule.top)).add(point)
 
     def _family(self, layout: dict[str, Any]) -> Any:
-        if not self.rule.by:
-            return None
         value = layout.get(self.rule.by)
         return tuple(value) if isinstance(value, list) else value
 
@@ -130,25 +162,44 @@ class Front:
         """Whether a point is one of the front."""
         return any(one.number == point.number for _, one in self._front)
 
-    def families(self) -> dict[Any, list[Point]]:
-        """The best of each family, fastest first, families in the order of their values."""
+    def families(self) -> dict[Any, list[Group]]:
+        """The best of each family, fastest first, families in the order of their values; without `by` one."""
+        if not self.rule.by:
+            return {None: self.best} if self.best else {}
         return {
-            family: [point for _, _, point in self._best[family]]
-            for family in sorted(self._best, key=lambda one: (isinstance(one, str), one is not None and one))
+            family: self._families[family].groups
+            for family in sorted(
+                self._families, key=lambda one: (isinstance(one, str), one is not None and one)
+            )
         }
 
     @property
-    def best(self) -> list[Point]:
-        """The fastest points of all, at most `top`."""
-        return sorted(self.points, key=_order)[: self.rule.top]
+    def best(self) -> list[Group]:
+        """The fastest points of all, at most `top` that are not alike."""
+        return self._best.groups
 
     def leaves_out(self, layout: dict[str, Any], least: Measures) -> bool:
         """Whether no point with this layout that is nowhere better than `least` can be among the best."""
-        best = self._best.get(self._family(layout), [])
-        if len(best) < self.rule.top or least.time <= best[-1][0]:
+        best = self._families.get(self._family(layout)) if self.rule.by else self._best
+        # Of those that are alike each counts.
+        if best is None or _rounded(least.time, _OF_TIME) <= best.until:
             return False
         mine = least.of(self.rule.objectives)
         return any(dominates(other, mine) for other, _ in self._front)
+
+
+def groups_of(points: Iterable[Point]) -> list[Group]:
+    """Points in groups of those that are alike. points: fastest first."""
+    found: dict[object, list[Point]] = {}
+    for point in points:
+        mine = measures(point)
+        key = _rounded(mine.time, _OF_TIME), _rounded(mine.memory, _OF_MEMORY), mine.gpus
+        found.setdefault(key, []).append(point)
+    return [Group(one[0], tuple(one[1:])) for one in found.values()]
+
+
+def _rounded(value: float, figures: int) -> float:
+    return float(f"{value:.{figures - 1}e}")
 
 
 def dominates(one: Sequence[float], other: Sequence[float]) -> bool:

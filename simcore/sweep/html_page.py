@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from simcore.page.blocks import element, escaped, section
 from simcore.page.document import commands_section, document, facts_section
-from simcore.sweep.front import measures
+from simcore.sweep.front import Group, measures
 from simcore.sweep.outcome import Outcome, label, shown
 from simcore.sweep.pages import columns_of, point_table
 from simcore.sweep.point import Point
@@ -26,7 +26,7 @@ def sweep_document(outcome: Outcome, path: str) -> str:
     verdict = [*outcome.sentences()]
     title = f"Sweep: {counts[0]}"
     if front.points:
-        fastest = front.best[0]
+        fastest = front.best[0].point
         step = f"{duration(fastest.step_time_ns or 0)} a step"
         tokens = fastest.tokens_per_s
         best = step if tokens is None else f"{_plain(tokens)} tokens/s ({step})"
@@ -42,8 +42,8 @@ def sweep_document(outcome: Outcome, path: str) -> str:
         parts += [
             _plot(outcome),
             *_tables(outcome),
-            _common(outcome, front.best[0]),
-            _commands(front.best[0], path),
+            _common(outcome, front.best[0].point),
+            _commands(front.best[0].point, path),
         ]
     return document(f"{title} · {path}", parts)
 
@@ -56,20 +56,28 @@ def _tables(outcome: Outcome) -> list[str]:
         section(
             "front",
             [f"The front: no other point is better in one of {names} and worse in none",
-             *point_table(outcome, front.front[:_MOST_ROWS], columns)],
+             *point_table(outcome, _each(front.front), columns)],
         )
     ]  # fmt: skip
     if front.rule.by:
         return found + [
-            section(f"family-{number}", [f"Fastest with {label(front.rule.by)} {shown(family)}",
-                                         *point_table(outcome, points, columns)])
-            for number, (family, points) in enumerate(front.families().items(), 1)
+            section(
+                f"family-{number}",
+                [f"Fastest with {label(front.rule.by)} {shown(family)}",
+                 *point_table(outcome, _each([one.point for one in groups]), columns)],
+            )
+            for number, (family, groups) in enumerate(front.families().items(), 1)
         ]  # fmt: skip
     ordered = sorted(front.points, key=lambda point: (measures(point).time, point.number))
     left = len(ordered) - _MOST_ROWS
     more = f"; {left} slower ones are in the file of results" if left > 0 else ""
     title = f"All points that fit, the least time of a token or micro-batch first; * on the front{more}"
-    return [*found, section("points", [title, *point_table(outcome, ordered[:_MOST_ROWS], columns)])]
+    return [*found, section("points", [title, *point_table(outcome, _each(ordered), columns)])]
+
+
+def _each(points: list[Point]) -> list[Group]:
+    """The first of these, each on a row of its own."""
+    return [Group(point) for point in points[:_MOST_ROWS]]
 
 
 def _input(point: Point) -> str:

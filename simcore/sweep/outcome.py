@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.records import Struct
-from simcore.sweep.front import Front, Rule, measures, measures_of
+from simcore.sweep.front import Front, Group, Rule, groups_of, measures, measures_of
 from simcore.sweep.point import BOUND, CANNOT_BE, FAILED, NO_MEMORY, Point
 from simcore.units import number as plain_words
 from simcore.units import plural
@@ -115,16 +115,22 @@ class Outcome:
         """What the best have in common, what other values cost, and what simpler layouts cost."""
         return [*self.common_words(), *self.limit_words(), *self.regret_words()]
 
-    def _best(self) -> list[Point]:
-        """The fastest of all: where points were left out, no more than it is certain of."""
+    def _best(self) -> tuple[int, list[Point]]:
+        """How many of the fastest are said to be the best, and all points that these stand for: where points
+        were left out, no more than it is certain of.
+        """
         is_pruned = any(kind == BOUND for kind, _ in self.reasons)
-        count = min(_BEST, self.front.rule.top) if is_pruned else _BEST
-        return sorted(self.front.points, key=lambda point: (measures(point).time, point.number))[:count]
+        if is_pruned or self.front.rule.top >= _BEST:
+            groups = self.front.best[:_BEST]
+        else:
+            points = sorted(self.front.points, key=lambda point: (measures(point).time, point.number))
+            groups = groups_of(points)[:_BEST]
+        return len(groups), [point for group in groups for point in (group.point, *group.others)]
 
     def common_words(self) -> list[str]:
         """`All of the best 10 have tp 4 and schedule interleaved.`, of what others have otherwise."""
-        best = self._best()
-        if len(best) < _FEWEST or len(self.front.points) <= len(best):
+        count, best = self._best()
+        if count < _FEWEST or len(self.front.points) <= len(best):
             return []
         shared = []
         for name in self.varied:
@@ -135,12 +141,12 @@ class Outcome:
                 shared.append(value_words(name, best[0].layout.get(name)))
         if not shared:
             return []
-        return [f"All of the best {len(best)} have {_listed(shared)}."]
+        return [f"All of the best {count} have {_listed(shared)}."]
 
     def limit_words(self) -> list[str]:
         """`pp above 8 costs 6.0 %.`: the fastest with more than any of the best has, of degrees."""
-        best = self._best()
-        if len(best) < _FEWEST:
+        count, best = self._best()
+        if count < _FEWEST:
             return []
         found = []
         for name in ("tp", "pp", "cp", "ep", "microbatch_size", "virtual_stages"):
@@ -175,6 +181,23 @@ class Outcome:
             return ""
         share = f"{100 * (least / fastest - 1):.1f} %"
         return f"costs {share}" if ran <= left_out else f"costs at least {share}"
+
+
+def alike_words(groups: Sequence[Group]) -> str:
+    """What the number of those beside a point means, and in what they differ; "" where each is alone."""
+    names = dict.fromkeys(
+        name
+        for group in groups
+        for other in group.others
+        for name, value in other.layout.items()
+        if value != group.point.layout.get(name)
+    )
+    if not names:
+        return ""
+    return (
+        "+N: so many more take as long and need as much as the point shown; they differ from it in "
+        f"{_listed([label(name) for name in names])} alone"
+    )
 
 
 def reason_words(kind: str, count: int) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.records import asdict
 from simcore.report.section import Column, table
-from simcore.sweep.front import measures
-from simcore.sweep.outcome import Outcome, label, reason_words, shown
+from simcore.sweep.front import Group, groups_of, measures
+from simcore.sweep.outcome import Outcome, alike_words, label, reason_words, shown
 from simcore.sweep.point import Point
 from simcore.units import byte_size, duration
 
@@ -52,13 +52,14 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
     columns = columns_of(outcome)
     rule, families = front.rule, front.families()
     if rule.by:
-        for family, points in families.items():
+        for family, groups in families.items():
             title = f"Fastest with {label(rule.by)} {shown(family)}"
-            lines += ["", title, *point_table(outcome, points, columns)]
+            lines += ["", title, *point_table(outcome, groups, columns)]
     else:
         lines += ["", f"Fastest {len(front.best)}", *point_table(outcome, front.best, columns)]
-    best = {point.number for point in front.best} if not rule.by else set()
-    others = [point for point in front.front if point.number not in best]
+    told = [group for groups in families.values() for group in groups]
+    best = {point.number for group in told for point in (group.point, *group.others)}
+    others = groups_of(point for point in front.front if point.number not in best)
     names = ", ".join("GPUs" if name == "gpus" else name for name in rule.objectives)
     if others:
         lines += ["", f"Also on the front (no other is better in one of {names} and worse in none)"]
@@ -66,38 +67,42 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
         if len(others) > _MOST_FRONT:
             lines.append(f"  and {len(others) - _MOST_FRONT} more (--json has all)")
     lines += ["", f"* on the front of {names}"]
+    alike = alike_words([*told, *others[:_MOST_FRONT]])
+    lines += [alike] if alike else []
     lines += outcome.sentences()
-    fastest = front.best[0]
+    fastest = front.best[0].point
     lines += ["", "The fastest again, as a report and as a timeline:", f"  {fastest.command}"]
     lines.append(f"  {fastest.command.replace('wltui report', 'wltui', 1)}")
     return "\n".join(lines) + "\n"
 
 
-def point_table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str]) -> list[str]:
-    """Rows of points under their heads, columns as wide as they must be."""
-    heads = ["", "step", "slower by", "tokens/s", "memory", "GPUs", "$ a step"]
+def point_table(outcome: Outcome, groups: Sequence[Group], columns: Sequence[str]) -> list[str]:
+    """Rows of points under their heads, columns as wide as they must be; of those that are alike one."""
+    heads = ["", "step", "slower by", "tokens/s", "memory", "GPUs", "$ a step", "alike"]
     heads += map(head_of, columns)
     fastest = min(measures(point).time for point in outcome.front.points)
     rows = []
-    for point in points:
+    for group in groups:
+        point, others = group.point, group.others
         more = measures(point).time / fastest - 1 if fastest else 0.0
         rows.append([
-            "*" if outcome.front.is_on_front(point) else "",
+            "*" if any(map(outcome.front.is_on_front, (point, *others))) else "",
             duration(point.step_time_ns or 0),
             f"+{100 * more:.1f} %" if more >= 0.0005 else "",
             "-" if point.tokens_per_s is None else f"{point.tokens_per_s:,.0f}".replace(",", " "),
             "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes),
             str(point.gpus),
             "-" if point.cost is None else f"{point.cost:.4g}",
+            f"+{len(others)}" if others else "",
             *(shown(point.layout.get(name)) for name in columns),
         ])  # fmt: skip
     keep = [
         place for place, head in enumerate(heads)
-        if place > 6 or any(row[place] not in ("", "-") for row in rows)
+        if place > 7 or any(row[place] not in ("", "-") for row in rows)
     ]  # fmt: skip
     kept = [
         # Words stand at the left, figures at the right.
-        Column(heads[place], place > 6 and not all(row[place].replace(".", "").isdigit() for row in rows))
+        Column(heads[place], place > 7 and not all(row[place].replace(".", "").isdigit() for row in rows))
         for place in keep
     ]
     return table(kept, [[row[place] for place in keep] for row in rows])
@@ -106,7 +111,7 @@ def point_table(outcome: Outcome, points: Sequence[Point], columns: Sequence[str
 def json_values(outcome: Outcome, excluded: int = 0) -> dict[str, Any]:
     """The page as JSON: counts, reasons, the best of each family, the front, the sentences."""
     front = outcome.front
-    families = front.families() if front.rule.by else {None: front.best}
+    families = front.families() or {None: []}
     return {
         "schema": "wltui.sweep-front/1",
         "points": outcome.total,
@@ -122,8 +127,9 @@ def json_values(outcome: Outcome, excluded: int = 0) -> dict[str, Any]:
         "by": front.rule.by or None,
         "best": [
             {"family": list(family) if isinstance(family, tuple) else family,
-             "points": [asdict(point) for point in points]}
-            for family, points in families.items()
+             "points": [asdict(group.point) for group in groups],
+             "alike": [[one.point for one in group.others] for group in groups]}
+            for family, groups in families.items()
         ],
         "front": [asdict(point) for point in front.front],
         "sentences": outcome.sentences(),

@@ -41,7 +41,7 @@ def test_the_page_has_the_front_and_every_point_that_fits(results: Path, tmp_pat
     assert len(tables["front"][0]) - 1 == len(front.front)
     assert page.count('<path class="front"') == len(front.front)
     assert page.count('class="dot"') == len(front.points) - len(front.front)
-    best = front.best[0]
+    best = front.best[0].point
     assert best.tokens_per_s is not None
     assert text["verdict"].index("llama-3-8b") < text["verdict"].index("at best, with tp")
     assert "80.0 GB of a GPU" in text["facts"]

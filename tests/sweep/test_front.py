@@ -7,15 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
+from simcore.records import replace
 from simcore.sweep.front import Front, Measures, Rule, objectives_of, rule_of
 from simcore.sweep.outcome import Outcome
+from simcore.sweep.pages import text_page
 from simcore.sweep.point import Point
 from tests.sweep.made import made_point
 
 _SMALL = st.integers(1, 5)
-_POINTS = st.lists(st.tuples(_SMALL, _SMALL, _SMALL, _SMALL), max_size=14).map(
+# Of times and memory some are the same in the figures that a page shows.
+_LONG = st.sampled_from((10_000, 10_001, 10_004, 10_006, 20_000, 20_001))
+_LARGE = st.sampled_from((10, 20, 30, 9_999, 10_001))
+_POINTS = st.lists(st.tuples(_LONG, _LARGE, _SMALL, _SMALL), max_size=14).map(
     lambda rows: [
-        made_point(number, step, memory, gpus, tp=tp) for number, (step, memory, gpus, tp) in enumerate(rows)
+        replace(made_point(number, step, memory, gpus, tp=tp), memory_limit_bytes=20_000)
+        for number, (step, memory, gpus, tp) in enumerate(rows)
     ]
 )
 _RULES = st.builds(
@@ -49,17 +55,24 @@ def test_the_front_is_what_no_other_beats_whatever_the_order(points: list[Point]
     families: dict[object, list[Point]] = {}
     for point in points:
         families.setdefault(point.layout["tp"] if rule.by else None, []).append(point)
-    best = {
-        family: sorted((one.step_time_ns, one.number) for one in ones)[: rule.top]  # type: ignore[type-var]
-        for family, ones in families.items()
-    }
     found = {
-        family: [(one.step_time_ns, one.number) for one in ones] for family, ones in front.families().items()
+        family: [[one.number for one in (group.point, *group.others)] for group in groups]
+        for family, groups in front.families().items()
     }
-    assert found == best
+    assert found == {family: _groups(ones)[: rule.top] for family, ones in families.items()}
 
 
-@given(_POINTS, _RULES, _SMALL, _SMALL, _SMALL, _SMALL)
+def _groups(points: list[Point]) -> list[list[int]]:
+    """The numbers of those that are alike, the groups by their fastest."""
+    found: dict[object, list[int]] = {}
+    for point in sorted(points, key=lambda one: (one.step_time_ns, one.number)):
+        # As a page has them: 4 figures of the time, 3 of the memory.
+        shown = f"{point.step_time_ns:.3e}", f"{point.memory_peak_bytes:.2e}", point.gpus
+        found.setdefault(shown, []).append(point.number)
+    return list(found.values())
+
+
+@given(_POINTS, _RULES, _LONG, _LARGE, _SMALL, _SMALL)
 def test_what_is_left_out_would_change_nothing(
     points: list[Point], rule: Rule, step: int, memory: int, gpus: int, tp: int
 ) -> None:
@@ -68,13 +81,14 @@ def test_what_is_left_out_would_change_nothing(
     before = front.front, front.families()
     if front.leaves_out({"tp": tp}, Measures(float(step), float(memory), float(gpus), float(step * gpus))):
         for more in (0, 1):
-            other = Front(rule, [*points, made_point(99, step + more, memory, gpus, tp=tp)])
+            one = replace(made_point(99, step + more, memory, gpus, tp=tp), memory_limit_bytes=20_000)
+            other = Front(rule, [*points, one])
             assert (other.front, other.families()) == before
 
 
 def test_what_does_not_fit_is_never_among_the_best() -> None:
     front = Front(Rule(), [made_point(0, 1, memory=101), made_point(1, 9, memory=100)])
-    assert [point.number for point in front.front] == [point.number for point in front.best] == [1]
+    assert [point.number for point in front.front] == [group.point.number for group in front.best] == [1]
 
 
 def test_a_rule_is_read_as_it_is_written() -> None:
@@ -90,6 +104,8 @@ def test_a_rule_is_read_as_it_is_written() -> None:
 
 def test_sentences_say_what_the_best_share_and_what_others_cost() -> None:
     best = [made_point(number, 100 + number, tp=4, pp=8, recompute="full") for number in range(10)]
+    # Alike to the fastest: it takes no place of its own among the best.
+    best.append(made_point(10, 100, tp=4, pp=8, recompute="full", cp=2))
     others = [
         made_point(20, 112, tp=2, pp=8, recompute="full"),
         made_point(21, 106 * 2, tp=4, pp=16, recompute="full"),
@@ -101,6 +117,24 @@ def test_sentences_say_what_the_best_share_and_what_others_cost() -> None:
         "pp above 8 costs 112.0 %.",
         "Simpler: recompute none costs 11.0 %.",
     ]
+
+
+def test_of_points_that_are_alike_one_is_shown_and_the_others_are_counted() -> None:
+    points = [
+        made_point(0, 100, cp=1, dp=8),
+        made_point(1, 100, cp=2, dp=4),
+        made_point(2, 100, cp=4, dp=2),
+        made_point(3, 100, memory=20, cp=8, dp=1),
+        made_point(4, 200, cp=8, dp=1),
+    ]
+    page = text_page(Outcome(Rule(), points), "x")
+    rows = [line.split() for line in page.splitlines() if line.endswith((" 8", " 4", " 2", " 1"))]
+    assert [row[-3:] for row in rows] == [["+2", "1", "8"], ["8", "8", "1"], ["8", "8", "1"]]
+    assert (
+        "+N: so many more take as long and need as much as the point shown; they differ from it in cp and dp "
+        "alone\n"
+    ) in page
+    assert "+N" not in text_page(Outcome(Rule(), points[2:]), "x")
 
 
 def test_sentences_keep_silent_where_nothing_can_be_said() -> None:

@@ -59,7 +59,11 @@ def _asked(points: list[Point], rule: Rule) -> tuple[Any, ...]:
     def told(found: list[Point]) -> list[Any]:
         return [(one.number, one.step_time_ns, one.memory_peak_bytes, one.cost) for one in found]
 
-    return told(front.front), {family: told(best) for family, best in front.families().items()}
+    families = {
+        family: [told([group.point, *group.others]) for group in groups]
+        for family, groups in front.families().items()
+    }
+    return told(front.front), families
 
 
 @settings(deadline=None)

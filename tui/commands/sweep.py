@@ -418,7 +418,7 @@ class _Said:
         if best:
             from simcore.units import duration
 
-            words += f"; best {duration(best[0].step_time_ns or 0)}"
+            words += f"; best {duration(best[0].point.step_time_ns or 0)}"
         print(f"\r{words:<78}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError
-from simcore.sweep.front import measures
+from simcore.sweep.front import groups_of, measures
 from simcore.sweep.outcome import shown, value_words
 from simcore.sweep.pages import columns_of, head_of
 from simcore.sweep.point import Point
@@ -18,21 +18,23 @@ from tui.listing import Column, found_from
 from tui.sweep.found import Found
 
 FRONT, STEP, MORE, TOKENS = "*", "step", "slower", "tokens/s"
-MEMORY, GPUS, COST = "memory", "GPUs", "$ a step"
+MEMORY, GPUS, COST, ALIKE = "memory", "GPUs", "$ a step", "alike"
 # Columns of the figures: (heading, size, left).
 _FIGURES = (
     (FRONT, 1, True), (STEP, 9, False), (MORE, 9, False), (TOKENS, 10, False), (MEMORY, 8, False),
-    (GPUS, 6, False), (COST, 9, False),
+    (GPUS, 6, False), (COST, 9, False), (ALIKE, 5, False),
 )  # fmt: skip
 # What goes first where there is no room: what follows from the rest, and what the line below the table says.
-_DROPPED = ("microbatches", "dp", TOKENS, "sequence_parallel", "global_batch", COST, GPUS, MORE)
+_DROPPED = ("microbatches", "dp", TOKENS, "sequence_parallel", "global_batch", COST, GPUS, ALIKE, MORE)
 # What a filter may compare beside parameters, and how a point has it.
 _FIGURE_NAMES = ("step_ms", "memory_gb", "tokens_per_s", "cost")
 _LONGEST_VALUE = 16
 
 
 class PointTable:
-    """The points of a sweep: see `Listing`. everything: also those that were not simulated or do not fit."""
+    """The points of a sweep: see `Listing`. everything: also those that were not simulated or do not fit, and
+    each of those that are alike, of which otherwise one stands for all.
+    """
 
     def __init__(self, found: Found) -> None:
         self.found = found
@@ -40,6 +42,8 @@ class PointTable:
         self.everything = False
         self.refused = ""
         self.lines: list[int] = []
+        # By the number of a point how many others it stands for.
+        self._alike: dict[int, int] = {}
         self._names: list[str] = []
         self._sizes: dict[str, int] = {}
         self._known: tuple[bool, ...] = ()
@@ -97,6 +101,7 @@ class PointTable:
             MEMORY: any(point.memory_peak_bytes is not None for point in runs),
             GPUS: len({point.gpus for point in runs}) > 1,
             COST: any(point.cost is not None for point in runs),
+            ALIKE: any(self._alike.values()),
         }
         named = [(one, Column(*one)) for one in _FIGURES if known.get(one[0], True)]
         columns: list[tuple[str, Column]] = [(one[0], column) for one, column in named]
@@ -117,6 +122,8 @@ class PointTable:
         found[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
         found[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
         found[GPUS] = "-" if point.gpus is None else str(point.gpus)
+        alike = self._alike.get(point.number, 0)
+        found[ALIKE] = f"+{alike}" if alike else ""
         found[TOKENS] = "-" if point.tokens_per_s is None else digits(round(point.tokens_per_s))
         found[COST] = "-" if point.cost is None else f"{point.cost:.4g}"
         if point.step_time_ns is None:
@@ -139,7 +146,10 @@ class PointTable:
         return what, what
 
     def legend(self, columns: Sequence[Column], short: bool) -> str:
-        return "" if short else "* on the front"
+        if short:
+            return ""
+        alike = any(column.heading == ALIKE for column in columns)
+        return "* on the front" + (", +N so many alike (U shows them)" if alike else "")
 
     def sort(self, key: str, descending: bool) -> None:
         self.key, self.descending = key, descending
@@ -149,7 +159,7 @@ class PointTable:
         return ""
 
     def show_everything(self) -> None:
-        """Also what was not simulated or does not fit; again: without."""
+        """Also what was not simulated or does not fit, and each of those that are alike; again: without."""
         self.everything = not self.everything
         self.filter(self.typed)
 
@@ -158,6 +168,14 @@ class PointTable:
         order = self._in_order()
         wanted = self._wanted(self.typed, order)
         self.lines = [place for place in order if place in wanted]
+        self._alike = {}
+        if not self.everything:
+            points = self.found.points
+            place_of = {points[place].number: place for place in self.lines}
+            groups = groups_of(sorted(map(points.__getitem__, self.lines), key=_first_order))
+            self._alike = {group.point.number: len(group.others) for group in groups}
+            shown_places = {place_of[number] for number in self._alike}
+            self.lines = [place for place in self.lines if place in shown_places]
 
     def _wanted(self, typed: str, places: Sequence[int]) -> set[int]:
         """Those of which a condition holds, or that have every word; all where a condition is not whole."""

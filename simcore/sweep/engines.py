@@ -132,9 +132,9 @@ class ProcessEngine:
             process.join()
 
 
-def engine_of(jobs: int) -> Engine:
-    """The engine with so many processes; one runs in this process."""
-    return HereEngine() if jobs == 1 else ProcessEngine(jobs)
+def engine_of(jobs: int, is_stopped: Callable[[], bool] = lambda: False) -> Engine:
+    """The engine with so many processes; one runs in this process. is_stopped: as of `ProcessEngine`."""
+    return HereEngine() if jobs == 1 else ProcessEngine(jobs, is_stopped)
 
 
 def default_jobs() -> int:

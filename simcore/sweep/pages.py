@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from simcore.report.section import Column, table
 from simcore.sweep.front import Group, groups_of, measures
 from simcore.sweep.outcome import Outcome, alike_words, label, reason_words, shown
 from simcore.sweep.point import Point
-from simcore.units import byte_size, duration
+from simcore.sweep.running import Progress
+from simcore.units import byte_size, duration, plural
 
 # In the order in which columns stand; what a page has besides comes behind.
 CSV_LAYOUT = _FIRST = (
@@ -38,9 +40,32 @@ def head_of(name: str) -> str:
     return _HEADS.get(name) or printable(name, 30)
 
 
-def text_page(outcome: Outcome, title: str, excluded: int = 0) -> str:
-    """The page as text: counts, the fastest, the front, and sentences."""
-    counts = outcome.count_lines(excluded)
+def rest_lines(outcome: Outcome, progress: Progress, prunes: bool) -> list[str]:
+    """What a sweep that was stopped had not come to, and what is known of that. prunes: points are left out,
+    and come in the order of what they take at least.
+    """
+    candidates = progress.candidates or 0
+    if prunes and progress.total is None:
+        return [
+            f"{progress.looked} of {plural(candidates, 'layout')} were looked at, {progress.ran} of these "
+            "simulated: whether others are faster nobody knows"
+        ]
+    left = max((candidates if progress.total is None else progress.total) - progress.done, 0)
+    words = f"{plural(left, 'point')} {'was' if left == 1 else 'were'} not come to"
+    groups = outcome.front.best
+    if not prunes or progress.least is None or not groups:
+        return [f"{words}: of {'it' if left == 1 else 'them'} nothing is known"] if left else []
+    ratio = progress.least / max(measures(groups[0].point).time, math.ulp(0.0))
+    if ratio >= 1:
+        more = f"; each takes at least {100 * (ratio - 1):.1f} % longer" if ratio >= 1.0005 else ""
+        return [f"{words}: none of them is faster than the fastest below{more}"] if left else []
+    share = f"{100 * (1 - ratio):.1f} %" if ratio < 0.9995 else "less than 0.1 %"
+    return [f"{words}: the fastest below may be missed by {share} of its time at most"] if left else []
+
+
+def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[str] = ()) -> str:
+    """The page as text: counts, the fastest, the front, and sentences. rest: of what was not come to."""
+    counts = [*outcome.count_lines(excluded), *rest]
     lines = [f"{title}: {counts[0]}", *(f"  {line}" for line in counts[1:])]
     front = outcome.front
     if not front.points:
@@ -108,7 +133,7 @@ def point_table(outcome: Outcome, groups: Sequence[Group], columns: Sequence[str
     return table(kept, [[row[place] for place in keep] for row in rows])
 
 
-def json_values(outcome: Outcome, excluded: int = 0) -> dict[str, Any]:
+def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -> dict[str, Any]:
     """The page as JSON: counts, reasons, the best of each family, the front, the sentences."""
     front = outcome.front
     families = front.families() or {None: []}
@@ -118,6 +143,7 @@ def json_values(outcome: Outcome, excluded: int = 0) -> dict[str, Any]:
         "simulated": outcome.simulated,
         "do_not_fit": outcome.too_large,
         "excluded": excluded,
+        "stopped": list(rest),
         "skipped": [
             {"reason": kind, "words": reason_words(kind, count), "points": count,
              "example": outcome.examples[kind, words][1]}

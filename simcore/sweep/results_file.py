@@ -57,7 +57,7 @@ class ResultsReader:
 
 class ResultsFile:
     """A file that this process alone writes. there: the points that it had. dropped: bytes of a last line
-    that was half written.
+    that was half written. is_new: there was none.
     """
 
     def __init__(self, path: str, sweep: str, resume: bool) -> None:
@@ -71,7 +71,7 @@ class ResultsFile:
         self.path = path
         self.dropped = 0
         self.there: list[Point] = []
-        self._is_new = not os.path.lexists(path)
+        self.is_new = not os.path.lexists(path)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except (OSError, ValueError) as error:
@@ -133,7 +133,7 @@ class ResultsFile:
     def close(self) -> None:
         """Ends writing, and with it the lock. A file that was made for no point is taken away."""
         if self._file >= 0:
-            if self._is_new and not os.fstat(self._file).st_size:
+            if self.is_new and not os.fstat(self._file).st_size:
                 os.unlink(self.path)
             os.close(self._file)
             self._file = -1
@@ -176,6 +176,15 @@ def write_all(path: str, points: Iterable[Point], force: bool) -> int:
     from simcore.export import save
 
     return save(path, (line_of(point) for point in points), force)
+
+
+def opened_words(file: ResultsFile, resume: bool) -> str:
+    """What is said of a file as a sweep begins; "" where nothing is."""
+    if file.dropped:
+        return dropped_words(file.path, file.dropped)
+    if resume and file.is_new:
+        return f"{printable(file.path)} is not there: nothing to go on with, the sweep begins"
+    return ""
 
 
 def dropped_words(path: str, dropped: int) -> str:

@@ -40,16 +40,19 @@ class Shard(Struct, frozen=True):
 
 
 class Progress(Struct):
-    """How far a sweep is. total: points that are to be run, as far as that is known; excluded: those that no
-    --where means; done: points that are there; ran: those of them that were simulated now; looked:
-    candidates whose memory was looked at.
+    """How far a sweep is. candidates: how many there are, of layouts as soon as one looks at them; total:
+    points that are to be run, as far as that is known; excluded: those that no --where means; done: points
+    that are there; ran: those of them that were simulated now; looked: candidates whose memory was looked at.
+    least: what the time of those that are still to come is at least (`Measures.time`), where that is known.
     """
 
+    candidates: int | None = None
     total: int | None = None
     excluded: int = 0
     done: int = 0
     ran: int = 0
     looked: int = 0
+    least: float | None = None
 
 
 class Sweep:
@@ -123,6 +126,7 @@ class Sweep:
         waiting.sort(key=lambda entry: entry[:2])
         self.progress.total = self.progress.done + sum(self.shard.has(number) for _, number, _ in waiting)
         for first in range(0, len(waiting), self.wave):
+            self.progress.least = waiting[first][0]
             to_run, left = [], []
             for _, number, one in waiting[first : first + self.wave]:
                 if not self.shard.has(number):
@@ -166,6 +170,8 @@ class Sweep:
             yield self._kept(point)
             while left:
                 yield left.pop(0)
+            if self.is_stopped():
+                raise Cancelled
         yield from left
 
     def _kept(self, point: Point) -> Point:
@@ -179,7 +185,11 @@ class Sweep:
         space = self.evaluator.definition.space
         # Of the whole in the order of numbers: by that `as_one` knows which were the first.
         numbered = enumerate(space.combinations()) if whole else space.numbered()
+        self.progress.candidates = len(space)
         if space.layouts:
+            # Counting them takes 2 us each, looking at one 100.
+            every = layouts_of(self.evaluator.workload, space)
+            self.progress.candidates = sum(1 for _ in every)
             numbered = enumerate(layouts_of(self.evaluator.workload, space))
         for number, parameters in numbered:
             if not whole and not self.shard.has(number):

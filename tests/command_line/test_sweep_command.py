@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -86,6 +87,26 @@ def test_what_is_in_a_file_is_said_again_and_goes_on(tmp_path: Path) -> None:
     assert (other.returncode, "is of another sweep" in other.stderr) == (2, True)
 
 
+def test_a_file_to_go_on_with_that_is_not_there_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    done = wltui(*_SMALL, "--vary", "tp=1,2", "-o", str(path), "--resume")
+    assert (done.returncode, len(path.read_bytes().splitlines())) == (0, 2)
+    assert "is not there: nothing to go on with, the sweep begins" in done.stderr
+    again = wltui(*_SMALL, "--vary", "tp=1,2", "-o", str(path), "--resume")
+    assert again.stderr == ""
+
+
+def test_a_time_limit_ends_a_sweep_and_says_what_was_not_come_to() -> None:
+    words = ("sweep", "--model", "llama-3-8b", "--world", "128", "--global-batch", "512", "--layouts")
+    done = wltui(*words, "--time-limit", "1.5s", "--json")
+    assert done.returncode == 0
+    assert "layouts to look at; those that can be among the best are simulated" in done.stderr
+    assert "wltui: the time limit of 1.5s is over after " in done.stderr
+    (said,) = json.loads(done.stdout)["stopped"]
+    known = r"\d+ of \d+ layouts were looked at, \d+ of these simulated: "
+    assert re.fullmatch(known + "whether others are faster nobody knows", said)
+
+
 def test_parts_are_put_together(tmp_path: Path) -> None:
     whole, merged = tmp_path / "whole", tmp_path / "merged"
     wltui(*_SMALL, *_AXES, "--prune", "-o", str(whole))
@@ -139,6 +160,7 @@ def test_a_signal_keeps_what_is_there(tmp_path: Path, number: signal.Signals, st
         (("--model", "llama-3-8b", "--vary", "tp=1,2", "--resume"), "-o FILE names the results"),
         (("--model", "llama-3-8b", "--vary", "tp=1,2", "--shard", "3/2"), "--shard 3/2: I/N is expected"),
         (("--model", "llama-3-8b", "--vary", "tp=1,2", "--jobs", "0"), "--jobs 0: a whole number from 1"),
+        (("--model", "llama-3-8b", "--vary", "tp=1,2", "--time-limit", "2 weeks"), "90s, 2m or 1h"),
         (("--model", "llama-3-8b", "--vary", "tp=1,2", "--by", "scheduel"), "did you mean schedule?"),
         (("--model", "llama-3-8b", "--vary", "tp=1,2", "--price", "-1"), "--price -1: $ of a GPU"),
         (("--model", "llama-3-8b", "--vary", "tp=1,2", "--json", "--csv"), "give one of the two"),

@@ -10,8 +10,9 @@ from simcore.diagnostics import UsageError
 from simcore.records import replace
 from simcore.sweep.front import Front, Measures, Rule, objectives_of, rule_of
 from simcore.sweep.outcome import Outcome
-from simcore.sweep.pages import text_page
+from simcore.sweep.pages import rest_lines, text_page
 from simcore.sweep.point import Point
+from simcore.sweep.running import Progress
 from tests.sweep.made import made_point
 
 _SMALL = st.integers(1, 5)
@@ -151,6 +152,30 @@ def test_points_that_cannot_be_are_counted_by_reason() -> None:
         "4 points, 1 simulated",
         "3 cannot be, like: tp 3 does not fit 4",
         "2 more that no --where means",
+    ]
+
+
+def test_what_is_known_of_points_that_were_not_come_to() -> None:
+    found = Outcome(Rule(), [made_point(0, 100), made_point(1, 90)])
+
+    def said(prunes: bool = True, **known: object) -> list[str]:
+        return rest_lines(found, Progress(candidates=50, done=10, looked=50, ran=2, **known), prunes)  # type: ignore[arg-type]
+
+    assert said(total=50, least=99.0) == [
+        "40 points were not come to: none of them is faster than the fastest below; each takes at least "
+        "10.0 % longer"
+    ]
+    assert said(total=50, least=90.0) == [
+        "40 points were not come to: none of them is faster than the fastest below"
+    ]
+    assert said(total=50, least=72.0) == [
+        "40 points were not come to: the fastest below may be missed by 20.0 % of its time at most"
+    ]
+    assert said(total=11, least=None) == ["1 point was not come to: of it nothing is known"]
+    assert said(prunes=False, total=None) == ["40 points were not come to: of them nothing is known"]
+    assert said(total=10, least=99.0) == []
+    assert said() == [
+        "50 of 50 layouts were looked at, 2 of these simulated: whether others are faster nobody knows"
     ]
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import Cancelled, UsageError, printable
 from simcore.units import plain_number, plural
 from tui.commands.arguments import Parser, add_model, add_parameters, parameters_from
 from tui.commands.opened import STANDARD_INPUT
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from simcore.parameters import Parameters
     from simcore.sweep.evaluating import Evaluator
@@ -31,11 +33,13 @@ _DESCRIPTION = (
     "Simulate many runs, each with other parameters, and say which are worth running: the fastest, those "
     "that no other beats in time, memory, GPUs and cost, what the best have in common, and what a simpler "
     "layout costs. --vary names values; --layouts takes every layout of a model that fits the GPUs and "
-    "the batch."
+    "the batch (on 256 GPUs about 100,000, of which some 400 need be simulated: half a minute of a core)."
 )
 _EXAMPLES = (
-    ("wltui sweep --model llama-3-70b --world 256 --global-batch 1024 --layouts --memory-limit 80GB",
-     "256 H100, 80 GB each: the fastest layouts, and why"),
+    ("wltui sweep config.json --world 256 --gpu h100 --memory-limit 80GB --global-batch 1024 --layouts",
+     "256 H100 with 80 GB each, as fast as possible: the page says which layouts are"),
+    ("wltui sweep --model llama-3-70b --world 256 --global-batch 1024 --layouts --jobs 2 --time-limit 2m",
+     "the same of a model by its name, in two processes, for two minutes at most"),
     ("wltui sweep --model llama-3-8b --world 64 --global-batch 256 --vary tp=1,2,4,8 --vary pp=1..8*2",
      "every combination of some values"),
     ("wltui sweep workload.txt --vary microbatches=8..64*2 --vary schedule=1f1b,gpipe,zb-h1",
@@ -51,6 +55,8 @@ it is certain that they are not among the best; --exhaustive simulates all. Ever
 `wltui FILE` says again what came out."""
 # s between two words on how far it is.
 _SAID_EVERY = 0.5
+# The same where they do not stand over each other: in a log.
+_LINE_EVERY = 10.0
 # What of parameters may be several, beside --vary.
 LISTED = ("world", "gpu", "cluster")
 
@@ -94,6 +100,8 @@ def build_parser() -> Parser:
     group.add_argument("--jobs", metavar="N", help="processes here (default half of the cores)")
     group.add_argument("--engine", metavar="dask://HOST:PORT|slurm:FILE",
                        help="the workers of a Dask scheduler, or in jobs of Slurm that a TOML file describes")
+    group.add_argument("--time-limit", metavar="TIME",
+                       help="end after so long, like 90s, 2m or 1h, with what is known by then")
     group.add_argument("--shard", metavar="I/N", help="only part I of N, from 1: for job arrays; --merge "
                        "makes one of the parts")
     add_parameters(parser)
@@ -139,7 +147,7 @@ def _prepared(arguments: argparse.Namespace) -> Prepared:
     evaluator = _evaluator(arguments, space, (rule, prunes))
     return Prepared(
         evaluator, rule, prunes, jobs, arguments.engine, shard, arguments.output, arguments.resume,
-        _title(arguments),
+        _title(arguments), _seconds(arguments.time_limit),
     )  # fmt: skip
 
 
@@ -169,28 +177,35 @@ def _on_screen(arguments: argparse.Namespace) -> int:
 def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
     from simcore.sweep.engines import be_nice, default_jobs, engine_of
     from simcore.sweep.outcome import Outcome
-    from simcore.sweep.results_file import ResultsFile, dropped_words
+    from simcore.sweep.pages import rest_lines
+    from simcore.sweep.results_file import ResultsFile, opened_words
     from simcore.sweep.running import Sweep
 
     evaluator, looked_for = asked.evaluator, asked.rule
+    until = time.monotonic() + (asked.seconds or math.inf)
+
+    def is_over() -> bool:
+        return time.monotonic() > until
+
     file = None
     if arguments.output is not None:
         file = ResultsFile(arguments.output, evaluator.definition.sweep, arguments.resume)
-        if file.dropped:
-            print(f"wltui: {dropped_words(arguments.output, file.dropped)}", file=sys.stderr)
+        if words := opened_words(file, arguments.resume):
+            print(f"wltui: {words}", file=sys.stderr)
     if asked.engine is not None:
         from simcore.sweep.clusters import cluster_engine
 
         engine = cluster_engine(asked.engine)
     else:
-        engine = engine_of(asked.jobs or default_jobs())
+        engine = engine_of(asked.jobs or default_jobs(), is_over)
     be_nice()
-    sweep = Sweep(evaluator, engine, looked_for if asked.prunes else None, file, asked.shard)
+    looked_by = looked_for if asked.prunes else None
+    sweep = Sweep(evaluator, engine, looked_by, file, asked.shard, is_stopped=is_over)
     outcome = Outcome(looked_for)
     said = _Said(sweep.progress, asked.prunes)
     page = _csv_page(evaluator) if arguments.csv else None
     before = signal.signal(signal.SIGTERM, _interrupt)
-    stopped = False
+    stopped = over = False
     try:
         if page is not None:
             print(page.head(), end="")
@@ -201,6 +216,8 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
             said.say(outcome)
     except KeyboardInterrupt:
         stopped = True
+    except Cancelled:
+        over = True
     finally:
         # Twice would leave processes behind.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -210,27 +227,33 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
         said.end()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, before)
-    if stopped:
+    if stopped or over:
         kept = ""
         if arguments.output is not None:
             kept = f"; {printable(arguments.output)} keeps them, and --resume goes on"
-        print(f"wltui: stopped after {plural(outcome.total, 'point')}{kept}", file=sys.stderr)
+        why = f"the time limit of {printable(arguments.time_limit, 20)} is over" if over else "stopped"
+        print(f"wltui: {why} after {plural(outcome.total, 'point')}{kept}", file=sys.stderr)
     if page is None:
         # The page of a part looks like one of the whole.
-        title = f"{asked.title}, stopped before the end" if stopped else asked.title
-        _print(arguments, outcome, title, sweep.progress.excluded)
+        title, rest = asked.title, []
+        if stopped or over:
+            title = f"{asked.title}, stopped before the end"
+            rest = rest_lines(outcome, sweep.progress, asked.prunes)
+        _print(arguments, outcome, title, sweep.progress.excluded, rest)
     return 130 if stopped else 0
 
 
-def _print(arguments: argparse.Namespace, outcome: Outcome, title: str, excluded: int = 0) -> None:
+def _print(
+    arguments: argparse.Namespace, outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[str] = ()
+) -> None:
     from simcore.sweep.pages import json_values, text_page
 
     if arguments.json:
         from simcore.json_text import json_text
 
-        print(json_text(json_values(outcome, excluded)))
+        print(json_text(json_values(outcome, excluded, rest)))
         return
-    print(text_page(outcome, title, excluded), end="")
+    print(text_page(outcome, title, excluded, rest), end="")
 
 
 def outcome_of(path: str) -> Outcome:
@@ -342,6 +365,20 @@ def _count(option: str, text: str | None, most: int) -> int | None:
     return int(text)
 
 
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def _seconds(text: str | None) -> float | None:
+    """The seconds of `90s`, `2m`, `1.5h`."""
+    if text is None:
+        return None
+    figure = text.strip().rstrip("smhin")
+    value, unit = plain_number(figure), _SECONDS.get(text.strip()[len(figure) :])
+    if value is None or unit is None or not 0 < value * unit <= 1e8:
+        raise UsageError(f"--time-limit {printable(text, 40)}: a time like 90s, 2m or 1h is expected")
+    return value * unit
+
+
 def _shard(text: str | None) -> Shard:
     from simcore.sweep.running import Shard
 
@@ -398,19 +435,26 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 
 
 class _Said:
-    """On a terminal's standard error how far a sweep is, over itself."""
+    """On standard error how far a sweep is: on a terminal over itself, else a line now and then."""
 
     def __init__(self, progress: Progress, prunes: bool) -> None:
         from tui.sweep.found import Pace
 
+        self._progress = progress
         self._pace = Pace(progress, prunes)
         self._last = time.monotonic()
+        self._counted = False
         self._shows = sys.stderr is not None and sys.stderr.isatty()
 
     def say(self, outcome: Outcome) -> None:
         """Says it, if it is time to."""
         now = time.monotonic()
-        if not self._shows or now - self._last < _SAID_EVERY:
+        if not self._counted and self._progress.candidates is not None:
+            self._counted = True
+            if self._progress.total is None:
+                words = f"wltui: {plural(self._progress.candidates, 'layout')} to look at"
+                print(f"{words}; those that can be among the best are simulated", file=sys.stderr, flush=True)
+        if now - self._last < (_SAID_EVERY if self._shows else _LINE_EVERY):
             return
         self._last = now
         words = self._pace.words()
@@ -419,7 +463,10 @@ class _Said:
             from simcore.units import duration
 
             words += f"; best {duration(best[0].point.step_time_ns or 0)}"
-        print(f"\r{words:<78}", end="", file=sys.stderr, flush=True)
+        if self._shows:
+            print(f"\r{words:<78}", end="", file=sys.stderr, flush=True)
+        else:
+            print(f"wltui: {words}", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         """Nothing of it stays."""

@@ -100,13 +100,19 @@ class Pace:
     def __init__(self, progress: Progress, prunes: bool) -> None:
         self._progress = progress
         self._prunes = prunes
+        self._begun = time.monotonic()
         self._since: tuple[float, int, int] | None = None
 
     def words(self) -> str:
         """`345 of 3 000 points, 52 a second, 51 s left`, as far as that is known."""
         progress, now = self._progress, time.monotonic()
         if progress.total is None:
-            words = f"{digits(progress.looked)} layouts looked at"
+            of = still = ""
+            if progress.candidates is not None and progress.looked:
+                of = f" of {digits(progress.candidates)}"
+                left = (progress.candidates - progress.looked) * (now - self._begun) / progress.looked
+                still = f", {left_words(left)} left" if now - self._begun > 1 else ""
+            words = f"{digits(progress.looked)}{of} layouts looked at{still}"
             return words + (f", {digits(progress.ran)} simulated" if progress.ran else "")
         words = f"{digits(progress.done)} of {digits(progress.total)} points"
         if self._since is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import redirect_stderr
@@ -30,7 +32,7 @@ _DRAWN_EVERY, _READ_EVERY = 0.25, 1.0
 class Prepared(NamedTuple):
     """A sweep that was asked for. rule: what is looked for; prunes: whether points are left out by it. jobs:
     None for as many as there should be. engine: of other machines, None for processes here. output: where
-    its lines go, None for nowhere.
+    its lines go, None for nowhere. seconds: how long it may take, None for as long as it does.
     """
 
     evaluator: Evaluator
@@ -42,6 +44,7 @@ class Prepared(NamedTuple):
     output: str | None
     resume: bool
     title: str
+    seconds: float | None = None
 
 
 class Sweeping:
@@ -84,20 +87,25 @@ class Sweeping:
         self, found: Found, make: Callable[[], Prepared], coming: deque[Point], stopped: threading.Event
     ) -> None:
         from simcore.sweep.engines import ProcessEngine, default_jobs
-        from simcore.sweep.results_file import ResultsFile, dropped_words
+        from simcore.sweep.results_file import ResultsFile, opened_words
         from simcore.sweep.running import Sweep
         from tui.sweep.found import DONE, FAILED, STOPPED
 
         worker = get_current_worker()
 
+        until = math.inf
+
         def is_stopped() -> bool:
-            return stopped.is_set() or worker.is_cancelled or not self._app.is_running
+            over = time.monotonic() > until
+            return over or stopped.is_set() or worker.is_cancelled or not self._app.is_running
 
         state, error = DONE, ""
         engine: Engine | None = None
         file: ResultsFile | None = None
         try:
             asked = make()
+            if asked.seconds is not None:
+                until = time.monotonic() + asked.seconds
             _ready_for_processes()
             if asked.engine is not None:
                 from simcore.sweep.clusters import cluster_engine
@@ -107,8 +115,8 @@ class Sweeping:
                 engine = ProcessEngine(asked.jobs or default_jobs(), is_stopped)
             if asked.output is not None:
                 file = ResultsFile(asked.output, asked.evaluator.definition.sweep, asked.resume)
-                if file.dropped:
-                    self._tell(self._app.say, dropped_words(asked.output, file.dropped))
+                if words := opened_words(file, asked.resume):
+                    self._tell(self._app.say, words)
             rule = asked.rule if asked.prunes else None
             sweep = Sweep(asked.evaluator, engine, rule, file, asked.shard, is_stopped=is_stopped)
             found.opened, found.output = asked.evaluator.definition.opened, asked.output or ""

@@ -34,6 +34,8 @@ _NAMES = {ALL_CPU: "CPU nodes"}
 _NO_TIME_GBPS = 1e9
 # Nodes and messages of one run that is tried, and of all: some 250,000 are simulated in a second.
 _MOST_OF_ONE, _MOST_OF_ALL, _MOST_TO_CHECK = 500_000, 2_000_000, 100_000
+# What it takes to put a rank into its class, in nodes.
+_OF_A_RANK = 100
 # Of one family of changes so many are listed; of those without effect so many are named.
 _LISTED, _NAMED = 3, 6
 # So many of those that gain most are run where messages share links, too.
@@ -222,7 +224,7 @@ class _Trials:
         """How many changes were tried, which of them have no effect, and which were not tried."""
         if self._base.states_times:
             return (
-                "no change of the network is tried: the files state what their collectives take; "
+                "No change of the network is tried: the files state what their collectives take; "
                 "--cluster, --dim or --system prices them"
             )
         tried = sum(ns is not None for ns in self._ns.values())
@@ -335,7 +337,8 @@ def _rules(executed: Executed) -> Rules:
 def _work(executed: Executed, parameters: Parameters, sent: Counter[tuple[str, int]]) -> int:
     """About how many nodes and messages a run with these parameters is; closed forms send none."""
     if not executed.is_astra and parameters.network != "links":
-        return sum(len(executed.nodes[rank]) for rank in executed.units.first)
+        nodes = sum(len(executed.nodes[rank]) for rank in executed.units.first)
+        return nodes + _OF_A_RANK * len(executed.nodes)
     total = sum(map(len, executed.nodes))
     rules = _rules(executed)
     if parameters.splits is not None:
@@ -398,16 +401,17 @@ def _families(executed: Executed, sent: Counter[tuple[str, int]]) -> Iterator[It
     kinds = sorted({kind for kind, _ in sent if kind})
     if kinds:
         rules = _rules(executed)
-        for kind in kinds:
-            sizes = {members for one, members in sent if one == kind}
-            for number in range(len(executed.cluster.dims)):
-                yield _algorithms(executed, rules, kind, number, sizes)
+        # Those that most runs gain by first, should there be no time for all.
         yield _chunks(rules)
         if executed.is_astra:
             yield (Change({"num_queues_per_dim": one}) for one in _QUEUES if one != rules.queues)
         if len(executed.cluster.dims) > 1 and "ALLREDUCE" in kinds:
             word = "localBWAware" if rules.baseline else "baseline"
             yield iter([Change({"collective_optimization": word})])
+        for kind in kinds:
+            sizes = {members for one, members in sent if one == kind}
+            for number in range(len(executed.cluster.dims)):
+                yield _algorithms(executed, rules, kind, number, sizes)
     if parameters.rendezvous_protocol == "true":
         yield iter([Change({"rendezvous_protocol": "false"})])
 

@@ -142,7 +142,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
 
 def _first(words: str) -> str:
-    return f"No change gains 0.1 % or more: {words}"
+    """What was tried, where nothing of it gains; a whole sentence of why nothing was stays as it is."""
+    return f"No change gains 0.1 % or more: {words}" if words[0].isdecimal() else words
 
 
 def _meanings(some: Sequence[WhatIf]) -> list[str]:

@@ -131,7 +131,7 @@ def test_times_that_the_files_state_are_not_held_against_prices(tmp_path: Path) 
     nodes = [compute(1), collective(2, 0, wltui_ns=7000)]
     run = opened(tmp_path, [nodes] * 8, Parameters())
     assert changes_of(run) == []
-    assert run.tried.startswith("no change of the network is tried: the files state")
+    assert run.tried.startswith("No change of the network is tried: the files state")
     assert not any(row.name.startswith("dimension") for row in run.what_if())
     named = opened(tmp_path, [nodes] * 8)
     assert changes_of(named) != []

@@ -51,7 +51,9 @@ def untaken(traces: TraceSet, parameters: Parameters) -> list[Diagnostic]:
     there = networked or "cluster" in fields
     if there and not is_astra and not others:
         asked = replace(asked, dialect=ASTRA_SIM_2)
-        them += " as ASTRA-sim runs " + them
+        # Whose own cycles come of the other backend would take these for wrong ones.
+        aware = "" if parameters.network == "links" else ", congestion-unaware (--network links: aware)"
+        them += f" as ASTRA-sim runs {them}{aware}"
     command = shlex.join(["wltui", traces.path, *as_flags(asked)])
     message = (
         f"{listed} {are} there and not taken: this run is by {rules}{on}; with {them}: "

@@ -40,7 +40,8 @@ _OF_A_RANK = 100
 _LISTED, _NAMED = 3, 6
 # So many of those that gain most are run where messages share links, too.
 _CHECKED = 4
-_TOGETHER = "the best of each, together"
+# What several changes give has their flags for a name, unless a table has no room for them.
+_TOGETHER, _MOST_FLAGS = "the best of each, together", 64
 _SPLITS, _ACTIVE, _QUEUES = (1, 2, 4, 8, 16), (2, 4, 8), (1, 2, 4)
 _STEP = 8
 
@@ -163,7 +164,8 @@ class _Trials:
                 if less is not None and ns - less >= least:
                     ns, change = less, both
             if change.flags not in rows:
-                rows[change.flags] = ns, replace(change, words=_TOGETHER)
+                words = _TOGETHER if len(change.flags) > _MOST_FLAGS else ""
+                rows[change.flags] = ns, replace(change, words=words)
         found = sorted(rows.values(), key=lambda pair: (pair[0], pair[1].flags))
         made = [self._row(number, ns, change) for number, (ns, change) in enumerate(found)]
         return [row for row, holds in made if holds] + [row for row, holds in made if not holds]

@@ -86,9 +86,11 @@ def test_the_best_are_first_and_what_they_give_together(tmp_path: Path, dialect:
     flags = [row.flags for row in rows]
     assert "--algorithm all-reduce:0=direct" in flags
     assert "--algorithm all-gather:0=direct" in flags
-    together = next(row for row in rows if row.name.startswith("the best of each, together"))
-    assert together.better10_ns == min(row.better10_ns for row in rows)
-    assert len(together.flags.split()) > 2
+    together = min(rows, key=lambda row: row.better10_ns)
+    assert together.flags.count("--") > 2
+    assert together.name.startswith(
+        "the best of each, together" if len(together.flags) > 64 else together.flags
+    )
     holding = [row.better10_ns for row in rows if "(no gain" not in row.name]
     assert holding == sorted(holding)
     assert run.tried.endswith("tried") or "without any effect" in run.tried

@@ -53,7 +53,7 @@ def test_the_note_names_what_lies_there_and_its_command_line_takes_all_of_it(tmp
     (note,) = said(folder)
     assert note.message.startswith(
         "my net.yml, s.json and comms.json are there and not taken: this run is by wltui's rules on "
-        "h100-8; with them as ASTRA-sim runs them: wltui "
+        "h100-8; with them as ASTRA-sim runs them, congestion-unaware (--network links: aware): wltui "
     )
     given = asked(note)
     assert given == {

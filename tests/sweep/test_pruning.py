@@ -12,78 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from simcore.model.maker import ModelMaker
-from simcore.parameters import Parameters
 from simcore.sweep.engines import HereEngine, ProcessEngine
-from simcore.sweep.evaluating import Definition, Evaluator
+from simcore.sweep.evaluating import Evaluator
 from simcore.sweep.front import Rule
-from simcore.sweep.outcome import Outcome
-from simcore.sweep.point import BOUND, Point, line_of
+from simcore.sweep.point import Point, line_of
 from simcore.sweep.results_file import ResultsFile, ResultsReader, merged
 from simcore.sweep.running import Shard, Sweep, as_one
-from simcore.sweep.space import axis_of, space_of
-from tests.sweep.test_step_time import _MODELS
-
-_AXES = (
-    "tp=1,2,4", "pp=1,2,4", "cp=1,2", "ep=1,2", "microbatch-size=1,2,4", "recompute=none,selective,full",
-    "zero=0,1,2,3", "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "virtual-stages=none,2", "world=8,16,32",
-    "sequence-parallel=on,off", "overlap-grad-reduce=on,off", "grad-dtype=fp32,bf16", "gpu=h100,a100-80",
-    "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2",
-)  # fmt: skip
-_SPACES = st.lists(st.sampled_from(_AXES), min_size=2, max_size=5, unique=True)
-_RULES = st.builds(
-    Rule,
-    st.sampled_from((("time",), ("time", "memory"), ("time", "memory", "gpus"), ("time", "gpus", "cost"))),
-    st.sampled_from((1, 2, 5)),
-    st.sampled_from(("", "tp", "pp", "schedule")),
-)
+from tests.sweep.exhaustive import MODELS, Case, check, random_case
 
 
-def _evaluator(name: str, axes: list[str], rule: Rule | None, limit: str = "40MB") -> Evaluator:
-    fixed: dict[str, Any] = {"global_batch": 64, "memory_limit": limit, "seq": 128}
-    if not any(axis.startswith("world") for axis in axes):
-        fixed["world"] = 16
-    space = space_of(Parameters(**fixed), [axis_of(text) for text in axes])
-    model = _MODELS[name].maker.model  # type: ignore[union-attr]
-    definition = Definition(("--model", name), space, 2.0, rule.text if rule else "", "x")
-    return Evaluator(ModelMaker(name, model).opened(), definition)
+def _evaluator(axes: list[str], rule: Rule | None) -> Evaluator:
+    return Case("dense", tuple(axes), rule or Rule()).evaluator(rule)
 
 
-def _asked(points: list[Point], rule: Rule) -> tuple[Any, ...]:
-    """What a sweep is run for: front, best and families, each point by what it is and takes."""
-    front = Outcome(rule, points).front
-
-    def told(found: list[Point]) -> list[Any]:
-        return [(one.number, one.step_time_ns, one.memory_peak_bytes, one.cost) for one in found]
-
-    families = {
-        family: [told([group.point, *group.others]) for group in groups]
-        for family, groups in front.families().items()
-    }
-    return told(front.front), families
-
-
-@settings(deadline=None)
-@given(
-    st.sampled_from(sorted(_MODELS)), _SPACES, _RULES, st.sampled_from(("40MB", "12MB", "4MB")),
-    st.sampled_from((4, 16, 128)),
-)  # fmt: skip
-def test_what_is_looked_for_is_the_same(
-    name: str, axes: list[str], rule: Rule, limit: str, wave: int
-) -> None:
-    every = list(Sweep(_evaluator(name, axes, None, limit), HereEngine()).points())
-    pruned = list(Sweep(_evaluator(name, axes, rule, limit), HereEngine(), rule, wave=wave).points())
-    assert sorted(one.number for one in pruned) == sorted(one.number for one in every)
-    assert _asked(pruned, rule) == _asked(every, rule)
-    ran = {one.number: one for one in every}
-    for point in pruned:
-        if point.reason == BOUND:
-            assert (point.at_least_ns or 0) <= (ran[point.number].step_time_ns or 0)
-        elif point.reason == "memory":
-            assert not ran[point.number].fits
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_looked_for_is_the_same(model: str, seed: int) -> None:
+    """In some of the spaces that `python -m tests.sweep.exhaustive` looks at."""
+    check(random_case(model, random.Random(seed)))
 
 
 # What changes prices alone comes first: points are run in another order than that of their numbers.
@@ -97,7 +44,7 @@ def _lines(points: list[Point]) -> list[bytes]:
 
 def _swept(path: Path, rule: Rule | None, engine: Any = None, shard: Shard = Shard(), stop: int = 0) -> None:  # noqa: B008
     """Runs the sweep into a file, or goes on with it; stop: after so many points of this time."""
-    evaluator = _evaluator("dense", _SOME, rule)
+    evaluator = _evaluator(_SOME, rule)
     engine = engine or HereEngine()
     with ResultsFile(str(path), evaluator.definition.sweep, resume=True) as file:
         sweep = Sweep(evaluator, engine, rule, file, shard, wave=8)
@@ -142,7 +89,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     """Each time some points have come, one of the processes is killed."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     _swept(whole, None)
-    evaluator = _evaluator("dense", _SOME, None)
+    evaluator = _evaluator(_SOME, None)
     engine = ProcessEngine(2)
     with ResultsFile(str(killed), evaluator.definition.sweep, resume=False) as file:
         for count, _ in enumerate(Sweep(evaluator, engine, None, file).points()):

@@ -1,0 +1,158 @@
+"""`python -m tests.sweep.exhaustive`: whether leaving points out changes anything of what is looked for.
+
+Five models times so many random spaces, each run whole and with points left out: fronts, the best of each
+family and those that are alike to them are compared. The suite runs a few of them (`test_pruning`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from simcore.model.maker import ModelMaker
+from simcore.model.sizes import Mla, Model, Moe
+from simcore.parameters import Parameters
+from simcore.records import Struct
+from simcore.sweep.engines import HereEngine
+from simcore.sweep.evaluating import Definition, Evaluator
+from simcore.sweep.front import Rule
+from simcore.sweep.outcome import Outcome
+from simcore.sweep.point import BOUND, NO_MEMORY, Point
+from simcore.sweep.running import Sweep
+from simcore.sweep.space import axis_of, space_of
+
+# As Llama, GPT, Mixtral, DeepSeek-V2 and Qwen 3 are built, small.
+MODELS = {
+    one.name: one
+    for one in (
+        Model("dense", 8, 256, 8, 4, 32, 512, True, 1000, 128),
+        Model(
+            "old", 8, 256, 8, 8, 32, 1024, False, 1000, 128, dropout=True, bias="all", norm_bias=True,
+            positions=128,
+        ),
+        Model("experts", 8, 256, 8, 4, 32, 512, True, 1000, 128, moe=Moe(8, 2, 128, 1, 1)),
+        Model(
+            "latent", 8, 256, 8, 8, 32, 512, True, 1000, 128, False, moe=Moe(8, 2, 64, 1, 0),
+            mla=Mla(48, 32, 16, 8, 16),
+        ),
+        Model("large", 16, 1024, 16, 8, 64, 4096, True, 32000, 128, False, qk_norm=True),
+    )
+}  # fmt: skip
+_AXES = (
+    "tp=1,2,4", "pp=1,2,4", "cp=1,2", "ep=1,2", "microbatch-size=1,2,4", "recompute=none,selective,full",
+    "zero=0,1,2,3", "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "virtual-stages=none,2", "world=8,16,32",
+    "sequence-parallel=on,off", "overlap-grad-reduce=on,off", "grad-dtype=fp32,bf16", "gpu=h100,a100-80",
+    "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2", "comm-scale=1,0.1", "shard-size=none,2",
+    "cp-comm-type=p2p,all-gather", "cluster=none,gb200-nvl72", "rank-order=tp-ep-dp-pp,tp-pp-dp",
+)  # fmt: skip
+_OBJECTIVES = (("time",), ("time", "memory"), ("time", "memory", "gpus"), ("time", "gpus", "cost"))
+_LIMITS = {"large": ("4GB", "1500MB", "700MB")}
+_MOST_POINTS = 96
+
+
+class Case(Struct, frozen=True):
+    """A space of a model, and what is looked for in it."""
+
+    model: str
+    axes: tuple[str, ...]
+    rule: Rule
+    limit: str = "40MB"
+    wave: int = 16
+    layouts: bool = False
+
+    def evaluator(self, rule: Rule | None) -> Evaluator:
+        """What runs its points. rule: by what some are left out."""
+        fixed: dict[str, Any] = {"global_batch": 64, "memory_limit": self.limit, "seq": 128}
+        if not any(axis.startswith("world") for axis in self.axes):
+            fixed["world"] = 4 if self.layouts else 16
+        if self.layouts:
+            fixed["global_batch"] = 8
+        space = space_of(Parameters(**fixed), [axis_of(text) for text in self.axes], layouts=self.layouts)
+        definition = Definition(("--model", self.model), space, 2.0, rule.text if rule else "", "x")
+        return Evaluator(ModelMaker(self.model, MODELS[self.model]).opened(), definition)
+
+
+def random_case(model: str, chance: random.Random) -> Case:
+    """A space of 2 to 5 axes, of `_MOST_POINTS` points at most; one of sixteen of all layouts."""
+    layouts = chance.random() < 1 / 16
+    names = [axis for axis in _AXES if not layouts or axis.startswith(("comm", "grad", "compute", "gpu"))]
+    while True:
+        axes = chance.sample(names, 1 if layouts else chance.randint(2, 5))
+        count = 1
+        for axis in axes:
+            count *= axis.count(",") + 1
+        if count <= _MOST_POINTS:
+            break
+    rule = Rule(
+        chance.choice(_OBJECTIVES), chance.choice((1, 2, 5)), chance.choice(("", "tp", "pp", "schedule"))
+    )
+    limit = chance.choice(_LIMITS.get(model, ("40MB", "12MB", "4MB")))
+    return Case(model, tuple(axes), rule, limit, chance.choice((4, 16, 128)), layouts)
+
+
+def looked_for(points: list[Point], rule: Rule) -> tuple[Any, ...]:
+    """What a sweep is run for: front, best and families, each point by what it is and takes."""
+    front = Outcome(rule, points).front
+
+    def told(found: list[Point]) -> list[Any]:
+        return [(one.number, one.step_time_ns, one.memory_peak_bytes, one.cost) for one in found]
+
+    families = {
+        family: [told([group.point, *group.others]) for group in groups]
+        for family, groups in front.families().items()
+    }
+    return told(front.front), families
+
+
+def check(case: Case) -> tuple[int, int]:
+    """How many points there are, and how many were left out. Raises AssertionError where that changed what is
+    looked for, or where a point takes less than it was said to take at least.
+    """
+    every = list(Sweep(case.evaluator(None), HereEngine()).points())
+    pruned = list(Sweep(case.evaluator(case.rule), HereEngine(), case.rule, wave=case.wave).points())
+    assert sorted(one.number for one in pruned) == sorted(one.number for one in every)
+    assert looked_for(pruned, case.rule) == looked_for(every, case.rule), case
+    ran = {one.number: one for one in every}
+    for point in pruned:
+        if point.reason == BOUND:
+            assert (point.at_least_ns or 0) <= (ran[point.number].step_time_ns or 0), (case, point)
+        elif point.reason == NO_MEMORY:
+            assert not ran[point.number].fits, (case, point)
+    return len(every), sum(point.reason == BOUND for point in pruned)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Check random spaces. Exit status 1 where one differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sweep.exhaustive", description=__doc__)
+    parser.add_argument("--spaces", type=int, default=200, help="of each model (default 200)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS))
+    arguments = parser.parse_args(words)
+    differ = 0
+    for model in arguments.models or MODELS:
+        chance = random.Random(f"{model} {arguments.seed}")
+        begun, points, left = time.process_time(), 0, 0
+        for _ in range(arguments.spaces):
+            case = random_case(model, chance)
+            try:
+                found = check(case)
+            except AssertionError as error:
+                differ += 1
+                print(f"{model}: differs: {case}\n  {str(error)[:2000]}", flush=True)
+                continue
+            points, left = points + found[0], left + found[1]
+        print(
+            f"{model}: {arguments.spaces} spaces, {points} points, {left} left out by what they take at "
+            f"least, {time.process_time() - begun:.0f} s",
+            flush=True,
+        )
+    print(f"{differ} spaces differ")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

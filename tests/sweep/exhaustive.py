@@ -7,6 +7,7 @@ family and those that are alike to them are compared. The suite runs a few of th
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
 import time
@@ -16,7 +17,7 @@ from typing import Any
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.parameters import Parameters
-from simcore.records import Struct
+from simcore.records import Struct, replace
 from simcore.sweep.engines import HereEngine
 from simcore.sweep.evaluating import Definition, Evaluator
 from simcore.sweep.front import Rule
@@ -43,15 +44,17 @@ MODELS = {
     )
 }  # fmt: skip
 _AXES = (
-    "tp=1,2,4", "pp=1,2,4", "cp=1,2", "ep=1,2", "microbatch-size=1,2,4", "recompute=none,selective,full",
-    "zero=0,1,2,3", "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "virtual-stages=none,2", "world=8,16,32",
-    "sequence-parallel=on,off", "overlap-grad-reduce=on,off", "grad-dtype=fp32,bf16", "gpu=h100,a100-80",
-    "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2", "comm-scale=1,0.1", "shard-size=none,2",
-    "cp-comm-type=p2p,all-gather", "cluster=none,gb200-nvl72", "rank-order=tp-ep-dp-pp,tp-pp-dp",
+    "tp=1,2,4", "pp=1,2,4", "microbatch-size=1,2,4", "recompute=none,selective,full", "zero=0,1,2,3",
+    "schedule=none,gpipe,zb-h1,zb-v,dualpipe", "world=8,16,32", "cp=1,2",
+)  # fmt: skip
+_OTHERS = (
+    "ep=1,2", "virtual-stages=none,2", "sequence-parallel=on,off", "overlap-grad-reduce=on,off",
+    "grad-dtype=fp32,bf16", "gpu=h100,a100-80", "compute-scale=1,0.9", "pp-scatter=on,off", "steps=1,2",
+    "comm-scale=1,0.1", "shard-size=none,2", "cp-comm-type=p2p,all-gather", "cluster=none,gb200-nvl72",
+    "rank-order=tp-ep-dp-pp,tp-pp-dp",
 )  # fmt: skip
 _OBJECTIVES = (("time",), ("time", "memory"), ("time", "memory", "gpus"), ("time", "gpus", "cost"))
-_LIMITS = {"large": ("4GB", "1500MB", "700MB")}
-_MOST_POINTS = 96
+_MOST_POINTS = 150
 
 
 class Case(Struct, frozen=True):
@@ -60,8 +63,8 @@ class Case(Struct, frozen=True):
     model: str
     axes: tuple[str, ...]
     rule: Rule
-    limit: str = "40MB"
-    wave: int = 16
+    limit: str = "80GB"
+    wave: int = 8
     layouts: bool = False
 
     def evaluator(self, rule: Rule | None) -> Evaluator:
@@ -77,21 +80,26 @@ class Case(Struct, frozen=True):
 
 
 def random_case(model: str, chance: random.Random) -> Case:
-    """A space of 2 to 5 axes, of `_MOST_POINTS` points at most; one of sixteen of all layouts."""
+    """A space of 2 to 4 axes, of `_MOST_POINTS` points at most; one of sixteen of all layouts. Of its points
+    all, most, or few fit into memory.
+    """
     layouts = chance.random() < 1 / 16
-    names = [axis for axis in _AXES if not layouts or axis.startswith(("comm", "grad", "compute", "gpu"))]
     while True:
-        axes = chance.sample(names, 1 if layouts else chance.randint(2, 5))
-        count = 1
-        for axis in axes:
-            count *= axis.count(",") + 1
+        axes = [] if layouts else chance.sample(_AXES, chance.randint(2, 3))
+        axes += chance.sample(_OTHERS, chance.randint(0, 1))
+        if layouts:
+            axes = [axis for axis in axes if axis.startswith(("comm", "compute", "gpu", "pp-scatter"))]
+        count = math.prod(axis.count(",") + 1 for axis in axes)
         if count <= _MOST_POINTS:
             break
     rule = Rule(
-        chance.choice(_OBJECTIVES), chance.choice((1, 2, 5)), chance.choice(("", "tp", "pp", "schedule"))
+        chance.choice(_OBJECTIVES), chance.choice((1, 2, 5)), chance.choice(("", "", "tp", "pp", "schedule"))
     )
-    limit = chance.choice(_LIMITS.get(model, ("40MB", "12MB", "4MB")))
-    return Case(model, tuple(axes), rule, limit, chance.choice((4, 16, 128)), layouts)
+    case = Case(model, tuple(axes), rule, wave=chance.choice((2, 4, 16)), layouts=layouts)
+    sizes = sorted(one.memory for one in Sweep(case.evaluator(None), HereEngine())._looked() if one.memory)
+    share = chance.choice((0.3, 0.7, 1.0))
+    limit = sizes[min(int(share * len(sizes)), len(sizes) - 1)] if sizes else 1
+    return replace(case, limit=f"{limit}B")
 
 
 def looked_for(points: list[Point], rule: Rule) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ PROGRAMS = (
     "accuracy",
 )
 # Commands of their own: they search for as long as they are given, and have no budget to miss.
-SEARCHES = ("fuzz_readers", "mutants", "soak")
+SEARCHES = ("damaged_traces", "fuzz_readers", "mutants", "soak")
 
 
 def missed_by(program: str) -> list[str]:

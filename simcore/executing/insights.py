@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.executing.accounts import WAIT
 from simcore.executing.legs import path_parts
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from simcore.executing.ran import RanTraces
 
 _NAMES = 2
+# A second's walk.
+_MOST_NODES = 500_000
 
 
 def sentences(results: RanTraces) -> list[str]:
@@ -90,7 +93,36 @@ def _late(results: RanTraces) -> str:
     waits = sum(one.ns("wait") for one in results.accounts)
     if waits * 100 < results.step_time_ns * len(results.accounts):
         return ""
-    return f"All ranks together wait {duration(waits)} for the last members of their collectives."
+    words = f"All ranks together wait {duration(waits)} for the last members of their collectives"
+    caused = _waited_for(results)
+    if caused:
+        ns, rank = max((ns, -rank) for rank, ns in caused.items())
+        words += f", longest for rank {-rank}: {duration(ns)}"
+    return f"{words}."
+
+
+def _waited_for(results: RanTraces) -> dict[int, int]:
+    """Of each rank, ns that others wait for it in collectives that it is the last to come to; the lowest of
+    several that come last. {} where ranks that run alike are known as one, and of more nodes than are walked.
+    """
+    executed = results.executed
+    if len(executed.units.first) < len(results.ranks) or results.held_ops > _MOST_NODES:
+        return {}
+    last: dict[int, tuple[int, int]] = {}
+    for rank in results.ranks:
+        start = executed.start[rank]
+        for place, number in enumerate(executed.meetings[rank]):
+            if number >= 0 and (start[place], -rank) > last.get(number, (-1, 0)):
+                last[number] = start[place], -rank
+    found: dict[int, int] = {}
+    for rank in results.ranks:
+        one = results.accounts[rank]
+        for segment, account in enumerate(one.account):
+            number = executed.meetings[rank][one.op[segment]] if account == WAIT else -1
+            if number in last:
+                who = -last[number][1]
+                found[who] = found.get(who, 0) + one.edge[segment + 1] - one.edge[segment]
+    return found
 
 
 def _links(results: RanTraces) -> str:

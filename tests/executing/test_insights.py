@@ -85,6 +85,11 @@ def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp
     waits = [one.ns("wait") for one in run.accounts]
     assert waits == [50_000, 50_000, 50_000, 0]
     assert "All ranks together wait 150.0 us for the last members of their collectives." in run.words
+    each = opened(tmp_path, ranks(50), replace(DIM, no_fold=True)).words
+    said = "All ranks together wait 150.0 us for the last members of their collectives, longest for rank 3: "
+    assert f"{said}150.0 us." in each
+    as_others = opened(tmp_path, ranks(0), replace(DIM, no_fold=True))
+    assert sum(one.ns("wait") for one in as_others.accounts) == 0, "what others wait for rank 3"
     (tmp_path / "even").mkdir()
     assert not any("ranks together wait" in line for line in opened(tmp_path / "even", ranks(0)).words)
 

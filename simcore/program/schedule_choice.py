@@ -108,8 +108,7 @@ def check_model(workload: Workload, placement: Placement, said: str) -> None:
     """Raises `UsageError` where a schedule places chunks otherwise than the rows of a model are made for."""
     made = len(workload.stages[0].chunks)
     if placement.chunks != made:
-        fit = "no virtual stages" if placement.parts == 1 else f"{placement.parts} virtual stages"
-        raise UsageError(f"{said} has {fit}: --virtual-stages {made} does not fit it")
+        raise UsageError(other_chunks(said, placement.parts, made))
     for route in placement.routes:
         (first, first_chunk), (last, last_chunk) = route[0], route[-1]
         begins = [workload.name[row] for row in workload.stages[first].chunks[first_chunk]]
@@ -119,6 +118,12 @@ def check_model(workload: Workload, placement: Placement, said: str) -> None:
                 f"{said}: its chunks lie otherwise than round and round, and the stages of a model are made "
                 "for a schedule by its name"
             )
+
+
+def other_chunks(said: str, parts: int, made: int) -> str:
+    """Why a model that is made for so many virtual stages does not fit a schedule with `parts` of them."""
+    fit = "no virtual stages" if parts == 1 else f"{parts} virtual stages"
+    return f"{said} has {fit}: --virtual-stages {made} does not fit it"
 
 
 def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:

@@ -121,12 +121,14 @@ class DaskEngine:
         done = distributed.as_completed(first, loop=self._client.loop)
         for future in done:
             chunk = chunk_of.pop(future.key)
-            if future.status == "finished":
+            # Of one whose worker went away with what it had found this waits until another one has found it.
+            error = None if future.status == "finished" else future.exception()
+            if error is None:
                 yield from future.result()
             else:
                 why = f"{_ATTEMPTS} workers ended with it"
-                if not isinstance(future.exception(), distributed.KilledWorker):
-                    why = " ".join(str(future.exception()).split())
+                if not isinstance(error, distributed.KilledWorker):
+                    why = " ".join(str(error).split())
                 for one in chunk:
                     yield evaluator.failed(one, printable(why))
             for more in submitted(1):

@@ -14,7 +14,7 @@ from simcore.model.memory import stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
 from simcore.parameters import Parameters
-from simcore.program.schedule_choice import chosen_schedule
+from simcore.program.schedule_choice import chosen_schedule, other_chunks
 from simcore.records import replace
 
 # Every forward comes before every backward: all chunks of all micro-batches are held at once.
@@ -136,6 +136,9 @@ def _chosen(training: Training, parameters: Parameters) -> tuple[str, bool]:
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
         raise UsageError(f"--schedule {name}: {misfit}")
+    chunks = schedule.chunks if given is None and schedule.placement != "both-ways" else None
+    if chunks is not None and chunks != training.chunks:
+        raise UsageError(other_chunks(f"--schedule {name}", chunks, training.chunks))
     return name, given is not None
 
 

@@ -127,6 +127,7 @@ def check(case: Case) -> tuple[int, int]:
     ran = {one.number: one for one in every}
     for point in pruned:
         if point.reason == BOUND:
+            # Also that it can be: else it would have been counted among those that cannot.
             assert (point.at_least_ns or 0) <= (ran[point.number].step_time_ns or 0), (case, point)
         elif point.reason == NO_MEMORY:
             assert not ran[point.number].fits, (case, point)

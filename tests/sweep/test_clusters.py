@@ -82,7 +82,7 @@ def test_workers_write_the_same_lines_also_when_one_is_killed(
     address, workers = scheduler
     _swept(tmp_path / "left out", _RULE, cluster_engine(address))
     assert sorted((tmp_path / "left out").read_bytes().splitlines()) == whole[True]
-    evaluator = _evaluator("dense", _SOME, None)
+    evaluator = _evaluator(_SOME, None)
     engine = cluster_engine(address)
     with ResultsFile(str(tmp_path / "killed"), evaluator.definition.sweep, resume=False) as file:
         for count, _ in enumerate(Sweep(evaluator, engine, None, file).points()):

@@ -171,7 +171,7 @@ async def test_it_is_the_first_screen_and_says_why(make_app: MakeApp, size: tupl
         assert "Stage 0 waits 6.987 s (47.3 %) for its neighbours, the mean" in text
         assert "4.933 s (33.4 %)" in text
         assert "all stages compute alike" in text
-        assert "with all communication free 13.973 s (-5.4 %)" in text
+        assert "without it the step is 13.973 s (-5.4 %)" in text
         assert "interleaved, virtual-stages 8" in text
         assert "8.701 s" in text
         assert "bubble 4.096 s from 3.064 s on: stage 0" in text

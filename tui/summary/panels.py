@@ -146,7 +146,9 @@ def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     """Whole sentences, as many as there is room for."""
     lines: list[str] = []
     for sentence in sentences:
-        more = textwrap.wrap(sentence, max(width - 2, 20), break_on_hyphens=False)
+        # A figure keeps its sign of per cent.
+        held = textwrap.wrap(sentence.replace(" %", "\u00a0%"), max(width - 2, 20), break_on_hyphens=False)
+        more = [line.replace("\u00a0", " ") for line in held]
         if len(lines) + len(more) > rows:
             break
         lines += more

@@ -47,8 +47,7 @@ def compute_bound(facts: Facts) -> Sentence | None:
     if not facts.worth(busy, _HALF) and not (facts.worth(busy) and busy >= _MARGIN * max(others)):
         return None
     text = f"Ranks compute {facts.figure(busy)} of the step"
-    groups = facts.results.layer_groups
-    by_layer = groups.by_name(groups.compute_ns)
+    by_layer = facts.layer_compute_ns
     most = max(by_layer, key=lambda name: by_layer[name], default=None)
     if most is not None and by_layer[most]:
         text += f", most in {printable(most, 32)} ({percent(by_layer[most], facts.step_ns)} %)"

@@ -15,6 +15,7 @@ from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 from simcore.units import change_percent, duration, percent
+from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
@@ -55,6 +56,9 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
 
 # What is less than this share of the step is left out.
 WORTH_SAYING = 0.02
+# Ranks compute alike where they differ by less than a 500th: a share of the step is said in tenths of a per
+# cent.
+_ALIKE = 500
 
 
 class Sentence(Struct, frozen=True):
@@ -114,6 +118,30 @@ class Facts(Struct, frozen=True, dict=True):
             sums[one.stage] += found.busy_ns * len(one.ranks)
             ranks[one.stage] += len(one.ranks)
         return [round(whole / count) for whole, count in zip(sums, ranks, strict=True)]
+
+    @cached_property
+    def layer_compute_ns(self) -> dict[str, int]:
+        """Compute of each layer, its rows of one name together, the mean of all ranks."""
+        groups, busy = self.results.layer_groups, [found.busy_ns for found in self.accounts]
+        if not self.simulation.workload.stages and _ALIKE * (max(busy) - min(busy)) <= max(busy):
+            return groups.by_name(groups.compute_ns)
+        timeline = self.simulation.timeline
+        # Classes of equal times are summed once.
+        ranks = [0 for _ in self.classes]
+        for one, first in zip(self.classes, timeline.first_alike, strict=True):
+            ranks[first] += len(one.ranks)
+        # One entry more: transfers of the pipeline are of row -1.
+        by_row = [0] * (len(self.simulation.workload) + 1)
+        for number, count in enumerate(ranks):
+            ops, starts, ends = timeline.columns(number)
+            lanes = zip(ops.stream, ops.row, starts, ends, strict=True) if count else ()
+            for lane, row, start, end in lanes:
+                if lane == COMPUTE:
+                    by_row[row] += (end - start) * count
+        sums: dict[str, int] = {}
+        for name, ns in zip(self.simulation.workload.name, by_row, strict=False):
+            sums[base_name(name)] = sums.get(base_name(name), 0) + ns
+        return {name: ns // sum(ranks) for name, ns in sums.items()}
 
     @cached_property
     def stages_alike(self) -> bool:

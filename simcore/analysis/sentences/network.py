@@ -134,13 +134,14 @@ def late_gradients(facts: Facts) -> Sentence | None:
     assert isinstance(cost, CollectiveCost)
     what = f"{kind}, {byte_size(cost.bytes)}"
     # Where a part of it lies beside the backward, it does not come after it: it ends there.
-    comes = all(ns == end[op] - start[op] for ns, _, op in found)
+    # What waits for its turn there takes longer than it lasts.
+    comes = all(ns >= end[op] - start[op] for ns, _, op in found)
     if len(found) == 1:
         text = f"The gradient {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
     else:
         # Its first part may lie beside the backward.
         lasting = end[op] - start[op]
-        time = duration(ns) if ns == lasting else f"{duration(ns)} of {duration(lasting)}"
+        time = duration(ns) if ns >= lasting else f"{duration(ns)} of {duration(lasting)}"
         longest = f"the {collective} of {name} longest ({what}, {time})"
         text = f"{len(found)} gradient collectives, {longest}, {'come' if comes else 'end'}"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
@@ -160,10 +161,9 @@ def free_communication(facts: Facts) -> Sentence | None:
     other = facts.without_network_ns
     if other is None or not facts.simulation.workload.has_compute:
         return None
+    text = f"With all communication free the step would be {facts.change(other)}."
     if not facts.worth(facts.network_ns, _CAUSE):
-        text = f"The network is not the cause: with all communication free {facts.change(other)}."
-    else:
-        text = f"With all communication free the step would be {facts.change(other)}."
+        text = f"The network is not the cause: without it the step is {facts.change(other)}."
     return Sentence("free-communication", text, other)
 
 

@@ -80,6 +80,8 @@ def test_what_a_file_has_in_gibps_is_written_so_and_read_again(gibps: Decimal, l
     assert parse_dimension(one.written()) == one
     whole = Dimension("switch", 8, bytes_per_ns("400"), 300.0)
     assert (whole.written(), whole.flag()) == ("switch:8:400GiB:300", "switch:8:429.4967296:300")
+    near = Dimension("switch", 8, math.nextafter(bytes_per_ns("400"), math.inf), 300.0)
+    assert parse_dimension(near.written()) == near
     assert Dimension("ring", 4, 50.0, 500.0).written() == "ring:4:50:500"
 
 

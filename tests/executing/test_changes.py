@@ -17,7 +17,7 @@ from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, as_flags, flag_of, replaced
 from simcore.records import asdict, replace
 from simcore.report.pages import run_page
-from simcore.run.changes import WORTH
+from simcore.run.changes import WORTH, Change
 from simcore.run.findings import WhatIf
 from simcore.units import change_percent
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_network, write_set
@@ -59,6 +59,9 @@ def assert_changes_are_runs(run: TraceResults) -> None:
         assert run.step_time_ns - after.step_time_ns >= WORTH * run.step_time_ns
         words = [word for word in as_flags(row.parameters) if word not in as_flags(run.parameters)]
         assert set(row.flags.split()) >= set(words), "the flags are what is changed"
+        for option, value in zip(row.flags.split()[::2], row.flags.split()[1::2], strict=True):
+            has = getattr(row.parameters, option[2:].replace("-", "_"))
+            assert value in has if isinstance(has, tuple) else value == str(has), row.flags
         share = said_of_links(row)
         if share is not None:
             now, then = (
@@ -192,3 +195,12 @@ def test_one_chunk_alone_makes_active_chunks_idle_and_two_do_not(tmp_path: Path)
     assert one.code == "parameter-ignored"
     assert one.message.startswith("--active-chunks has no effect on this run: every node starts and ends")
     assert opened(tmp_path, [nodes] * 8, replace(asked, splits=2)).diagnostics == ()
+
+
+def test_algorithms_of_several_changes_stand_behind_those_that_are_there() -> None:
+    one, other = (Change({"algorithm": (word,)}) for word in ("all-reduce:0=ring", "all-gather:1=direct"))
+    both = what_if._together(one, other)
+    assert both.flags == "--algorithm all-reduce:0=ring --algorithm all-gather:1=direct"
+    applied = what_if._applied(Parameters(algorithm=("0=direct",)), both)
+    assert applied.algorithm == ("0=direct", "all-reduce:0=ring", "all-gather:1=direct")
+    assert what_if._together(one, Change({"splits": 4})).flags == "--algorithm all-reduce:0=ring --splits 4"

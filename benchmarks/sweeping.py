@@ -26,12 +26,18 @@ from simcore.step_time import StepTimes
 MOST_YARDSTICKS = 1.8
 # s for 3,000 points on two cores, and MB of the largest process.
 MOST_SECONDS, MOST_MB = 60.0, 300.0
+# s of processor time for all layouts of 256 GPUs: two minutes of two processes, with room.
+MOST_LAYOUTS_SECONDS = 120.0
 _GPT = {"world": 1024, "pp": 8, "global_batch": 1536}
 _SWEEP = (
     "--model", "llama-3-70b", "--world", "512", "--gpu", "h100", "--global-batch", "1024", "--vary",
     "tp=4,8", "--vary", "pp=4,8", "--vary", "microbatch-size=1,2", "--vary",
     "recompute=none,selective,full", "--vary", "zero=0,1", "--vary", "grad-dtype=fp32,bf16", "--vary",
     "precision=bf16,fp8", "--jobs", "2",
+)  # fmt: skip
+_LAYOUTS = (
+    "--world", "256", "--gpu", "h100", "--memory-limit", "80GB", "--global-batch", "1024", "--layouts",
+    "--jobs", "2",
 )  # fmt: skip
 
 
@@ -96,7 +102,31 @@ def main(words: list[str]) -> int:
     )
     table.judge("the sweep, s for 3,000 points", done.seconds * 3000 / max(ran, 1), MOST_SECONDS)
     table.judge("the largest process, MB", done.peak_mb, MOST_MB)
+    for model in ("llama-3-8b", "llama-3-70b"):
+        _layouts(table, model)
     return finished(__file__, table, words)
+
+
+def _layouts(table: Table, model: str) -> None:
+    """All layouts of 256 H100 with 80 GB each."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = process([*WLTUI, "sweep", "--model", model, *_LAYOUTS, "-o", str(Path(folder) / "r.jsonl")])
+        counts = {b"null": 0, b'"memory': 0, b'"bound': 0}
+        with (Path(folder) / "r.jsonl").open("rb") as file:
+            for line in file:
+                why = line.rpartition(b'"skipped":')[2].partition(b":")[0].strip(b"}\n")
+                counts[why] += 1
+    ran, too_large, left_out = counts.values()
+    table.add(f"{model}, 256 H100 with 80 GB, --layouts --jobs 2")
+    table.add(
+        f"  {sum(counts.values())} layouts  {done.seconds:8.1f} s, {done.own_seconds:.1f} s of processor "
+        f"time; {done.peak_mb:.0f} MB the largest process"
+    )
+    table.add(
+        f"  {ran} simulated, {too_large} do not fit, {left_out} left out by what they take at least"
+    )
+    table.judge(f"{model}, s of processor time", done.own_seconds, MOST_LAYOUTS_SECONDS)
+    table.judge(f"{model}, the largest process, MB", done.peak_mb, MOST_MB)
 
 
 if __name__ == "__main__":

@@ -59,13 +59,14 @@ def _export(folder: Path) -> list[Diagnostic]:
     return relative(caught.value.diagnostics, folder)
 
 
-def _killed(path: str, part: object) -> NoReturn:
+def _killed(path: str, part: object, told: object) -> NoReturn:
     os._exit(9)
 
 
 def _ended(folder: Path) -> list[Diagnostic]:
     """A process that reads is gone before it is through."""
     from simcore.kineto import loading
+    from simcore.kineto.progress import Progress
     from simcore.kineto.sets import Found
 
     kept = loading._guarded
@@ -76,7 +77,7 @@ def _ended(folder: Path) -> list[Diagnostic]:
     try:
         files = [Found(str(path), "kineto", 0, 1) for path in paths]
         with pytest.raises(InputError) as caught:
-            list(loading._in_processes(files, loading.Part(), 2))
+            list(loading._in_processes(files, loading.Part(), 2, Progress([])))
     finally:
         loading._guarded = kept
     return relative(caught.value.diagnostics, folder)

@@ -51,9 +51,11 @@ _PAIRED: list[Field[Run]] = [
 
 
 def lines(found: Compared, asked: PageAsked) -> list[str]:
-    """A line a side, B - A, and why."""
+    """What has to be known before figures are believed, a line a side, B - A, and why."""
     a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
     text = [found.title] if found.title else []
+    for line in found.notices:
+        text += wrapped(line, "", _THEN)
     each = [each_words(run) for run in (found.a, found.b)]
     width = max(map(len, each)) + 2 if all(each) else 0
     if max(len(words) for words in found.sides) + width + 15 > WIDTH:
@@ -68,8 +70,7 @@ def lines(found: Compared, asked: PageAsked) -> list[str]:
         text.append(f"{steps}; {found.paired}")
     else:
         text += [f"{steps};", f"       {found.paired}"]
-    for line in (*found.notices, f"Why: {found.why}."):
-        text += wrapped(line, "", _THEN)
+    text += wrapped(f"Why: {found.why}.", "", _THEN)
     return text + (wrapped(found.parts_words, _THEN, _THEN) if found.parts_words else [])
 
 

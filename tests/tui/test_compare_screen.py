@@ -82,7 +82,7 @@ def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
 
 def test_one_pair_that_is_below_is_one() -> None:
     model = model_of(pp=4)
-    for height, words in ((24, "1 more pair below"), (29, "2 more pairs below")):
+    for height, words in ((25, "1 more pair below"), (30, "2 more pairs below")):
         assert any(row.startswith(f"── {words}, starts aligned") for row in drawn(model, (80, height)))
 
 

@@ -286,6 +286,9 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
     if compared.is_other_model:
         role = "warn"
     lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
+    if found and compared.is_other_model and compared.notices:
+        # Before the figures of two models are held against each other.
+        lines.insert(0, [(f" {compared.notices[0]}", "warn")])
     words = f"Why: {compared.why}." if found else "comparing the critical paths"
     why = [
         (f" {line}" if not number else f"      {line}")

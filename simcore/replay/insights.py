@@ -8,7 +8,15 @@ from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS
 from simcore.replay.parameters import Scales
-from simcore.replay.stragglers import LEAST, SLOW, compute_by_stage, on_time, slow_ranks, stragglers
+from simcore.replay.stragglers import (
+    LEAST,
+    SLOW,
+    compute_by_stage,
+    idle_at_first,
+    on_time,
+    slow_ranks,
+    stragglers,
+)
 from simcore.replay.timed import Timed
 from simcore.units import change_percent, duration, percent
 
@@ -58,7 +66,10 @@ def _largest(results: Timed) -> str:
     else:
         begin = f"The largest part of the {unit}s' time, {share}, is"
     if len(accounts) > 1:
-        words += f"; {unit} {rank} has the most, {duration(accounts[most].total_ns[number])}"
+        ns, first = accounts[most].total_ns[number], idle_at_first(results, most)
+        words += f"; {unit} {rank} has the most, {duration(ns)}"
+        if name == "idle" and first * 10 >= ns:
+            words += f", {duration(first)} of it before its first operation"
     if name.startswith("exposed ") and results.ties.matches.unmatched:
         words += "; how much of it is waiting is not known"
     return f"{begin} {words}."
@@ -121,7 +132,8 @@ def _stragglers(results: Timed) -> list[str]:
         after = duration(one.least_ns)
         if one.last > 1:
             after += f" to {duration(one.most_ns)}"
-        words = f"Rank {one.rank} comes last to {one.last} of {one.of} collectives, {after} after the others"
+        times = f"{one.last} of {one.of} collectives"
+        words = f"Rank {one.rank} comes last to {times}, {after} after the next-latest"
         why = []
         if one.compute_ns > 0 and one.operation is not None:
             why.append(
@@ -129,21 +141,28 @@ def _stragglers(results: Timed) -> list[str]:
                 f"{short_name(one.operation, 40)}"
             )
         if one.host_ns > 0:
-            why.append(f"has {duration(one.host_ns)} more in host gaps")
+            gaps = f"has {duration(one.host_ns)} more in host gaps"
+            if 0 < one.start_ns <= one.host_ns:
+                gaps += f" ({duration(one.start_ns)} of it before its first operation)"
+            why.append(gaps)
         words += f"; before them it {', and '.join(why)} than the median of the others." if why else "."
-        lines.append(words + _gain(results, on_time(results, one)))
+        lines.append(words + _gain(results, *on_time(results, one)))
     return lines
 
 
-def _gain(results: Timed, scales: Scales) -> str:
-    """What the step would take with a late rank on time, as a replay says it; "" where that gains nothing."""
+def _gain(results: Timed, scales: Scales, less_ns: int) -> str:
+    """What the step would take with a late rank on time, as a replay says it; "" where that gains nothing.
+
+    less_ns: what its compute and host gaps are less then.
+    """
     before = results.base.step_time_ns
     after = results.with_scales((results.base.scales or Scales()).times(scales)).step_time_ns
     if before - after < before * _LEAST_GAIN:
         return ""
     change = change_percent(before, after)
     step = f"the step would take {duration(after)} ({change})"
-    return f" On time, with its peers' compute and host gaps, {step}."
+    peers = f"with the median of its peers' compute and host gaps ({duration(less_ns)} less)"
+    return f" On time, {peers}, {step}."
 
 
 def _slow_stage(results: Timed) -> list[str]:

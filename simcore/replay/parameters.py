@@ -63,7 +63,7 @@ class Scales(Struct, frozen=True):
             for stage, factor in self.stages.items()
         ]
         found += [(f"rank {rank}", factor) for rank, factor in self.ranks.items()]
-        found += [(f"host gaps of rank {rank}", factor) for rank, factor in self.rank_gaps.items()]
+        found += [(f"host gaps and start of rank {rank}", factor) for rank, factor in self.rank_gaps.items()]
         return [f"{what} x{number(rounded(factor))}" for what, factor in found if factor != 1.0]
 
 

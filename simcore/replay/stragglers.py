@@ -24,7 +24,8 @@ _NOISE_NS = 5_000
 class Straggler(NamedTuple):
     """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after
     the next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle
-    one of the other members, in all; operation: in which it computes longer most, None where in none.
+    one of the other members, in all; start_ns: of the gaps what is before its first operation; operation: in
+    which it computes longer most, None where in none.
     """
 
     rank: int
@@ -34,6 +35,7 @@ class Straggler(NamedTuple):
     most_ns: int
     compute_ns: int
     host_ns: int
+    start_ns: int
     operation: str | None
 
 
@@ -73,17 +75,20 @@ def stragglers(results: Timed) -> list[Straggler]:
     return sorted(found, key=lambda one: (-one.last, one.rank))
 
 
-def on_time(results: Timed, late: Straggler) -> Scales:
-    """What gives a late rank the median of the others' compute and host gaps, where it has more."""
+def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
+    """What gives a late rank the median of the others' compute and host gaps, where it has more; and how many
+    ns that is less.
+    """
     place = next(place for place, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
     middle = median_low(ns for other, ns in enumerate(gaps) if other != place)
     busy = median_low(one.busy_ns for other, one in enumerate(accounts) if other != place)
     own = accounts[place].busy_ns
-    return Scales(
+    scales = Scales(
         rank_gaps={late.rank: min(1.0, rounded(middle / gaps[place])) if gaps[place] else 1.0},
         ranks={late.rank: min(1.0, rounded(busy / own)) if own else 1.0},
     )
+    return scales, max(gaps[place] - middle, 0) + max(own - busy, 0)
 
 
 def own_gaps_ns(results: Timed) -> list[int]:
@@ -94,8 +99,10 @@ def own_gaps_ns(results: Timed) -> list[int]:
     ]
 
 
-def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, int], str | None]:
-    """((compute, gaps) that a rank takes longer before these collectives than others, ns; the operation)."""
+def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, int, int], str | None]:
+    """((compute, gaps, those before its first operation) that a rank takes longer before these collectives,
+    ns; the operation).
+    """
     ties = results.ties
     compute = host = 0
     by_name: dict[str, int] = {}
@@ -103,16 +110,27 @@ def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, in
         member: _spent_before(results, member)
         for member in {who for number in numbers for who, _, _ in ties.members[number]}
     }
+    start = 0
     for number in numbers:
         mine = spent[rank][number]
         others = [spent[who][number] for who, _, _ in ties.members[number] if who != rank]
         compute += mine[0] - median_low(one[0] for one in others)
         host += mine[1] - median_low(one[1] for one in others)
+        if number == next(iter(spent[rank])):
+            begun = [idle_at_first(results, who) for who, _, _ in ties.members[number] if who != rank]
+            start = idle_at_first(results, rank) - median_low(begun)
         for name, ns in mine[2].items():
             by_name[name] = by_name.get(name, 0) + ns - median_low(one[2].get(name, 0) for one in others)
     longest = max(by_name, key=lambda name: by_name[name], default=None)
     operation = longest if longest is not None and by_name[longest] > _NOISE_NS else None
-    return (compute, host), operation
+    return (compute, host, start), operation
+
+
+def idle_at_first(results: Timed, rank: int) -> int:
+    """What a rank has before its first operation, ns."""
+    accounts = results.accounts[rank]
+    segment = next((at for at, one in enumerate(accounts.account) if one != IDLE), len(accounts.account))
+    return accounts.edge[segment] - accounts.edge[0]
 
 
 def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:

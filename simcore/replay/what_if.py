@@ -143,7 +143,7 @@ def _asks(results: Timed) -> list[_Ask]:
         name = f"rank {one.rank}{AS_PEERS} (all its compute x{number(factor)})"
         asks.append(_Ask(name, None, Scales(ranks={one.rank: factor}), meaning=_PEERS))
     return asks + [
-        _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late), meaning=_ON_TIME)
+        _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late)[0], meaning=_ON_TIME)
         for late in stragglers(results)
     ]
 

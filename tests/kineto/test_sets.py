@@ -91,7 +91,18 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     words = " ".join(results.words)
     assert "Rank 7 comes last to 5 of 8 collectives" in words
     (late,) = stragglers(results)
-    again = results.with_scales(on_time(results, late))
+    # The gaps before its five collectives and, of these, what lies before its first operation.
+    assert "6.061 ms more in host gaps (4.648 ms of it before its first operation)" in words
+    begun = sorted(rank.ops.start[0] for rank in results.measured.ranks)
+    (latest, upper), least = (begun[-1], begun[-2]), results.measured.ranks[7].ops.start[0]
+    assert latest == least
+    assert late.least_ns <= latest - upper <= late.most_ns
+    assert "rank 7 has the most, 18.164 ms, 8.942 ms of it before its first operation" in words
+    scales, less_ns = on_time(results, late)
+    again = results.with_scales(scales)
+    accounts = [run.base.accounts[7] for run in (results, again)]
+    assert f"({duration(less_ns)} less)" in words
+    assert accounts[1].busy_ns <= accounts[0].busy_ns
     assert again.step_time_ns < results.step_time_ns
     assert f"the step would take {duration(again.step_time_ns)}" in words
     name = "ncclKernel_SendRecv..._SIMPLE_Sum_int8_t"

@@ -58,9 +58,9 @@ def rest_lines(outcome: Outcome, progress: Progress, prunes: bool) -> list[str]:
     ratio = progress.least / max(measures(groups[0].point).time, math.ulp(0.0))
     if ratio >= 1:
         more = f"; each takes at least {100 * (ratio - 1):.1f} % longer" if ratio >= 1.0005 else ""
-        return [f"{words}: none of them is faster than the fastest below{more}"] if left else []
-    share = f"{100 * (1 - ratio):.1f} %" if ratio < 0.9995 else "less than 0.1 %"
-    return [f"{words}: the fastest below may be missed by {share} of its time at most"] if left else []
+        return [f"{words}: none of them is faster than the fastest here{more}"] if left else []
+    share = f"up to {max(100 * (1 - ratio), 0.1):.1f} %"
+    return [f"{words}: the fastest of them may take {share} less than the fastest here"] if left else []
 
 
 def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[str] = ()) -> str:

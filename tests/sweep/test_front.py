@@ -162,14 +162,14 @@ def test_what_is_known_of_points_that_were_not_come_to() -> None:
         return rest_lines(found, Progress(candidates=50, done=10, looked=50, ran=2, **known), prunes)  # type: ignore[arg-type]
 
     assert said(total=50, least=99.0) == [
-        "40 points were not come to: none of them is faster than the fastest below; each takes at least "
+        "40 points were not come to: none of them is faster than the fastest here; each takes at least "
         "10.0 % longer"
     ]
     assert said(total=50, least=90.0) == [
-        "40 points were not come to: none of them is faster than the fastest below"
+        "40 points were not come to: none of them is faster than the fastest here"
     ]
     assert said(total=50, least=72.0) == [
-        "40 points were not come to: the fastest below may be missed by 20.0 % of its time at most"
+        "40 points were not come to: the fastest of them may take up to 20.0 % less than the fastest here"
     ]
     assert said(total=11, least=None) == ["1 point was not come to: of it nothing is known"]
     assert said(prunes=False, total=None) == ["40 points were not come to: of them nothing is known"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from simcore.sweep.front import Rule, measures
 from simcore.sweep.outcome import Outcome
+from simcore.sweep.pages import rest_lines
 from simcore.sweep.point import Point
 from simcore.sweep.running import Progress
 from simcore.units import digits
@@ -34,13 +35,15 @@ class Found:
         self._begun = time.monotonic()
         self._pace = Pace(self.progress, False)
         self._seconds: float | None = None
-        self._said: tuple[int, list[str]] = (-1, [])
+        self._prunes = False
+        self._said: tuple[tuple[int, str], list[str]] = ((-1, ""), [])
 
     def begin(self, rule: Rule, progress: Progress, prunes: bool) -> None:
         """Points come from now on. prunes: whether points are left out by the rule."""
         self.state, self.outcome, self.progress = RUNNING, Outcome(rule), progress
         self._begun = time.monotonic()
         self._pace = Pace(progress, prunes)
+        self._prunes = prunes
 
     def take(self, points: Iterable[Point]) -> None:
         """More points have come."""
@@ -85,9 +88,13 @@ class Found:
 
     def said(self) -> list[str]:
         """What the best have in common, what others cost, and why some points were not simulated."""
-        if self._said[0] != len(self.points):
+        known = len(self.points), self.state
+        if self._said[0] != known:
             counts = self.outcome.count_lines(self.progress.excluded)[1:]
-            self._said = (len(self.points), [*self.outcome.sentences(), *counts])
+            rest = []
+            if self.state == STOPPED:
+                rest = rest_lines(self.outcome, self.progress, self._prunes)
+            self._said = (known, [*rest, *self.outcome.sentences(), *counts])
         return [self.error, *self._said[1]] if self.error else self._said[1]
 
 

@@ -22,7 +22,7 @@ from simcore.parameters import Parameters, replaced, stated
 from simcore.records import replace
 from simcore.run.changes import WORTH, Change
 from simcore.run.findings import WhatIf
-from simcore.units import change_percent, plural
+from simcore.units import change_percent, duration, plural
 
 # 10 % less time; 10 % faster is 1 / 0.9 of the bandwidth.
 _BETTER = 0.9
@@ -181,7 +181,8 @@ class _Trials:
             else:
                 now, then = on_links
                 holds = now - then >= max(WORTH * now, 1)
-                said.append(f"where messages meet (--network links) {change_percent(now, then)}")
+                change_there = f"{change_percent(now, then)}, {duration(now)} to {duration(then)}"
+                said.append(f"each message has the whole link; shared (--network links) {change_there}")
         words = name if holds else f"{name} (no gain on links)"
         parameters = _applied(self.ran.parameters, change)
         meaning = f"{name}: {'; '.join(said)}" if said else ""

@@ -144,7 +144,7 @@ def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]
         note(
             "warning",
             "vpp-differs",
-            f"vpp is {header.vpp}, but the blocks have {each}: the rows count",
+            f"vpp is {header.vpp}, but the blocks have {each}: the rows are taken",
             "vpp",
         )
     return found

@@ -19,9 +19,9 @@ from simcore.units import number as plain_words
 from simcore.units import plural
 
 # What a layout has that does without: simpler to run, and to understand.
-PLAIN: dict[str, Any] = {
-    "tp": 1, "pp": 1, "cp": 1, "ep": 1, "virtual_stages": 1, "schedule": "1f1b", "recompute": "none",
-    "zero": 0,
+PLAIN: dict[str, tuple[Any, ...]] = {
+    "tp": (1,), "pp": (1,), "cp": (1,), "ep": (1,), "virtual_stages": (1,), "schedule": ("1f1b",),
+    "recompute": ("none",), "zero": (1, 0),
 }  # fmt: skip
 # Said of so many at most; of fewer nothing can be said.
 _BEST, _FEWEST = 10, 3
@@ -41,7 +41,11 @@ class Extreme(Struct):
 
 
 class Outcome:
-    """The points of a sweep that have come, and what is said of them. rule: what is looked for."""
+    """The points of a sweep that have come, and what is said of them. rule: what is looked for.
+
+    open_from: of a sweep that was stopped, what the time of a point is at least that it had not come to; 0
+    where nothing is known, inf where there is none.
+    """
 
     def __init__(self, rule: Rule, points: Iterable[Point] = ()) -> None:
         self.front = Front(rule)
@@ -51,6 +55,7 @@ class Outcome:
         self.examples: dict[tuple[str, str], tuple[int, str]] = {}
         self.too_large = 0
         self.values: dict[str, dict[Any, Extreme]] = {}
+        self.open_from = float("inf")
         for point in points:
             self.add(point)
 
@@ -141,7 +146,9 @@ class Outcome:
                 shared.append(value_words(name, best[0].layout.get(name)))
         if not shared:
             return []
-        return [f"All of the best {count} have {_listed(shared)}."]
+        slowest = max(measures(point).time for point in best)
+        so_far = " so far" if self.open_from < slowest else ""
+        return [f"All of the best {count}{so_far} have {_listed(shared)}."]
 
     def limit_words(self) -> list[str]:
         """`pp above 8 costs 6.0 %.`: the fastest with more than any of the best has, of degrees."""
@@ -163,12 +170,14 @@ class Outcome:
             return []
         best = min(self.front.points, key=lambda point: (measures(point).time, point.number))
         found = []
-        for name, plain in PLAIN.items():
+        for name, plain_values in PLAIN.items():
             mine = best.layout.get(name)
-            if mine is None or mine == plain or plain not in self.values.get(name, {}):
+            if mine is None or mine in plain_values:
                 continue
-            words = self._cost_words([self.values[name][plain]])
-            found.append(f"{value_words(name, plain)} {words or 'costs nothing'}")
+            for plain in plain_values:
+                if plain in self.values.get(name, {}):
+                    words = self._cost_words([self.values[name][plain]])
+                    found.append(f"{value_words(name, plain)} {words or 'costs nothing'}")
         return [f"Simpler: {'; '.join(found)}."] if found else []
 
     def _cost_words(self, extremes: list[Extreme]) -> str:
@@ -180,6 +189,11 @@ class Outcome:
         if not fastest or least == float("inf") or least / fastest - 1 < _LEAST:
             return ""
         share = f"{100 * (least / fastest - 1):.1f} %"
+        if self.open_from < least:
+            # One that was not come to may be faster.
+            if ran == float("inf"):
+                return "was not simulated"
+            return f"costs at most {100 * (ran / fastest - 1):.1f} % over the fastest here"
         return f"costs {share}" if ran <= left_out else f"costs at least {share}"
 
 

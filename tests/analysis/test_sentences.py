@@ -91,6 +91,29 @@ def test_what_a_bubble_absorbs_of_a_slow_rank_is_said() -> None:
     )
 
 
+UNEVEN = [layer("embedding_layer"), *[layer("mlp", 1000, 1000, 1000)] * 2]
+UNEVEN += [layer("embedding_layer"), layer("mlp", 1000, 1000, 1000)]
+
+
+def uneven_microbatches() -> Simulation:
+    """One of two layers, one of one: 6,000 ns against 3,000 ns."""
+    return run(UNEVEN, {"pp": 2}, schedule="1f1b")
+
+
+def test_unequal_micro_batches_are_said_before_a_mean_of_them() -> None:
+    sentence = first(uneven_microbatches())
+    assert sentence.rule == "uneven-microbatches"
+    assert sentence.lead + sentence.text == (
+        "The micro-batches of the file are unequal. Micro-batch 0 computes 2.0 times as long as micro-batch "
+        "1: it has 2 layers, the other 1. A mean of them says little."
+    )
+    # Alike; not both of them run; a loop over rows has none.
+    assert "uneven-microbatches" not in said(run([BLOCK] * 4, {"pp": 4}, schedule="1f1b"))
+    assert "uneven-microbatches" not in said(run(UNEVEN, {"pp": 2}, schedule="1f1b", microbatches=1))
+    assert "uneven-microbatches" not in said(run(UNEVEN, {}, schedule="layer-loop"))
+    assert "uneven-microbatches" not in said(simulate(open_workload(SEED_002), Parameters()))
+
+
 def test_an_exposed_all_reduce_is_the_cause() -> None:
     simulation = exposed_all_reduce()
     sentence = first(simulation)
@@ -383,6 +406,7 @@ def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_g
 
 
 SPEAKS = {
+    "uneven-microbatches": uneven_microbatches,
     "another-model": half_the_stages,
     "no-compute": without_compute,
     "straggler": straggler,
@@ -401,6 +425,7 @@ SPEAKS = {
     "uneven-experts": lambda: of_experts("lognormal:0.5"),
 }
 SILENT = {
+    "uneven-microbatches": bubble_bound,
     "another-model": mostly_compute,
     "no-compute": mostly_compute,
     "straggler": exposed_all_reduce,
@@ -473,6 +498,8 @@ def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Cas
         assert any(letter.isdigit() for letter in one.text)
         assert one.text.endswith(".")
         assert one.text.isprintable()
+    # What the file is stands before all, with words of its own.
+    found = [one for one in found if one.rule != "uneven-microbatches"]
     causes = [one.lost_ns for one in found if one.cause and not one.fault]
     assert causes == sorted(causes, reverse=True)
     facts = Facts(results)

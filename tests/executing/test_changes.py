@@ -47,7 +47,7 @@ def changes_of(run: TraceResults) -> list[WhatIf]:
 
 
 def said_of_links(row: WhatIf) -> str | None:
-    found = re.search(r"where messages meet \(--network links\) (\S+ %)", row.meaning)
+    found = re.search(r"shared \(--network links\) (\S+ %)", row.meaning)
     return None if found is None else found[1]
 
 

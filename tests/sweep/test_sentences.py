@@ -11,8 +11,9 @@ from simcore.records import replace
 from simcore.sweep.engines import HereEngine
 from simcore.sweep.front import Rule, measures
 from simcore.sweep.outcome import PLAIN, Outcome
+from simcore.sweep.pages import rest_lines
 from simcore.sweep.point import Point
-from simcore.sweep.running import Sweep
+from simcore.sweep.running import Progress, Sweep
 from tests.sweep.made import evaluator_of, made_point
 
 _NAMES = {"micro-batch size": "microbatch_size", "virtual stages": "virtual_stages"}
@@ -54,7 +55,7 @@ def check_sentences(words: list[str], among: tuple[Point, ...]) -> int:
             else:
                 assert plain is not None
                 name = _NAMES.get(plain[1], plain[1])
-                assert str(PLAIN[name]) == plain[2]
+                assert plain[2] in map(str, PLAIN[name])
                 those = [one for one in among if str(one.layout[name]) == plain[2]]
                 at_least, figure = plain[3], plain[4] or "0.0"
             if not those:
@@ -88,3 +89,23 @@ def test_of_fewer_best_points_than_usual_no_more_are_called_the_best() -> None:
     words = Outcome(Rule(("time",), 3), [*runs, left_out]).sentences()
     assert words[0] == "All of the best 3 have tp 4."
     assert Outcome(Rule(("time",), 10), [*runs, left_out]).sentences() != words
+
+
+def test_a_sweep_that_was_stopped_says_no_more_than_what_it_came_to() -> None:
+    """Its simplest layout came in at 25 % more, and one that it had not come to took 2.5 %."""
+    runs = [made_point(number, 100 + number, tp=4, pp=2) for number in range(10)]
+    found = Outcome(Rule(("time",), 10), [*runs, made_point(19, 125, tp=1, pp=2)])
+    words = found.sentences()
+    assert "All of the best 10 have tp 4." in words
+    assert "Simpler: tp 1 costs 25.0 %." in words
+    at_most = "Simpler: tp 1 costs at most 25.0 % over the fastest here."
+    for least, total in ((102.0, 40), (None, None)):
+        progress = Progress(candidates=40, done=5, looked=20, total=total, least=least)
+        assert rest_lines(found, progress, prunes=True)
+        assert at_most in found.sentences()
+    assert "All of the best 10 so far have tp 4." in found.sentences()
+    # What is left takes longer than all that is spoken of; or nothing is left.
+    rest_lines(found, Progress(candidates=40, done=5, looked=40, total=40, least=130.0), prunes=True)
+    assert found.sentences() == words
+    rest_lines(found, Progress(candidates=5, done=5, looked=5, total=5), prunes=True)
+    assert found.sentences() == words

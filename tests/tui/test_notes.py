@@ -125,7 +125,7 @@ async def test_one_note_is_not_notes_and_none_is_said(make_app: MakeApp) -> None
         view.notes = NoteList("f.txt", notes(count))
         text = text_of(view.frame(80, 20))
         assert words in text
-        assert ("nothing was assumed or ignored" in text) == (count == 0)
+        assert ("no note; the parameters in force stand on screen 5" in text) == (count == 0)
 
 
 # -- the line --------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_a_typed_value_is_run_and_old_and_new_step_time_are_on_the_screen() -> N
         terminal.press_each(
             ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
         )
-        assert "-25.0 % other model" in terminal.lines[1]
+        assert "-25.0 %, other model" in terminal.lines[1]
         assert "tp 8 x dp 16 x pp 8" in terminal.lines[0]
         terminal.press_each(("2", " + stage  7    x128"))
         assert "stage  8" not in terminal.text

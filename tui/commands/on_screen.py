@@ -42,8 +42,10 @@ def show(
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
     tour = None
-    # Its keys are those of the other screens.
-    if keeper is not None and session.current.timed and first != "sweep":
+    # Its keys are those of the other screens. Where files beside the set were not taken it would try changes
+    # of a run that nobody means: the note comes first.
+    untaken = any(one.code == "files-not-taken" for one in session.current.diagnostics)
+    if keeper is not None and session.current.timed and first != "sweep" and not untaken:
         from tui.tour import first_tour
 
         tour = first_tour()

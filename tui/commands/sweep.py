@@ -71,7 +71,8 @@ def build_parser() -> Parser:
                        help="a parameter and the values that it has in turn (repeatable): all combinations")
     group.add_argument("--layouts", action="store_true",
                        help="every tp, pp, cp, ep, dp, micro-batch size, schedule, virtual stages, recompute "
-                       "and zero that fit --world and --global-batch; what is given stays as it is")
+                       "and zero that fit --world and --global-batch, sequence parallel where tp is above 1; "
+                       "nothing else, such as --overlap-tp, is varied")
     group.add_argument("--where", metavar="CONDITION", action="append", default=[],
                        help="only points of which this holds (repeatable)")
     group.add_argument("--prune", action="store_true",

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
 
 
+_NO_NOTE = " no note; the parameters in force stand on screen 5"
+
+
 class NotesView(ScreenView):
     """What was assumed, ignored, or does not fit."""
 
@@ -67,7 +70,7 @@ class NotesView(ScreenView):
         if notes.typed:
             words = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
         if not len(notes):
-            none = " no note has these words" if notes.typed else " nothing was assumed or ignored"
+            none = " no note has these words" if notes.typed else _NO_NOTE
             return [rule(words, width, self.glyphs), [(none, "dim")]]
         rows = max(height - 1, 1)
         self.top = notes.first_in_view(self.top, self.focus_at, rows, width)

@@ -21,7 +21,7 @@ from simcore.analysis.sentences.network import (
     late_gradients,
     network,
 )
-from simcore.analysis.sentences.pipeline import bubble, idle, unbalanced
+from simcore.analysis.sentences.pipeline import bubble, idle, unbalanced, uneven_microbatches
 from simcore.records import replace
 
 if TYPE_CHECKING:
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 # Compute that takes this share of the step leaves no other cause to name.
 _BOUND = 0.8
 # What a run stands on comes before what went wrong in it.
-_OF_THE_FILE = ("no-compute", "another-model")
+_OF_THE_FILE = ("no-compute", "another-model", "uneven-microbatches")
 
 # What costs the same stands in this order.
 RULES: tuple[Rule, ...] = (
     does_not_fit,
     no_compute,
     another_model,
+    uneven_microbatches,
     uneven_experts,
     straggler,
     slow_link,

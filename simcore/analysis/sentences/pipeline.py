@@ -76,3 +76,31 @@ def idle(facts: Facts) -> Sentence | None:
     who = stage_words(facts, alike(idle_ns, worst))
     text = f"{who} {are(who, 'are', 'is')} done {facts.figure(worst)} before the step ends."
     return Sentence("idle", text, worst)
+
+
+# The largest micro-batch computes so many times as long as the smallest, or they count as equal.
+_UNEVEN = 1.5
+
+
+def uneven_microbatches(facts: Facts) -> Sentence | None:
+    """That the micro-batches of a pipeline are not alike, before a mean of them is read."""
+    simulation = facts.simulation
+    program, workload = simulation.program, simulation.workload
+    used = program.structure.blocks[: program.microbatches]
+    scaled = simulation.parameters.layer_scale or simulation.parameters.time_scale
+    if not program.has_pipeline_schedule or workload.stages or len(used) < 2 or scaled:
+        return None
+    columns = [cells.compute_ns for cells in (workload.fwd, workload.ig, workload.wg)]
+    computes = [sum(column[row] for row in block for column in columns) for block in used]
+    most, least = (computes.index(edge(computes)) for edge in (max, min))
+    if not computes[least] or computes[most] < _UNEVEN * computes[least]:
+        return None
+    layers = program.structure.layers_per_block
+    times = f"{computes[most] / computes[least]:.1f} times as long as"
+    text = f"Micro-batch {most} computes {times} micro-batch {least}"
+    if layers[most] != layers[least]:
+        text += f": it has {plural(layers[most], 'layer')}, the other {layers[least]}"
+    text += ". A mean of them says little."
+    return Sentence(
+        "uneven-microbatches", text, facts.step_ns, "the micro-batches of the file are unequal", fault=True
+    )

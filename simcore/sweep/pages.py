@@ -41,18 +41,18 @@ def head_of(name: str) -> str:
 
 
 def open_from(progress: Progress, prunes: bool) -> float:
-    """What the time of a point is at least that was not come to: see `Outcome`."""
-    total = progress.candidates if progress.total is None else progress.total
-    if progress.total is not None and (total or 0) <= progress.done:
+    """What the time of a point is at least that was not come to: `Outcome.open_from` of a stopped sweep."""
+    if progress.total is None:
+        return 0.0
+    if progress.total <= progress.done:
         return float("inf")
-    return progress.least if prunes and progress.total is not None and progress.least is not None else 0.0
+    return progress.least if prunes and progress.least is not None else 0.0
 
 
 def rest_lines(outcome: Outcome, progress: Progress, prunes: bool) -> list[str]:
     """What a sweep that was stopped had not come to, and what is known of that. prunes: points are left out,
-    and come in the order of what they take at least. The sentences of the outcome go by it from here on.
+    and come in the order of what they take at least.
     """
-    outcome.open_from = open_from(progress, prunes)
     candidates = progress.candidates or 0
     if prunes and progress.total is None:
         return [

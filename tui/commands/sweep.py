@@ -178,7 +178,7 @@ def _on_screen(arguments: argparse.Namespace) -> int:
 def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
     from simcore.sweep.engines import be_nice, default_jobs, engine_of
     from simcore.sweep.outcome import Outcome
-    from simcore.sweep.pages import rest_lines
+    from simcore.sweep.pages import open_from, rest_lines
     from simcore.sweep.results_file import ResultsFile, opened_words
     from simcore.sweep.running import Sweep
 
@@ -239,6 +239,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
         title, rest = asked.title, []
         if stopped or over:
             title = f"{asked.title}, stopped before the end"
+            outcome.open_from = open_from(sweep.progress, asked.prunes)
             rest = rest_lines(outcome, sweep.progress, asked.prunes)
         _print(arguments, outcome, title, sweep.progress.excluded, rest)
     return 130 if stopped else 0

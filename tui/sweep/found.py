@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from simcore.sweep.front import Rule, measures
 from simcore.sweep.outcome import Outcome
-from simcore.sweep.pages import rest_lines
+from simcore.sweep.pages import open_from, rest_lines
 from simcore.sweep.point import Point
 from simcore.sweep.running import Progress
 from simcore.units import digits
@@ -93,6 +93,7 @@ class Found:
             counts = self.outcome.count_lines(self.progress.excluded)[1:]
             rest = []
             if self.state == STOPPED:
+                self.outcome.open_from = open_from(self.progress, self._prunes)
                 rest = rest_lines(self.outcome, self.progress, self._prunes)
             self._said = (known, [*rest, *self.outcome.sentences(), *counts])
         return [self.error, *self._said[1]] if self.error else self._said[1]

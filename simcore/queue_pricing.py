@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
@@ -18,7 +18,7 @@ from simcore.folding import Folding, GroupClass
 from simcore.parameters import Parameters
 from simcore.program import Program
 from simcore.program.ops import CollectiveCost, ComputeCost
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 
 if TYPE_CHECKING:
     from simcore.jitter import Jitter

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from simcore.records import NamedTuple
 
 # Listing as many ranks takes a millisecond.
 _FEW = 4096

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from simcore.collectives.exact import scaled
 from simcore.engine import Times, run_engine
@@ -13,6 +13,7 @@ from simcore.overrides import Overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices
 from simcore.program import Program
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from simcore.cluster import Cluster

@@ -14,7 +14,6 @@ import operator
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
-from typing import NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
@@ -55,7 +54,7 @@ from simcore.program.ops import (
 from simcore.program.order import Action
 from simcore.program.plan import Plan, Segment
 from simcore.program.stage_builder import StageBuilder
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.simulation import made, place, simulate
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind

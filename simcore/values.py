@@ -7,7 +7,7 @@ parameter may be, and what an item of a list looks like, is checked here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.choices import choices, is_one_of, may_be_file
 from simcore.cluster import algorithm_words, parse_dimension
@@ -16,6 +16,7 @@ from simcore.layout import MOST_RANKS
 from simcore.networks.simai import overlap_ratios
 from simcore.overrides import TRACE_FORMS, layer_scales, parse_factor, parse_overrides, time_scales
 from simcore.parameters import Flag, Input, Parameters, flag_of, parse_value, replaced
+from simcore.records import NamedTuple
 
 # Of a run that is not known.
 _MOST_DIMENSIONS = 10**6

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from simcore.records import NamedTuple
 
 
 class Column(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import NamedTuple
 
 from simcore.parameters import as_flags
+from simcore.records import NamedTuple
 from tui.commands.opened import own_parameters
 from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel

@@ -6,12 +6,12 @@ import asyncio
 import re
 import signal
 from types import FrameType
-from typing import NamedTuple
 
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.widgets import Input
 
 from simcore.diagnostics import UsageError, meant, printable
+from simcore.records import NamedTuple
 from tui.app import WltuiApp
 from tui.exporting import as_svg, as_text
 from tui.keys.actions import key_name, key_of

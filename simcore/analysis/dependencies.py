@@ -16,7 +16,6 @@ is meant: the one that the rank asked about meets in its group or hands on to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from simcore.analysis.accounts import IDLE_OP, received_op
 from simcore.collectives import WITH_COPIES
@@ -30,7 +29,7 @@ from simcore.program.ops import (
     CollectiveCost,
     TransferCost,
 )
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.run.graph import ARRIVED, BEFORE, BUSY, JOINED, QUEUED, RECEIVED, START, never
 from simcore.run.graph import Cause as GraphCause

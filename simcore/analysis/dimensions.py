@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
@@ -18,7 +17,7 @@ from simcore.collectives.phases import DimensionLoad, collective_loads, transfer
 from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 
 # The streams by which bytes are told apart: both pipeline streams are pp.

@@ -4,9 +4,7 @@ collectives, activations about by the size of its tensor-parallel ones (docs/mod
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.analysis.model_figures import made_of, model_figures
 from simcore.diagnostics import UsageError
@@ -14,7 +14,7 @@ from simcore.model.training import Training, resolve
 from simcore.parameters import Parameters
 from simcore.program.order import Shape
 from simcore.program.schedule_choice import chosen_schedule
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 
 # So many ways of several changes are enough, of so many at once.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from operator import add
-from typing import NamedTuple
 
 from simcore.analysis.layers import LayerGroups, LayerRows
 from simcore.collectives import cell_name
 from simcore.program.ops import PHASES as OP_PHASES
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 from simcore.timeline import Timeline
 from simcore.workload.model import PHASES, base_name
 

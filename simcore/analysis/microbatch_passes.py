@@ -12,10 +12,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simcore.program import Ops
 from simcore.program.ops import COMPUTE, FWD, Stretch
+from simcore.records import NamedTuple
 from simcore.timeline import Timeline
 
 

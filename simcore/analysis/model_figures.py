@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from simcore.diagnostics import printable
 from simcore.model.costs import step_flops
@@ -19,7 +18,7 @@ from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from simcore.analysis.finished import Finished
 from simcore.diagnostics import InputError, UsageError
@@ -21,7 +20,7 @@ from simcore.networks.simai import (
     priced_bytes,
     single,
 )
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.figures import StreamUse
 from simcore.simulation import Simulation
 from simcore.units import duration, number, plural, signed

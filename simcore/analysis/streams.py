@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, compress
 from operator import and_, gt, le, sub
-from typing import NamedTuple
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, op_of
 from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
+from simcore.records import NamedTuple
 from simcore.run.accounts import Accounts, merged
 from simcore.run.figures import StreamUse
 from simcore.timeline import Timeline

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from simcore.calibration.bandwidths import Target, fit_bandwidths
 from simcore.calibration.kinds import (
@@ -33,7 +32,7 @@ from simcore.measured.names import Degrees
 from simcore.networks import Sharing
 from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import Parameters
-from simcore.records import Struct, field, replace
+from simcore.records import NamedTuple, Struct, field, replace
 from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation, simulate
 from simcore.units import number, plural

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from array import array
 from hashlib import blake2b
-from typing import NamedTuple
 
 from simcore.chakra.wire import Columns, Table, WireError, messages, places_of, read_columns
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 from simcore.workload.opening import read_file
 
 # Names of groups up to this are told apart; a file with a longer one is read by itself.

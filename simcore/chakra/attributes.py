@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.chakra.wire import WireError, fields, packed
+from simcore.records import NamedTuple
 
 # Field number -> kind of the single values; the number behind each is the list of that kind.
 _KINDS = {

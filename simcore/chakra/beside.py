@@ -9,9 +9,9 @@ import os
 import re
 import stat
 from math import prod
-from typing import NamedTuple
 
 from simcore.chakra.files import is_trace_name
+from simcore.records import NamedTuple
 
 # A folder may have thousands of other files, and a system file has a few hundred bytes.
 _MOST_FILES, _HEAD_BYTES = 64, 1 << 16

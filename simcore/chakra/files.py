@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.records import NamedTuple
 
 _NAME = re.compile(r"(.*?)\.([0-9]{1,7})\.(et|eg|json)(\.gz)?", re.DOTALL)
 _LISTED = 8

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from array import array
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from simcore.chakra.attributes import INTEGERS, Attributes, Value, parse
 from simcore.chakra.wire import Columns, Table
-from simcore.records import Struct, replace
+from simcore.records import NamedTuple, Struct, replace
 
 INVALID, METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLL = range(8)
 TYPE_WORDS = ("INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL")

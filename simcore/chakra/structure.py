@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simcore.chakra.nodes import Nodes, topological
 from simcore.chakra.opening import TraceSet
 from simcore.diagnostics import Diagnostic
+from simcore.records import NamedTuple
 
 _OF_A_FILE = 8
 _LISTED = 8

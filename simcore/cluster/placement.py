@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
 
 from simcore.cluster.model import Cluster, Dimension
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 
 # (dimension, hops) of each dimension in which the two ends differ, inner first.
 TransferShape = tuple[tuple[int, int], ...]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from simcore.collectives.reach import Reach, Route
+from simcore.records import NamedTuple
 
 
 class Messages(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.algorithm import Algorithm, PortLoad, Steps
@@ -21,6 +21,7 @@ from simcore.collectives.exact import decimal_ratio
 from simcore.collectives.reach import Reach
 from simcore.diagnostics import UsageError
 from simcore.names import COLLECTIVES
+from simcore.records import NamedTuple
 
 NAMES = {kind: name for name, kind in COLLECTIVES.items()}
 # With copies of one rank to the host's memory and back, which no network carries.

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.algorithm import Messages
 from simcore.collectives.exact import decimal_ratio, floor_ns, scaled
 from simcore.collectives.phases import NAMES, Phase, chunk_bytes, chunks_done, phases, rest_bytes
 from simcore.collectives.reach import Reach
+from simcore.records import NamedTuple
 from simcore.units import digits, number
 
 

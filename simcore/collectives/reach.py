@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter
 from itertools import accumulate
-from typing import NamedTuple
 
 from simcore.cluster import Cluster, Crossing, Dimension
 from simcore.cluster.placement import hops, members_of
 from simcore.collectives.exact import floor_ns
+from simcore.records import NamedTuple
 
 
 class Route(NamedTuple):

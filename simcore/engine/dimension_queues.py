@@ -16,7 +16,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from simcore.diagnostics import Cancelled
 from simcore.engine.actor import NOT_YET
@@ -24,6 +24,7 @@ from simcore.engine.event_queue import Times
 from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, Join, Pause, StageProgram
+from simcore.records import NamedTuple
 from simcore.workload.model import LARGEST
 
 _INSTANTS_BETWEEN_CANCEL_CHECKS = 256

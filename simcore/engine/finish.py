@@ -11,10 +11,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import add
-from typing import NamedTuple
 
 from simcore.engine.parts import PartTimes
 from simcore.program.ops import COMPUTE, TO_NEXT, Join, Receive, StageProgram
+from simcore.records import NamedTuple
 from simcore.workload.model import LARGEST
 
 # What a step of a script does: (code, slot, stream or message, op or transfer's step). Of collectives the

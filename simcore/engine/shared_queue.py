@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Cancelled
 from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, SEND, Actor
@@ -17,6 +17,7 @@ from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, Mee
 from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import OFFLOAD
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from simcore.networks.model import Carrier

@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from simcore.chakra.attributes import INTEGERS, Attributes
 from simcore.chakra.nodes import (
@@ -32,6 +31,7 @@ from simcore.executing.custom import CustomCollective
 from simcore.messages.clock import Clock, Fault, Stop
 from simcore.messages.collectives import Group, RankCollectives, Rules, chunks_of
 from simcore.messages.network import TAGS, TRANSFER_TAG, Matching
+from simcore.records import NamedTuple
 
 # The slots of a rank; a receive takes none.
 CPU, GPU, COMM, FREE = range(4)

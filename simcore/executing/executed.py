@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcore.chakra.attributes import Attributes, Value
 from simcore.chakra.nodes import (
@@ -22,7 +22,7 @@ from simcore.executing.astra2 import System
 from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.units import plural
 
 if TYPE_CHECKING:

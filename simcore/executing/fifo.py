@@ -10,9 +10,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import Nodes
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from simcore.messages.traffic import LinkTraffic, Sent

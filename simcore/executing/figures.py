@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.executing.executed import words_of
 from simcore.parameters import as_dict
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 from simcore.run.accounts import merged
 from simcore.run.figures import (
     LayerUse,

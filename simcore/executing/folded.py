@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple
 
 from simcore.chakra.nodes import COLL, RECV, SEND, Kinds, Nodes, integer
 from simcore.cluster import Cluster, GroupShape, group_shape, transfer_shape
 from simcore.executing.executed import Units, group_name, message_key
+from simcore.records import NamedTuple
 
 NEVER = -1
 _OWN = ("pg_name", "comm_src", "comm_dst", "comm_tag")

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import (
     COLL,
@@ -23,7 +23,7 @@ from simcore.executing.executed import Executed, group_name
 from simcore.executing.graph import NONE, TraceGraph, build_graph
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.run.figures import GroupUse, NameUse
 from simcore.run.graph import ARRIVED, RECEIVED, Step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.chakra.nodes import (
     COLL,
@@ -41,6 +41,7 @@ from simcore.names import ASTRA_SIM_2
 from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters, flag_of, refuse_others, stated
 from simcore.ranks import RankSet
+from simcore.records import NamedTuple
 
 _KIND_OF = {
     0: "ALLREDUCE",

@@ -5,7 +5,7 @@ groups.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.cluster.files.astra_system import ALGORITHMS_EXPECTED, algorithm_named
 from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, quoted
@@ -13,6 +13,7 @@ from simcore.cluster.parsing import either
 from simcore.executing.astra2 import Memory, System
 from simcore.names import COLLECTIVES
 from simcore.parameters import MOST_CHUNKS
+from simcore.records import NamedTuple
 
 _CODE = "system-json"
 _MEMORIES = ("NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from simcore.chakra.nodes import COLL, COLLECTIVES, RECV, SEND, integer
 from simcore.cluster import Dimension
@@ -19,7 +18,7 @@ from simcore.messages.alone import estimate, rules_of
 from simcore.messages.collectives import Rules
 from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
 from simcore.parameters import Parameters, replaced, stated
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 from simcore.run.changes import WORTH, Change
 from simcore.run.findings import WhatIf
 from simcore.units import change_percent, duration, plural

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from simcore.chakra.encoding import attribute, framed, metadata, node_head
 from simcore.diagnostics import Diagnostic, UsageError
@@ -27,6 +27,7 @@ from simcore.program.ops import (
     Receive,
     TransferCost,
 )
+from simcore.records import NamedTuple
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
 

@@ -12,7 +12,7 @@ so marks are control characters.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from simcore import __version__
 from simcore.analysis import ACCOUNTS
@@ -26,6 +26,7 @@ from simcore.layout import GROUP_KINDS
 from simcore.parameters import as_flags
 from simcore.program.ops import RANK_STREAMS, STREAMS
 from simcore.ranks import place_words
+from simcore.records import NamedTuple
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.parameters import Parameters, refuse_others
 from simcore.ranks import RankSet
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.units import plural
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.format import Export, Progress, Request
@@ -11,6 +10,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
 from simcore.measured.vocabulary import buffer_bytes, category_of_group, group_of_op
 from simcore.parameters import Parameters
+from simcore.records import NamedTuple
 from simcore.units import plural
 
 # Of a run, those of its ranks that are asked for, and what counts the spans.

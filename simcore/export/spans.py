@@ -8,11 +8,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from simcore.collectives import WITH_COPIES
 from simcore.diagnostics import printable
 from simcore.program.ops import COMPUTE, PHASES, RECEIVING, STREAMS, CollectiveCost, TransferCost
+from simcore.records import NamedTuple
 from simcore.simulation import Simulation
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.layout import DATA_FASTEST, Layout
 from simcore.overrides import Overrides
 from simcore.ranks import Block, RankSet
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
 
 # Per dimension of the cluster, the factor on the bandwidth of a port; () when all are whole.

@@ -11,7 +11,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.cache import LAST, Read, is_kept, keep, load, places_of
@@ -20,6 +19,7 @@ from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import Found
 from simcore.memory import free_bytes
+from simcore.records import NamedTuple
 from simcore.units import byte_size
 from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.opening import read_beginning, read_file

@@ -8,7 +8,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Raw
 
@@ -73,6 +73,7 @@ from simcore.kineto.vocabulary import (
 )
 from simcore.measured.columns import Collective, DeviceColumns, HostColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
+from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from simcore.measured.columns import FUSED, MEASURED, TOLERANCE_NS, RankTrace
 from simcore.measured.names import Degrees
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Places, RankPlace, places_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 
 _SEND_STEPS = {"send_forward": 1, "send_backward": -1}
 _RECEIVE_STEPS = {"recv_forward": -1, "recv_backward": 1}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.names import Degrees
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 
 # The group that ends every step: gradient norm and overflow check over tensor and pipeline ranks.
 MODEL_PARALLEL = "model parallel"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
@@ -25,6 +24,7 @@ from simcore.measured.columns import (
     RankTrace,
     SubColumns,
 )
+from simcore.records import NamedTuple
 from simcore.workload.formats.cell import Cell, Findings, quoted, read_number
 from simcore.workload.formats.format import is_comment, without_bom
 from simcore.workload.model import LARGEST

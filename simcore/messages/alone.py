@@ -5,13 +5,13 @@ network.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
 from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Group, RankCollectives, Rules
 from simcore.messages.network import Links, LinkUse
+from simcore.records import NamedTuple
 from simcore.units import plural
 
 # Some 200,000 messages of one hop are simulated in a second: more than this would take minutes.

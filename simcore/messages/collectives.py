@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.messages.clock import Clock, Fault, Stop
 from simcore.messages.machines import (
@@ -26,6 +26,7 @@ from simcore.messages.machines import (
     Tree,
 )
 from simcore.messages.network import Matching
+from simcore.records import NamedTuple
 
 # A smaller group's endpoint delay, whatever the system file says (R5.3).
 GROUP_DELAY_NS = 10

@@ -9,9 +9,10 @@ The phase is over on a rank when all its messages are sent and the tokens that i
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from simcore.messages.network import Key, Matching
+from simcore.records import NamedTuple
 
 ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL = "ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.cluster import Dimension
 from simcore.messages.clock import Clock, Stop
+from simcore.records import NamedTuple
 
 _GIB = 1 << 30
 # The message with which a receiver says that it has come (rendezvous), bytes.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
@@ -18,6 +17,7 @@ from simcore.messages.alone import rules_of
 from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Group, RankCollectives
 from simcore.messages.network import TRANSFER_TAG, LinkHeat, Links, LinkUse
+from simcore.records import NamedTuple
 
 # The first instant is refused to ASTRA-sim's messages of 0 ns: this clock runs one ahead.
 _AHEAD_NS = 1

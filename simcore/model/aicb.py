@@ -7,11 +7,10 @@ and bytes differ.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.sizes import Mla
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.units import plain_number
 
 # `layernorm`, `mlp_layer`: what AICB calls them. A cell that nothing was measured for.

@@ -7,11 +7,10 @@ Time of an op = max(FLOPs / (peak x efficiency), bytes / (hbm x share)) + launch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simcore.model.gpu import Gpu
 from simcore.model.training import Training
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 
 # A tile of a matrix product: what one SM computes at a time.
 _TILE_ROWS, _TILE_COLUMNS = 128, 256

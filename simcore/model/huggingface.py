@@ -7,10 +7,11 @@ of what a step costs. Every other field is said, so that nothing is passed over 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.sizes import Mla, Model, Moe, checked
+from simcore.records import NamedTuple
 
 # What says nothing of a step's cost: names, tokens, how weights begin, how text is generated.
 _WORDLESS = frozenset((

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from simcore.model.costs import RowOps as OpCells
+from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind
 
 

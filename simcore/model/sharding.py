@@ -9,10 +9,9 @@ runs them in reverse.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from simcore.model.rows import NOTHING, Row, Sent
 from simcore.model.training import Training
+from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind, Phase
 
 

@@ -15,8 +15,6 @@ so does this reader.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from simcore.cluster import Cluster, TransferShape
 from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.parsing import BANDWIDTHS, number_within
@@ -26,6 +24,7 @@ from simcore.layout import Layout
 from simcore.networks.model import Network
 from simcore.networks.simai import Bandwidth, SimaiNetwork
 from simcore.parameters import Parameters
+from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind
 
 _COLLECTIVES = ("allreduce", "allgather", "reducescatter", "alltoall")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from struct import pack, unpack
-from typing import NamedTuple
 
 from simcore.cluster import TransferShape
 from simcore.cluster.parsing import BANDWIDTHS
@@ -27,6 +26,7 @@ from simcore.names import GPU_TYPES, NIC_TYPES
 from simcore.networks.model import PlacedCollective
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
+from simcore.records import NamedTuple
 from simcore.units import digits, plain_number, plural
 from simcore.workload import Workload
 from simcore.workload.model import PHASES, GroupKind, Phase

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from simcore.cluster import Cluster, TransferShape
 from simcore.diagnostics import Diagnostic, UsageError
@@ -19,6 +18,7 @@ from simcore.layout import Layout
 from simcore.networks.model import Network
 from simcore.networks.simai import Bandwidth, SimaiNetwork, simai_bandwidths
 from simcore.parameters import Parameters
+from simcore.records import NamedTuple
 from simcore.units import number
 from simcore.workload.model import GroupKind
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
 from simcore.layout import Layout
@@ -49,6 +49,7 @@ from simcore.program.schedule_choice import (
 from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule
 from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
+from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name

@@ -8,7 +8,6 @@ by the same names). The number of layers is not in the file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout
@@ -17,6 +16,7 @@ from simcore.program.blocks import Structure
 from simcore.program.ops import FWD, IG, TO_NEXT, TO_PREVIOUS, Join, Program, Receive, TransferCost
 from simcore.program.plan import ONE_LOOP, Plan, RowOps
 from simcore.program.stage_builder import StageBuilder
+from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload import Cells, Workload
 

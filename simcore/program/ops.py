@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from simcore.program.blocks import Structure
 from simcore.program.order import KINDS, ONE_PLACE, Action, Order, Placement
 from simcore.program.schedules import SCHEDULES, Schedule
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
 
 # Streams of one NPU. The pipeline streams are named by the side of the sender.

@@ -7,9 +7,9 @@ Knows no rows, no ops and no times.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 
 # Forward; backward; its input gradients alone; its weight gradients alone. PyTorch's letters.
 Kind = Literal["F", "B", "I", "W"]

@@ -9,11 +9,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.program.order import Action, ChunkPlace, Order, Placement
 from simcore.program.order_text import MOST_CELLS, OrderCell, Transfer, Written, by_rank, read_text
+from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload.opening import read_file
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, printable
 from simcore.program.order import Kind, Order
+from simcore.records import NamedTuple
 
 # More is no schedule: a million actions are 1,000 micro-batches on 64 ranks with 8 chunks.
 MOST_CELLS = 4_000_000

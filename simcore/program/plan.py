@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.layout import Layout
 from simcore.overrides import ANY_ROW
@@ -32,7 +32,7 @@ from simcore.program.ops import (
     PartCost,
 )
 from simcore.program.order import ONE_PLACE, Placement
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 from simcore.units import shares
 from simcore.workload import Cells, Workload
 from simcore.workload.model import Phase, Pieces, Uneven, base_name

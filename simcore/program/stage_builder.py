@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from simcore.program.ops import (
     COMPUTE,
@@ -23,6 +22,7 @@ from simcore.program.ops import (
 )
 from simcore.program.order import Action
 from simcore.program.plan import Plan, RowOps, Segment, joined
+from simcore.records import NamedTuple
 from simcore.units import shares
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.model.aicb import AicbConfig, AicbRow
-from simcore.records import Struct, asdict
+from simcore.records import NamedTuple, Struct, asdict
 from simcore.units import digits
 from simcore.workload import Workload
 from simcore.workload.model import Cells

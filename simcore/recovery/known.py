@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from simcore.model.aicb import AicbConfig
 from simcore.model.names import MODELS
+from simcore.records import NamedTuple
 
 
 class Known(NamedTuple):

@@ -6,11 +6,9 @@ reference the way back is exact.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from simcore.model.aicb import AicbConfig, AicbTimes
 from simcore.model.sizes import Mla
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 from simcore.recovery.statement import Statement
 from simcore.workload import Workload
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from simcore.model.aicb import VERSIONS, AicbConfig, modules
 from simcore.model.sizes import Mla
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 from simcore.recovery.known import KNOWN, common_ffns, known_model, rarity, vocabulary
 from simcore.recovery.statement import Statement
 

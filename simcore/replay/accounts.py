@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts, account_names
 from simcore.run.measured import MeasuredGraph, covered, flights
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from statistics import median_low
-from typing import NamedTuple
 
 from simcore.measured.vocabulary import buffer_bytes
+from simcore.records import NamedTuple
 from simcore.replay.timed import Timed
 from simcore.run.ties import NONE
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, LAUNCH, category_of_group
 from simcore.parameters import as_dict
 from simcore.ranks import RankSet
+from simcore.records import NamedTuple
 from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.replay.critical_path import REASONS
 from simcore.replay.operations import op_uses

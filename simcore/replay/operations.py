@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 from simcore.measured.matching import Call, is_asynchronous
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
 from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
-from simcore.records import Struct, replace
+from simcore.records import NamedTuple, Struct, replace
 from simcore.replay.accounts import FIRST_EXPOSED, HOST, IDLE, WAIT
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Wait, waits_by_item

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from statistics import median_low
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from simcore.records import NamedTuple
 from simcore.replay.accounts import FIRST_EXPOSED, IDLE
 from simcore.replay.parameters import Scales, rounded
 from simcore.run.pieces import GAP

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE
 from simcore.parameters import as_flags
+from simcore.records import NamedTuple
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import Scales, parameters_of, rounded
 from simcore.replay.stragglers import compute_by_stage, on_time, slow_ranks, stragglers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from simcore.kernel_names import short_name
+from simcore.records import NamedTuple
 from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, listed
 from simcore.run.figures import PathSegment
 from simcore.run.findings import path_sums

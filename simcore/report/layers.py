@@ -6,9 +6,10 @@ A column is a line here, in the tables that have it; a figure of its own is a fi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.records import NamedTuple
 from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
 from simcore.run.figures import LayerUse
 from simcore.units import duration, percent

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
@@ -16,6 +16,7 @@ from simcore.program import SCHEDULES
 from simcore.program.ops import FWD
 from simcore.program.order import Kind, Order, Shape
 from simcore.program.schedule_choice import chosen_schedule
+from simcore.records import NamedTuple
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Cells, Header, Workload
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice

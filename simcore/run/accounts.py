@@ -12,9 +12,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, islice
 from operator import mul, sub
-from typing import NamedTuple
 
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 from simcore.run.track import ALIKE
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.units import change_percent, duration, plural, signed
 
 if TYPE_CHECKING:

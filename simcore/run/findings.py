@@ -5,9 +5,9 @@ places worth a look, and the answers to what-if questions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension

@@ -15,10 +15,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
 from operator import add, ne, or_
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from simcore.diagnostics import Cancelled
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.graph import START, Graph, never
 
 Time = TypeVar("Time", int, float)

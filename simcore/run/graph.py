@@ -17,9 +17,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import sub
-from typing import NamedTuple
 
 from simcore.diagnostics import Cancelled
+from simcore.records import NamedTuple
 
 # The node that is over when the step begins.
 START = 0

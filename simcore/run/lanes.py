@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.units import duration
 
 if TYPE_CHECKING:

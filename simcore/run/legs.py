@@ -7,7 +7,8 @@ but a part of what its rank does next.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from simcore.records import NamedTuple
 
 # (rank, what it does, micro-batch or -1)
 Key = tuple[int, str, int]

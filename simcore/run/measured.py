@@ -16,9 +16,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.graph import BUSY, JOINED, RECEIVED, START, Cause, Graph
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.run.ties import NONE, Ties

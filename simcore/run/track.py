@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simcore.ranks import RankSet
+from simcore.records import NamedTuple
 
 
 class StepShape(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from sortedcontainers import SortedList
 
@@ -18,6 +17,7 @@ from simcore.collectives import transfer_ns
 from simcore.collectives.algorithms import algorithm_named
 from simcore.collectives.exact import floor_ns
 from simcore.collectives.phases import Phase, chain_bytes, chunk_bytes, load_ns, phase_loads, phases
+from simcore.records import NamedTuple
 
 
 class Flow(NamedTuple):

@@ -14,8 +14,6 @@ groups lie differently from stage to stage, where single ranks or ops have facto
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from simcore.cluster import Cluster, choose_cluster, group_shape
 from simcore.collectives.exact import scaled
 from simcore.engine.parts import part_times
@@ -51,7 +49,7 @@ from simcore.program.ops import (
 )
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
-from simcore.records import Struct, field, replace
+from simcore.records import NamedTuple, Struct, field, replace
 from simcore.simulation import place
 from simcore.step_time import beside_streams, joined_streams
 from simcore.workload import Workload

@@ -5,14 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 from simcore.engine import Times
 from simcore.folding import Folding, RankClass
 from simcore.program import Ops, Program, StageProgram
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
 from simcore.ranks import RankSet
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.workload.model import GroupKind
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from simcore.diagnostics import Diagnostic
 from simcore.names import Dialect
 from simcore.parameters import Parameters
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.analysis import two_runs
+from simcore.records import NamedTuple
 from tui.compare.source import Compared
 from tui.frame import cells
 from tui.session import KeptRun, Run, Session

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.run import Run
+from simcore.records import NamedTuple
 from simcore.units import whole_percent
 from tui.timeline.lanes import Kind, LaneSource, SpanLane
 

@@ -7,10 +7,12 @@ Keys are named as people write them, and as Textual does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from textual.binding import Binding, BindingType
 from textual.keys import key_to_character
+
+from simcore.records import NamedTuple
 
 _NAMES = {
     "pagedown": "PageDown", "pageup": "PageUp", "space": "Space", "enter": "Enter", "escape": "Esc",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from simcore.records import NamedTuple
 from tui.listing import Column, Listing
 
 # Headings are abbreviated on screens narrower than that.

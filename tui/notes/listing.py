@@ -9,9 +9,9 @@ import os
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError
+from simcore.records import NamedTuple
 from simcore.workload.formats.cell import lines_of
 from simcore.workload.formats.format import without_bom
 from simcore.workload.opening import read_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.choices import choices
 from simcore.cluster import DEFAULT_PRESET, Cluster
@@ -13,6 +13,7 @@ from simcore.executing.results import TraceResults
 from simcore.executing.run import values_in_force
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import FLAGS, Flag, Parameters, replaced
+from simcore.records import NamedTuple
 from simcore.units import duration, number, signed
 from tui.frame import Glyphs, Line
 from tui.parameters.changes import ChangeTimes

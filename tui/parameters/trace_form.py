@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from simcore.diagnostics import UsageError, printable
 from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
 from simcore.overrides import MOST_FACTOR
 from simcore.parameters import Flag, Parameters, flag_of, replaced
+from simcore.records import NamedTuple
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of, rounded, stage_word

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
+from simcore.records import NamedTuple
 from simcore.units import duration, plural
 from tui.chrome import difference
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, width_of, wrapped

@@ -9,8 +9,9 @@ import stat
 import time
 import zlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from simcore.records import NamedTuple
 from tui.state import checking
 from tui.state.checking import Damaged
 

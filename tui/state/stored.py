@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcore.overrides import MOST_FACTOR
 from simcore.parameters import FLAGS, Flag, Parameters, stated
+from simcore.records import NamedTuple
 from simcore.values import Unfit, plain_value
 from tui.screens import SCREENS
 from tui.state.checking import (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from simcore.analysis.accounts import ACCOUNTS, IN_BARS
 from simcore.analysis.run import Run
 from simcore.ranks import RankSet
+from simcore.records import NamedTuple
 from simcore.run.findings import Spot
 from simcore.run.track import Track
 from simcore.units import duration, percent, whole_percent

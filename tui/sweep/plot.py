@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
+from simcore.records import NamedTuple
 from simcore.sweep.front import measures
 from simcore.sweep.point import Point
 from simcore.units import byte_size, digits, duration

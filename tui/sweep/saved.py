@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from simcore.records import NamedTuple
 from tui.state.checking import optional, table, text, whole, wrong
 
 _MOST_TYPED = 2000

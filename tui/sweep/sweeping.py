@@ -9,11 +9,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import redirect_stderr
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from simcore.sweep.engines import Engine

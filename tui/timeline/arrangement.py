@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from typing import NamedTuple
 
+from simcore.records import NamedTuple
 from simcore.run.lanes import LaneOrder
 from tui.frame import scrolled
 from tui.timeline.filtering import matching

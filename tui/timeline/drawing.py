@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import compress, groupby, islice
 from operator import add, and_, itemgetter, ne
-from typing import NamedTuple
 
+from simcore.records import NamedTuple
 from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
 from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
 
+from simcore.records import NamedTuple
 from simcore.run.lanes import Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells

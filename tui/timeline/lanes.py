@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, compress
 from operator import sub
-from typing import NamedTuple
 
 from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.ranks import Block, RankSet
+from simcore.records import NamedTuple
 from simcore.run.lanes import COMPUTE_STREAM, NAMELESS, LaneOrder, RunLanes, Searched, Spans
 from simcore.units import percent, whole_percent
 from tui.frame import Line, cells, in_cells, width_of, wrapped

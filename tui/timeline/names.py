@@ -9,8 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import compress, takewhile
 from operator import ne
-from typing import NamedTuple
 
+from simcore.records import NamedTuple
 from simcore.run.lanes import KINDS, NAMELESS
 from tui.frame import Glyphs
 from tui.timeline.lanes import SpanLane

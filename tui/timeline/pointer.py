@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from simcore.records import NamedTuple
 from tui.timeline.model import TimelineModel
 
 # The wheel over the names goes so many lanes.

@@ -14,10 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from operator import sub
-from typing import NamedTuple
 
 from simcore.diagnostics import printable
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.lanes import Searched, Spans
 from simcore.units import plain_number
 

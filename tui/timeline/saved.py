@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
+from simcore.records import NamedTuple
 from tui.state import checking
 from tui.state.checking import MOST_RANKS, items, optional, table, text, whole, wrong
 from tui.timeline.arrangement import Memory

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
+from simcore.records import NamedTuple
 from tui.timeline.filtering import Filter, missing, understood
 from tui.timeline.lanes import ALL, LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, both

@@ -6,9 +6,8 @@ Zoom, pan, cursor and the way back; what was marked out, and the places that mar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from tui.timeline.lanes import LaneKey
 
 _HISTORY = 100

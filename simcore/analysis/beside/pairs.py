@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from simcore.analysis.compare import AccountChange, Part
 from simcore.analysis.compare.parts import BUSY
@@ -14,7 +14,7 @@ from simcore.analysis.compare.reasons import leading_parts
 from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters, as_flags
-from simcore.records import Struct, asdict
+from simcore.records import NamedTuple, Struct, asdict
 from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
 from simcore.run.track import ALIKE, COMPUTE, TimedPass, Track, busy_ns, mean_ns

@@ -6,7 +6,7 @@ Import from here: `Comparison` and what it consists of.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import words
@@ -19,7 +19,7 @@ from simcore.analysis.results import Results
 from simcore.analysis.sentences.model import Facts
 from simcore.diagnostics import printable
 from simcore.parameters import FLAGS
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.track import OF_FEW
 from simcore.workload.model import base_name
 

@@ -8,10 +8,10 @@ take a backward apart match whole, and runs with other degrees or files as far a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from simcore.layout import Layout
 from simcore.program import Ops
+from simcore.records import NamedTuple
 from simcore.simulation import Simulation
 from simcore.timeline import Timeline
 from simcore.workload import Workload

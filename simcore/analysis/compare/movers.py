@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from simcore.analysis.compare.matching import ClassPair, matched_ops
 from simcore.collectives import WITH_COPIES
 from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Ops, TransferCost
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 

@@ -7,13 +7,12 @@ Where these change, and not what ranks do themselves, the part is the bubble, wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, IDLE_OP
 from simcore.analysis.compare.matching import ClassPair
 from simcore.analysis.results import Results
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
-from simcore.records import Struct, field
+from simcore.records import NamedTuple, Struct, field
 from simcore.units import signed
 from simcore.workload.model import base_name
 

@@ -7,12 +7,13 @@ says what the figures show.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, Part, is_pipeline
 from simcore.analysis.compare.words import without_effect
 from simcore.diagnostics import printable
 from simcore.overrides import time_scales
+from simcore.records import NamedTuple
 from simcore.units import duration, number, plural
 
 if TYPE_CHECKING:

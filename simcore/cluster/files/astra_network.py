@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.model import Dimension, Kind, bytes_per_ns
 from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, Settings, number_within
 from simcore.diagnostics import printable
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     import yaml

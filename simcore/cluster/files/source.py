@@ -9,9 +9,10 @@ import json
 import os
 import re
 import stat
-from typing import Any, NamedTuple
+from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.records import NamedTuple
 from simcore.toml_text import place_at
 
 # A cluster is a page of text; more is another kind of file.

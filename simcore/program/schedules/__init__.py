@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

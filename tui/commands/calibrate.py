@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from simcore.workload import Workload
 
 _DESCRIPTION = (
-    "Fit the compute scale and the bandwidths of the cluster to a measured run of a workload, say what "
-    "decided each and how far every kind of work is off before and after, and save the parameters for "
-    "--params."
+    "Fit the compute scale and the cluster's bandwidths to a measured run of a workload. Says what decided "
+    "each of them and how far off each kind of work was before and is after, and saves them for --params."
 )
 
 
@@ -45,12 +44,12 @@ def build_parser() -> Parser:
     add_model(parser)
     parser.add_argument(
         "--measured-step", metavar="DURATION",
-        help="instead of TRACE how long one step was measured to take, like 13.75s or 850ms: fits one factor",
+        help="in place of TRACE: how long one step took, like 13.75s or 850ms; fits one factor",
     )  # fmt: skip
     add_run(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE",
-        help="save the parameters, those that were given and the fitted ones, as TOML for --params FILE",
+        help="save the parameters, given and fitted, as TOML for --params FILE",
     )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="overwrite FILE if it is there")
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.calibrate/1)")

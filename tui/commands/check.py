@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 SCHEMA = "wltui.check/1"
 _INPUT_HAS_ERRORS = 1
 _DESCRIPTION = (
-    "Read workload files and print everything there is to say of them, a line each: "
-    "file:line:column: severity code message. Nothing is printed of a file without a finding. "
-    "The exit status is 1 when one of them is an error. docs/diagnostics.md explains every code."
+    "Read files and print all that is wrong or assumed in them, one line each: "
+    "file:line:column: severity code message. A file without a finding prints nothing. "
+    "The exit status is 1 if a finding is an error. docs/diagnostics.md explains every code."
 )
 
 

@@ -27,8 +27,9 @@ _MOST_LINKS = 8
 _NETWORKS = ("analytical", "links")
 _COLLECTIVES = {name: collective for collective, name in NAMES.items()}
 _DESCRIPTION = (
-    "What one collective takes, alone on an idle network: when its last rank is done and when its first, "
-    "and its bandwidths as nccl-tests defines them. A range of sizes (1KiB..1GiB) gives a table, doubling."
+    "Time one collective alone on an idle network: when its first and its last rank is done, and its "
+    "bandwidths as nccl-tests defines them. A range of sizes (1KiB..1GiB) gives a table, each size twice the "
+    "one before."
 )
 
 
@@ -42,7 +43,7 @@ def build_parser() -> Parser:
     )  # fmt: skip
     parser.add_argument(
         "--ranks", metavar="RANKS",
-        help="the group, for example 0-7 or 0-1023+8*128 (default: all NPUs of a cluster that is given, "
+        help="the group, for example 0-7 or 0-1023+8*128 (default: all ranks of a cluster that is given, "
         "one server, rack or torus plane of a preset)",
     )  # fmt: skip
     parser.add_argument(

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 _SLOWER = 1
 _DESCRIPTION = (
     "Simulate a workload twice and say what changes and why: step times, accounts, layers, the ops that "
-    "move most. A has the parameters of the command line; B has these and, over them, those of --with. "
-    "With two files A is the first one and B the second; either may be a rank trace or a directory of them, "
-    "which stands as it was measured, stage by stage and rank by rank (of a trace --with and, beside another "
-    "trace, the command line take the parameters of its replay). The same on the screen: "
-    "wltui FILE2 --against FILE."
+    "move most. Run A has the parameters of the command line; run B has the same, changed by --with. "
+    "Of two files the first is A and the second B. Either may be a trace or a directory of traces, which is "
+    "shown as it was measured; beside a workload the command line is the workload's, beside another trace it "
+    "is that of both replays. On the screen: wltui FILE2 --against FILE."
 )
 
 
@@ -41,11 +40,11 @@ def build_parser() -> Parser:
         "other",
         metavar="FILE2",
         nargs="?",
-        help="another workload or trace for B, rows matched by their names",
+        help="another workload or trace, for B; rows are matched by name",
     )
     parser.add_argument(
         "--with", dest="with_words", metavar='"PARAMETERS"',
-        help='the parameters of B that differ from those of A, quoted: --with "--schedule zb-h1"',
+        help='the parameters in which B differs from A, quoted: --with "--schedule zb-h1"',
     )  # fmt: skip
     parser.add_argument(
         "--all",
@@ -62,7 +61,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--fail-if-slower",
         metavar="PERCENT",
-        help="exit status 1 when the step of B is longer than that of A by more than this, for example 2%%",
+        help="exit status 1 if B's step is longer than A's by more than this, for example 2%%",
     )
     add_parameters(parser)
     return parser

@@ -97,13 +97,16 @@ def build_parser() -> Parser:
     names = ", ".join(f"{known.name} ({known.help})" for known in FORMATS)
     parser = Parser(
         prog="wltui export",
-        description="Write the simulated step (chrome, csv), or the workload as the parameters make it "
-        "(simai): degrees, micro-batches and scales of compute become part of that file, and what it has no "
-        "words for is said. A measured run is written as it was measured, or replayed.",
+        description=
+            "Write a run for other programs or for people without wltui: its timeline (chrome, csv), a page "
+            ""
+        "for a browser (html), execution traces (chakra), its schedule (schedule), or the workload with the "
+        "parameters in it (simai): degrees, micro-batches and compute scales become part of that file, and "
+        "what it cannot hold is said. A measured run is written as it was measured, or replayed.",
     )
     parser.add_argument(
         "file", metavar="FILE", nargs="?",
-        help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
+        help="a workload file, a trace, a directory of traces, a model, or - for standard input",
     )  # fmt: skip
     add_model(parser)
     add_run(parser, ranks=False)
@@ -115,21 +118,24 @@ def build_parser() -> Parser:
     parser.add_argument("--force", action="store_true", help="overwrite OUT if it is there")
     parser.add_argument(
         "--ranks", metavar="RANKS",
-        help="whose timelines, for example 0-7,64, or all (default: chrome one rank of each class of equal "
-        "ranks, csv all, equal ones in one line)",
+        help=
+            "whose timelines, for example 0-7,64, or all (default: of chrome one rank of each class of "
+            "equal "
+        "ranks; of csv all, equal ones in one line)",
     )  # fmt: skip
     parser.add_argument(
         "--per-rank", action="store_true",
-        help="OUT is a folder that is made, with a file for each rank; of chrome in the form of PyTorch "
-        "profiler traces, which HolisticTraceAnalysis reads",
+        help="make OUT a folder with a file for each rank; those of chrome are like PyTorch profiler traces, "
+        "which HolisticTraceAnalysis reads",
     )  # fmt: skip
     parser.add_argument(
         "--against", metavar="FILE2",
-        help="of html: two runs on one axis, A of FILE2 and B of FILE, as compare FILE2 FILE has them",
+        help="with html: two runs on one axis, A from FILE2 and B from FILE, like compare FILE2 FILE",
     )  # fmt: skip
     parser.add_argument(
         "--with", dest="with_words", metavar='"PARAMETERS"',
-        help='of html: two runs on one axis, B with these parameters beside those of A: "--schedule zb-h1"',
+        help="with html: two runs on one axis, B with these parameters besides those of A: "
+        '"--schedule zb-h1"',
     )  # fmt: skip
     add_parameters(parser)
     return parser

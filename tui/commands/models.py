@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _DESCRIPTION = (
-    "List the models that --model takes by name, with their parameters counted; of one that is named, or of "
-    "a file (a Hugging Face config.json, or wltui's TOML), print the TOML that --model takes, too; with "
-    "--from, that of the model whose rows AICB wrote to a workload file."
+    "List the models that --model knows by name, with their sizes and parameter counts. With NAME or FILE "
+    "(a Hugging Face config.json, or wltui's TOML) print that model as TOML for --model; with --from FILE "
+    "the model behind a workload file that AICB wrote."
 )
 
 

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 SCHEMA = "wltui.schedule/1"
 _NAMES = ", ".join(name for name, one in SCHEDULES.items() if one.pipelined)
 _DESCRIPTION = (
-    "Draw pipeline schedules by themselves: what each stage does when, its bubble, and how many "
-    "micro-batches it holds, with equal micro-batches and free communication. Times are units of a "
-    "micro-batch on a whole stage; a chunk of half a stage takes half. docs/schedules.md says what each "
-    "is for."
+    "Draw pipeline schedules alone: what each stage does when, its bubble, and how many micro-batches it "
+    "holds. Micro-batches are equal and communication is free. One unit of time is one pass of a micro-batch "
+    "through a whole stage; a chunk of half a stage takes half. docs/schedules.md says what each is for."
 )
 _MOST_STAGES, _MOST_COUNT, _MOST_TIME = 256, 10_000, 1000.0
 _LEAST_WIDTH, _MOST_WIDTH, _USUAL_WIDTH = 40, 2000, 80
@@ -35,7 +34,7 @@ def build_parser() -> Parser:
     )  # fmt: skip
     parser.add_argument(
         "--compare", metavar="NAMES",
-        help="draw these too, on one axis: names and files with commas between them",
+        help="draw these too, on one axis: names and files, separated by commas",
     )  # fmt: skip
     parser.add_argument("--stages", metavar="P", help="pipeline stages (default 4, or the file's)")
     parser.add_argument("--microbatches", metavar="M", help="micro-batches (default 2 P, or the file's)")
@@ -44,10 +43,13 @@ def build_parser() -> Parser:
     )
     parser.add_argument(
         "--times", metavar="F,B,W",
-        help="units of forward, input gradient and weight gradient of a micro-batch (default 1,1,1); a "
+        help=
+            "units that forward, input gradient and weight gradient of a micro-batch take (default 1,1,1); "
+            "a "
         "backward that is not split takes both",
     )  # fmt: skip
-    parser.add_argument("--steps", metavar="N", help="steps, none of which waits for the one before")
+    parser.add_argument("--steps", metavar="N", help=
+        "steps, none of which waits for the end of the one before")
     parser.add_argument(
         "--overlap-fwd-bwd", action="store_true", help="pairs of forward and backward begin and end together"
     )
@@ -59,7 +61,7 @@ def build_parser() -> Parser:
     parser.add_argument("--force", action="store_true", help="overwrite OUT if it is there")
     parser.add_argument("--json", action="store_true", help=f"the figures as JSON (schema {SCHEMA})")
     parser.add_argument(
-        "--width", metavar="N", help="columns of the text (default: of the terminal, else 80)"
+        "--width", metavar="N", help="columns of the text (default: those of the terminal, else 80)"
     )
     return parser
 

@@ -68,43 +68,50 @@ def build_parser() -> Parser:
     add_model(parser)
     group = parser.add_argument_group("points")
     group.add_argument("--vary", metavar="NAME=VALUES", action="append", default=[],
-                       help="a parameter and the values that it has in turn (repeatable): all combinations")
+                       help="a parameter and its values (repeatable): every combination is a point")
     group.add_argument("--layouts", action="store_true",
                        help="every tp, pp, cp, ep, dp, micro-batch size, schedule, virtual stages, recompute "
                        "and zero that fit --world and --global-batch, sequence parallel where tp is above 1; "
                        "nothing else, such as --overlap-tp, is varied")
     group.add_argument("--where", metavar="CONDITION", action="append", default=[],
-                       help="only points of which this holds (repeatable)")
+                       help="only points for which this holds, like tp*pp<=16 (repeatable)")
     group.add_argument("--prune", action="store_true",
-                       help="leave out what does not fit in memory, and what cannot be among the best (on "
-                       "with --layouts)")
+                       help="leave out what does not fit in memory and what cannot be among the best "
+                       "(--layouts does so)")
     group.add_argument("--exhaustive", action="store_true", help="simulate every point of --layouts")
-    group = parser.add_argument_group("what is looked for")
-    group.add_argument("--front", metavar="LIST", help="of time,memory,gpus,cost: a point is on the front if "
-                       "no other is better in one of them and worse in none (default time,memory,gpus; with "
-                       "--price also cost)")
-    group.add_argument("--top", metavar="K", help="the fastest K (default 10)")
-    group.add_argument("--by", metavar="NAME", help="of each value of this: tp, schedule, gpus, ...")
-    group.add_argument("--price", metavar="DOLLARS", help="of a GPU for an hour: the cost of a step")
+    group = parser.add_argument_group("what is sought")
+    group.add_argument("--front", metavar="LIST", help=
+        "some of time,memory,gpus,cost: a point is on the front "
+                       "if no other is better in one of them and worse in none (default time,memory,gpus; "
+                       "with --price also cost)")
+    group.add_argument("--top", metavar="K", help="list the fastest K (default 10)")
+    group.add_argument("--by", metavar="NAME", help=
+        "list the fastest for each value of NAME: tp, schedule, gpus, ...")
+    group.add_argument("--price", metavar="DOLLARS", help=
+        "price of a GPU for an hour: adds the cost of a step")
     group = parser.add_argument_group("results")
     group.add_argument("-o", "--output", metavar="FILE",
-                       help="write each point to FILE as it comes, a line each")
+                       help="write each point to FILE as soon as it is there, one line each")
     group.add_argument("--resume", action="store_true", help="go on with FILE where it was stopped")
     group.add_argument("--json", action="store_true", help="counts, best points and front as JSON")
     group.add_argument("--csv", action="store_true", help="all points as CSV")
     group.add_argument("--merge", metavar="FILE", nargs="+", default=[],
-                       help="no run: put the parts of a sweep together (into -o)")
-    group.add_argument("--force", action="store_true", help="of --merge: overwrite FILE if it is there")
+                       help="run nothing: join the parts of a sweep (into -o)")
+    group.add_argument("--force", action="store_true", help=
+        "with --merge: overwrite the FILE of -o if it is there")
     group.add_argument("--screen", action="store_true",
-                       help="show the points on a screen (7) while they come in: table, plot, timelines")
+                       help="show the points on screen 7 while they come in: table, plot, timelines")
     group = parser.add_argument_group("where points are run")
-    group.add_argument("--jobs", metavar="N", help="processes here (default half of the cores)")
+    group.add_argument("--jobs", metavar="N", help="processes on this machine (default: half of the cores)")
     group.add_argument("--engine", metavar="dask://HOST:PORT|slurm:FILE",
-                       help="the workers of a Dask scheduler, or in jobs of Slurm that a TOML file describes")
+                       help=
+                           "run on the workers of a Dask scheduler, or in Slurm jobs that a TOML file "
+                           "describes")
     group.add_argument("--time-limit", metavar="TIME",
-                       help="end after so long, like 90s, 2m or 1h, with what is known by then")
-    group.add_argument("--shard", metavar="I/N", help="only part I of N, from 1: for job arrays; --merge "
-                       "makes one of the parts")
+                       help="stop after so long, like 90s, 2m or 1h, and report what is known by then")
+    group.add_argument("--shard", metavar="I/N", help=
+        "run only part I of N (the first is 1), for job arrays; "
+                       "--merge joins the parts")
     add_parameters(parser)
     return parser
 

@@ -7,9 +7,8 @@ from array import array
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules, read_times
+from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules, read_times, times_of_rows
 from simcore.model.aicb_arguments import AicbArguments, check_config
-from simcore.model.aicb_times import times_of_rows
 from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows

@@ -6,15 +6,13 @@ import shlex
 from typing import Any
 
 from simcore.diagnostics import UsageError, printable
-from simcore.model.aicb import VERSIONS, AicbConfig, AicbRow, AicbTimes, aicb_rows
-from simcore.model.aicb_times import times_of_rows
+from simcore.model.aicb import VERSIONS, AicbConfig, AicbRow, AicbTimes, aicb_rows, times_of_rows
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.records import Struct, asdict, replace
 from simcore.recovery.difference import Compared, Difference, compared
 from simcore.recovery.known import known_model
-from simcore.recovery.reference import Reference, on_layout, reference_of
 from simcore.recovery.solving import configs_of
-from simcore.recovery.statement import NAMES, first_foreign, statement_of
+from simcore.recovery.statement import NAMES, Reference, first_foreign, on_layout, reference_of, statement_of
 from simcore.units import digits, plural
 from simcore.workload import Workload
 

@@ -15,7 +15,7 @@ from simcore.model.maker import own_times
 from simcore.parameters import Parameters
 from simcore.records import Struct, replace
 from simcore.recovery.recovered import Recovered, recover
-from simcore.recovery.reference import Reference
+from simcore.recovery.statement import Reference
 from simcore.units import digits
 from simcore.workload import Workload
 

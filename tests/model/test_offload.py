@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.analysis.model_figures import memory_lane, model_figures
 from simcore.diagnostics import UsageError
-from simcore.model.activations import layer_activations
 from simcore.model.maker import ModelMaker
+from simcore.model.memory import layer_activations
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.program.ops import OFFLOAD, PHASES

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from simcore.cluster.files.astra1_network import read_network_json
-from simcore.cluster.files.astra_network import read_network_yml
+from simcore.cluster.files.astra_network import read_network_json, read_network_yml
 from simcore.cluster.files.astra_system import read_system
 from simcore.cluster.files.cluster_toml import read_cluster_toml
 from simcore.cluster.files.source import ClusterText

@@ -1,21 +1,29 @@
-"""ASTRA-sim 2.0 `network.yml`, of the analytical backends: one list entry a dimension.
+"""ASTRA-sim's network files, of the analytical backends: 2.0's `network.yml`, one list entry a dimension,
 
     topology: [ Ring, Switch ]      npus_count: [ 4, 4 ]
     bandwidth: [ 400.0, 50.0 ]      latency: [ 500.0, 2000.0 ]
 
-Bandwidths are GiB/s (2^30) under the name GB/s, latencies ns a hop.
+with bandwidths in GiB/s (2^30) under the name GB/s, latencies ns a hop; and 1.0's `.json`, topology
+`Hierarchical`: lists by dimension.
+
+    "topologies-per-dim": ["Ring", "Switch"], "units-count": [4, 4], "links-count": [2, 1],
+    "link-latency": [500, 2000], "link-bandwidth": [200.0, 50]
+
+There bandwidths are GiB/s of one link. An NPU has `links-count` links, which a message uses together on a
+ring or switch; fully connected, each peer has its share of them.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from simcore.cluster.files.source import ClusterText, quoted
+from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, quoted
 from simcore.cluster.model import Dimension, Kind, bytes_per_ns
 from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, Settings, number_within
-from simcore.diagnostics import printable
+from simcore.diagnostics import Diagnostic, printable
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 # The kinds of dimension by the names of both versions of ASTRA-sim.
 KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
-_CODE = "network-yml"
+_YML_CODE = "network-yml"
 # The reader of YAML takes half a minute for 1 MiB.
 _MOST_CHARACTERS = 1 << 16
 
@@ -45,7 +53,7 @@ def read_network_yml(source: ClusterText) -> Settings:
             message = (
                 f"found {counts[key]} values of {key}, expected {counts['topology']}, as many as of topology"
             )
-            raise source.refusal(_CODE, message, lists[key][0].place)
+            raise source.refusal(_YML_CODE, message, lists[key][0].place)
     dims = []
     for kind, size, bandwidth, latency in zip(*(lists[key] for key in _KEYS), strict=True):
         if kind.text not in KINDS:
@@ -70,7 +78,7 @@ def _lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple[str,
     if root is None or root.id != "mapping":
         found = "nothing" if root is None else f"a {root.id}"
         place = (1, 1) if root is None else _place(root)
-        raise source.refusal(_CODE, f"found {found}, expected the keys {', '.join(_KEYS)}", place)
+        raise source.refusal(_YML_CODE, f"found {found}, expected the keys {', '.join(_KEYS)}", place)
     for key, value in root.value:
         name = key.value if key.id == "scalar" else key.id
         if name not in _KEYS:
@@ -78,15 +86,16 @@ def _lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple[str,
             continue
         if value.id != "sequence" or not value.value:
             found = quoted(value.value) if value.id == "scalar" else f"an empty {value.id}"
-            raise source.refusal(_CODE, f"found {found} for {name}, expected a list", _place(value))
+            raise source.refusal(_YML_CODE, f"found {found} for {name}, expected a list", _place(value))
         for item in value.value:
             if item.id != "scalar":
                 message = f"found a {item.id} in {name}, expected a single value"
-                raise source.refusal(_CODE, message, _place(item))
+                raise source.refusal(_YML_CODE, message, _place(item))
         lists[name] = [_Item(item.value, _place(item)) for item in value.value]
     for key in _KEYS:
         if key not in lists:
-            raise source.refusal(_CODE, f"found no {key}, expected the keys {', '.join(_KEYS)}", _place(root))
+            message = f"found no {key}, expected the keys {', '.join(_KEYS)}"
+            raise source.refusal(_YML_CODE, message, _place(root))
     return lists, ignored
 
 
@@ -97,7 +106,7 @@ def _root(source: ClusterText) -> yaml.Node | None:
 
     if len(source.text) > _MOST_CHARACTERS:
         message = f"found more than {_MOST_CHARACTERS} characters, expected the keys {', '.join(_KEYS)}"
-        raise source.refusal(_CODE, message)
+        raise source.refusal(_YML_CODE, message)
     try:
         return yaml.compose(source.text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -105,19 +114,19 @@ def _root(source: ClusterText) -> yaml.Node | None:
         place = (mark.line + 1, mark.column + 1) if mark else None
         # The problem may quote an alias that is as long as the file.
         message = f"this is not YAML: {printable(error.problem or 'found no document')}"
-        raise source.refusal(_CODE, message, place) from None
+        raise source.refusal(_YML_CODE, message, place) from None
     except yaml.reader.ReaderError as error:
         code = error.character if isinstance(error.character, int) else ord(error.character)
         message = f"this is not YAML: found character U+{code:04X}"
-        raise source.refusal(_CODE, message, source.place(error.position)) from None
+        raise source.refusal(_YML_CODE, message, source.place(error.position)) from None
     except (ValueError, OverflowError):
         # Of an escape like "\\U7ccccccc" the reader makes a character without a look at its number.
         escapes = re.finditer(r"\\U([0-9A-Fa-f]{8})", source.text)
         at = next((one.start() for one in escapes if int(one[1], 16) > sys.maxunicode), 0)
         message = r"this is not YAML: an escape \U stands for no character"
-        raise source.refusal(_CODE, message, source.place(at)) from None
+        raise source.refusal(_YML_CODE, message, source.place(at)) from None
     except RecursionError:
-        raise source.refusal(_CODE, "found too many nested lists, expected one list a key") from None
+        raise source.refusal(_YML_CODE, "found too many nested lists, expected one list a key") from None
 
 
 def _place(node: yaml.Node) -> tuple[int, int]:
@@ -125,4 +134,66 @@ def _place(node: yaml.Node) -> tuple[int, int]:
 
 
 def _wrong(source: ClusterText, key: str, item: _Item, expected: str) -> Exception:
-    return source.refusal(_CODE, f"found {quoted(item.text)} in {key}, expected {expected}", item.place)
+    return source.refusal(_YML_CODE, f"found {quoted(item.text)} in {key}, expected {expected}", item.place)
+
+
+_JSON_CODE = "network-json"
+_WHAT = "an ASTRA-sim 1.0 network"
+# What ASTRA-sim 1.0 takes for the local memory when it prices a reduction, GB/s.
+LOCAL_MEMORY = 500_000.0
+_TOPOLOGIES = "topologies-per-dim"
+_PRICED = (_TOPOLOGIES, "units-count", "links-count", "link-latency", "link-bandwidth")
+_UNPRICED = ("nic-latency", "router-latency", "hbm-latency", "hbm-scale")
+_SILENT = ("topology-name", "dimension-type", "dimensions-count", "hbm-bandwidth", *_UNPRICED)
+
+
+def read_network_json(source: ClusterText) -> Settings:
+    """The dimensions of a 1.0 network, bandwidths in bytes per ns. Raises InputError."""
+    entries = json_entries(source, _JSON_CODE, _WHAT)
+    topologies = entries.list_of(_TOPOLOGIES)
+    count = len(topologies)
+    columns = [topologies, *[entries.list_of(key, count) for key in _PRICED[1:]]]
+    dims = []
+    for index, (topology, units, links, latency, bandwidth) in enumerate(zip(*columns, strict=True)):
+        if topology not in KINDS:
+            raise entries.wrong(_TOPOLOGIES, "Ring, FullyConnected or Switch", index)
+        for key, value, most in (("units-count", units, MOST_NPUS), ("links-count", links, 10**6)):
+            if not is_number(value) or value != int(value) or not 1 <= value <= most:
+                raise entries.wrong(key, f"a whole number from 1 to {most}", index)
+        if not is_number(latency) or not LATENCIES[0] <= latency <= LATENCIES[1]:
+            raise entries.wrong("link-latency", "a number from 0 to 1e9 (ns a hop)", index)
+        if not is_number(bandwidth) or not BANDWIDTHS[0] <= bandwidth <= BANDWIDTHS[1]:
+            raise entries.wrong("link-bandwidth", "a number from 1e-6 to 1e9 (GiB/s)", index)
+        share = Fraction(int(links), max(int(units) - 1, 1) if topology == "FullyConnected" else 1)
+        gbps = float(Fraction(str(bandwidth)) * share * 2**30 / 10**9)
+        dims.append(Dimension(KINDS[topology], int(units), gbps, float(latency)))
+    return Settings(
+        dims=tuple(dims),
+        local_mem_bandwidth=LOCAL_MEMORY,
+        diagnostics=(*_unpriced(entries), *_unknown(entries)),
+    )
+
+
+def _unpriced(entries: Entries) -> list[Diagnostic]:
+    """A warning for each delay that is there and that no price has."""
+    found = []
+    for key in _UNPRICED:
+        if key not in entries.by_key:
+            continue
+        entry = entries.by_key[key]
+        values = entry.value if isinstance(entry.value, list) else [entry.value]
+        if any(value != 0 for value in values):
+            line, column = entries.source.place(entry.key_at)
+            message = f"found a {key} other than 0, which no price here has: ignored"
+            found.append(
+                Diagnostic("warning", "network-delay-ignored", message, entries.source.path, line, column)
+            )
+    return found
+
+
+def _unknown(entries: Entries) -> tuple[Diagnostic, ...]:
+    known = (*_PRICED, *_SILENT)
+    places = [
+        (key, entries.source.place(entry.key_at)) for key, entry in entries.by_key.items() if key not in known
+    ]
+    return entries.source.ignored(places)

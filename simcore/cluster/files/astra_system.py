@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.cluster.files.astra1_network import LOCAL_MEMORY
+from simcore.cluster.files.astra_network import LOCAL_MEMORY
 from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, line_entries, quoted
 from simcore.cluster.model import is_algorithm
 from simcore.cluster.parsing import BANDWIDTHS, Algorithms, Settings, either

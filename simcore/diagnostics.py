@@ -6,12 +6,17 @@ A diagnostic names file, line and column, what was found, and what was done abou
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
 from simcore.records import Struct
+from simcore.units import plural
 
 Severity = Literal["error", "warning", "note"]
+# What a reader has to know first. The code of a note that something was taken for granted ends so.
+WEIGHTS = ("error", "warning", "assumption", "note")
+_ASSUMED = ("-missing", "-assumed", "-default")
 
 # Bidirectional controls reorder what follows them on some terminals; they are category Cf
 # like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.
@@ -101,6 +106,13 @@ class Diagnostic(Struct, frozen=True):
                 parts.append(str(self.column))
         return ":".join(parts)
 
+    @property
+    def weight(self) -> str:
+        """One of `WEIGHTS`: the severity, and of a note whether something was taken for granted."""
+        if self.severity == "note" and self.code.endswith(_ASSUMED):
+            return "assumption"
+        return self.severity
+
     def text(self) -> str:
         """`file:line:column: severity code message`."""
         return f"{self.place()}: {self.severity} {self.code} {self.message}"
@@ -115,6 +127,19 @@ class Diagnostic(Struct, frozen=True):
             "column": self.column,
             "message": self.message,
         }
+
+
+def by_weight(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What weighs most first: warnings, assumptions, notes; equal ones in the order of their places."""
+    return sorted(found, key=lambda one: WEIGHTS.index(one.weight))
+
+
+def counted_weights(found: Iterable[Diagnostic]) -> str:
+    """`: 2 warnings, 4 assumptions, 1 note`, behind how many notes there are; "" where all are plain ones."""
+    weights = Counter(one.weight for one in found)
+    if set(weights) <= {"note"}:
+        return ""
+    return ": " + ", ".join(plural(weights[one], one) for one in WEIGHTS if weights[one])
 
 
 class InputError(Exception):

@@ -13,6 +13,7 @@ from simcore.cluster import (
     Cluster,
     ClusterChoice,
     TransferShape,
+    changes_of_default,
     choose_cluster,
     group_shape,
 )
@@ -217,7 +218,7 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
     if model.place:
         cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
     else:
-        cluster, cluster_found = _cluster(workload, choice, layout)
+        cluster, cluster_found = _cluster(workload, choice, layout, parameters)
     if queued:
         cluster = replace(cluster, last_chunk_is_rest=True)
     return layout, cluster, [*found, *cluster_found]
@@ -247,15 +248,23 @@ def _zero_step(workload: Workload, timeline: Timeline) -> list[Diagnostic]:
 
 
 def _cluster(
-    workload: Workload, choice: ClusterChoice, layout: Layout
+    workload: Workload, choice: ClusterChoice, layout: Layout, parameters: Parameters
 ) -> tuple[Cluster, tuple[Diagnostic, ...]]:
-    """The cluster of a run: the one given, else the default one, which is said."""
+    """The cluster of a run: the one given, else the default one, which is said; also of `--dim` alone what it
+    has of the default one: a form that changes one figure gives all of them.
+    """
     cluster = choice.cluster(layout.world)
     found = choice.diagnostics
     if choice.is_default:
         text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in cluster.dims)
         message = f"no cluster given: assuming {DEFAULT_PRESET} ({text})"
         found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
+    elif parameters.dim and parameters.cluster is parameters.system is None and workload.maker is None:
+        changed = changes_of_default(cluster.dims, layout.world)
+        if changed is not None:
+            message = f"no --cluster given: the dimensions are those of {DEFAULT_PRESET}, the default"
+            message += f", but {', '.join(changed)}" if changed else ""
+            found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
     return cluster, found
 
 

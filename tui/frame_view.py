@@ -5,17 +5,20 @@ Roles of text become styles: chosen in 256 colour indices first, then 16; withou
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.frame import ASCII, BLOCKS, Glyphs, Line, as_ascii, fitted, shortened, width_of
 from tui.session import Run, Session
+
+if TYPE_CHECKING:
+    from tui.host import Host
 
 _ROLES_256 = {
     "": "",
@@ -166,6 +169,9 @@ class ScreenView(FrameView, can_focus=True):
     """One screen. `hints`: what the last row says of its keys, most useful first.
     `mouse`: what the help says of the mouse."""
 
+    # On a screen without changes to try the key says where they are.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "try_elsewhere", show=False)]
+
     hints: tuple[tuple[str, str], ...] = ()
     mouse: tuple[tuple[str, str], ...] = ()
 
@@ -183,6 +189,10 @@ class ScreenView(FrameView, can_focus=True):
             self.hints = hints
             for footer in self.app.query("Footer").results(FrameView):
                 footer.redraw()
+
+    def action_try_elsewhere(self) -> None:
+        """Say where a change can be tried."""
+        cast("Host", self.app).say("t tries a change where they are listed: the best one on 1, the marked one on 4")
 
     def saved(self) -> ScreenState | None:
         """What the session file keeps of this screen, None for nothing."""

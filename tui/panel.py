@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
@@ -12,6 +12,10 @@ from textual.screen import ModalScreen, ScreenResultType
 
 from tui.frame import Glyphs, Line, page_of, rule
 from tui.frame_view import FrameView
+from tui.screens import SCREENS
+
+if TYPE_CHECKING:
+    from tui.host import Host
 
 
 class Modal(ModalScreen[ScreenResultType]):
@@ -54,11 +58,19 @@ class ScrolledLines(FrameView):
         return shown
 
 
+# The keys of the screens lead to them from a panel, too: it is closed.
+TO_SCREENS = [
+    Binding("exclamation_mark" if entry.key == "!" else entry.key, f"to_screen('{name}')", entry.title.lower())
+    for name, entry in SCREENS.items()
+]
+
+
 class Panel(Modal[Any]):
-    """Covers the screen with lines; Esc, Enter or `q` go back."""
+    """Covers the screen with lines; Esc, Enter or `q` go back, the keys of the screens to those."""
 
     CSS = "Panel { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
+        *TO_SCREENS,
         Binding("escape,enter,q", "dismiss(None)", "back"),
         Binding("j,down", "scroll(1)", "down"),
         Binding("k,up", "scroll(-1)", "up"),
@@ -80,6 +92,11 @@ class Panel(Modal[Any]):
 
     def compose(self) -> ComposeResult:
         yield self._lines
+
+    def action_to_screen(self, name: str) -> None:
+        self.dismiss(None)
+        # When the panel is gone: what a screen opens with is under nothing.
+        self.app.call_later(cast("Host", self.app).action_open, name)
 
     def action_scroll(self, by: int) -> None:
         self._lines.top += by

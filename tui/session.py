@@ -68,6 +68,8 @@ class Session:
     running: bool = field(default=False, init=False)
     _undo: list[Parameters] = field(default_factory=list, init=False)
     _redo: list[Parameters] = field(default_factory=list, init=False)
+    # Whether the next run on the screen takes back the one that is there.
+    _takes_back: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.current = self.opened
@@ -88,6 +90,7 @@ class Session:
         """Take a change as the draft; the one before can be had back."""
         self._undo.append(self.draft)
         self._redo.clear()
+        self._takes_back = False
         self.draft = draft
 
     def undo(self) -> bool:
@@ -96,6 +99,7 @@ class Session:
             return False
         self._redo.append(self.draft)
         self.draft = self._undo.pop()
+        self._takes_back = True
         return True
 
     def redo(self) -> bool:
@@ -103,6 +107,7 @@ class Session:
         if not self._redo:
             return False
         self._undo.append(self.draft)
+        self._takes_back = False
         self.draft = self._redo.pop()
         return True
 
@@ -186,12 +191,17 @@ class Session:
         self.history.append(kept)
 
     def show(self, run: Run) -> None:
-        """Another run on the screen. The one before is a key away, kept or not."""
+        """Another run on the screen. The one before is a key away, kept or not; a change that was taken back
+        and not kept is not: then it is the run that was kept last.
+        """
         there = self.kept(run)
         if there is not None and there.results is None:
             there.know(run)
-        if run is not self.current:
+        taken_back, self._takes_back = self._takes_back, False
+        if run is not self.current and not (taken_back and self.kept(self.current) is None):
             self.other = self.current
+        elif self.other is run:
+            self.other = next((one for one in reversed(self.runs) if one is not run), None)
         if run.label != self.opened.label:
             # What was changed was another run's.
             first = self.history[0]

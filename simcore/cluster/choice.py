@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from simcore.cluster.model import Cluster
+from simcore.cluster.model import Cluster, Dimension
 from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dimension
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 from simcore.diagnostics import Diagnostic, UsageError, meant, printable
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import Parameters
 from simcore.records import Struct
+from simcore.units import number
 
 
 class ClusterChoice(Struct, frozen=True):
@@ -99,6 +100,24 @@ def choose_cluster(
     )
     settings = flags.over(base).with_algorithms(algorithms, len(known))
     return ClusterChoice(settings, preset, is_default)
+
+
+def changes_of_default(dims: Sequence[Dimension], world: int) -> list[str] | None:
+    """What dimensions have that those of the default cluster for `world` ranks have not: `dim 1 bandwidth 100
+    GB/s (not 50)`; None where they are others, or where no figure is the default's.
+    """
+    default = PRESETS[DEFAULT_PRESET](world).dims
+    if [(one.kind, one.size) for one in dims] != [(one.kind, one.size) for one in default]:
+        return None
+    changed = []
+    for index, (one, other) in enumerate(zip(dims, default, strict=True)):
+        if one.bandwidth != other.bandwidth:
+            changed.append(f"dim {index} bandwidth {one.rate()} (not {number(other.bandwidth)})")
+        if one.latency_ns != other.latency_ns:
+            changed.append(
+                f"dim {index} latency {number(one.latency_ns)} ns a hop (not {number(other.latency_ns)})"
+            )
+    return None if len(changed) == 2 * len(default) else changed
 
 
 def parameter_values(cluster: Cluster) -> dict[str, Any]:

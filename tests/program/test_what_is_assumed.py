@@ -227,6 +227,41 @@ def test_the_default_cluster_is_said() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("dims", "words"),
+    [
+        (("switch:8:450:500", "switch:3:50:1000"), ""),
+        (("switch:8:450:500", "switch:3:100:1000"), ", but dim 1 bandwidth 100 GB/s (not 50)"),
+        (
+            ("switch:8:300:500", "switch:3:50:2000"),
+            ", but dim 0 bandwidth 300 GB/s (not 450), dim 1 latency 2000 ns a hop (not 1000)",
+        ),
+    ],
+)
+def test_dimensions_that_have_figures_of_the_default_cluster_are_said(
+    dims: tuple[str, ...], words: str
+) -> None:
+    workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=20, ga=1, vpp=1)
+    front = "made.txt: note cluster-default no --cluster given: the dimensions are those of h100-8, the default"
+    assert texts(list(simulate(workload, Parameters(dim=dims)).diagnostics)) == [front + words]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        Parameters(dim=("switch:8:300:600", "switch:3:100:2000")),
+        Parameters(dim=("switch:4:450:500", "switch:5:50:1000")),
+        Parameters(dim=("ring:8:450:500", "switch:3:50:1000")),
+        Parameters(dim=("switch:8:450:500", "switch:3:100:1000"), cluster="h100-8"),
+    ],
+)
+def test_dimensions_that_have_none_of_the_default_cluster_or_a_cluster_given_say_nothing(
+    parameters: Parameters,
+) -> None:
+    workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=20, ga=1, vpp=1)
+    assert texts(list(simulate(workload, parameters).diagnostics)) == []
+
+
 def test_diagnostics_of_the_file_come_before_those_of_the_run() -> None:
     simulation = simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
     codes = [found.code for found in simulation.diagnostics]

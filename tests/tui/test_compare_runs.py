@@ -73,7 +73,7 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
         await run_over(pilot)
 
 
-async def test_after_undo_the_change_that_x_shows_stands_beside_it(make_app: MakeApp) -> None:
+async def test_x_leaves_a_and_b_in_their_places(make_app: MakeApp) -> None:
     app = make_app()
     session = app.session
     assert isinstance(session, Session)
@@ -81,23 +81,54 @@ async def test_after_undo_the_change_that_x_shows_stands_beside_it(make_app: Mak
         await press(pilot, "5", "tab", "j", "l")
         await run_over(pilot)
         changed = session.current
-        await press(pilot, "u")
-        await run_over(pilot)
-        assert session.current.simulation.parameters == session.opened.simulation.parameters
-        await press(pilot, "6")
-        await run_over(pilot)
-        view = app.current_view
-        assert isinstance(view, CompareView)
-        assert view.names == ("before", "run 1")
-        assert compared_runs(view) == (changed, session.current)
-        assert "i A B both" in screen_rows(app)[-1]
-        assert "x other run" in screen_rows(app)[-1]
-        await press(pilot, "1")
-        assert "x other run" in screen_rows(app)[-1]
         await press(pilot, "x", "6")
         await run_over(pilot)
+        assert session.current is session.opened
+        view = app.current_view
+        assert isinstance(view, CompareView)
         assert view.names == ("run 1", "draft")
         assert compared_runs(view) == (session.opened, changed)
+        assert "i A B both" in screen_rows(app)[-1]
+        assert "x other run" in screen_rows(app)[-1]
+        for _ in range(2):
+            await press(pilot, "x")
+            await run_over(pilot)
+            assert view.names == ("run 1", "draft")
+            assert compared_runs(view) == (session.opened, changed)
+
+
+async def test_x_after_undo_does_not_bring_the_change_back(make_app: MakeApp) -> None:
+    app = make_app()
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", "tab", "j", "l")
+        await run_over(pilot)
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert session.current is session.opened
+        await press(pilot, "x")
+        await run_over(pilot)
+        assert session.current is session.opened
+        assert screen_rows(app)[-1].startswith(" there is no other run yet")
+        # With one that was kept it is that; Ctrl+R has the change again.
+        await press(pilot, "l")
+        await run_over(pilot)
+        await press(pilot, "r", "l")
+        await run_over(pilot)
+        changed = session.current
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert session.current is session.runs[1]
+        await press(pilot, "x")
+        await run_over(pilot)
+        assert session.current is session.opened
+        await press(pilot, "x")
+        await run_over(pilot)
+        assert session.current is session.runs[1]
+        await press(pilot, "l")
+        await run_over(pilot)
+        assert session.current.parameters == changed.parameters
 
 
 async def test_i_without_another_run_says_so(make_app: MakeApp) -> None:

@@ -24,6 +24,32 @@ async def test_a_second_answer_takes_nothing_else_away(make_app: MakeApp, key: s
         assert screen_rows(app)[7].startswith(">+ stage  1")
 
 
+@pytest.mark.parametrize("key", ["question_mark", "R", "apostrophe"])
+async def test_the_keys_of_the_screens_lead_out_of_a_panel(make_app: MakeApp, key: str) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, key, "4")
+        assert len(app.screen_stack) == 1
+        assert app.screen_name == "why"
+        await press(pilot, "question_mark", "exclamation_mark")
+        assert app.screen_name == "notes"
+
+
+async def test_a_key_to_the_open_screen_closes_the_panel(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "question_mark", "2", "j")
+        assert screen_rows(app)[7].startswith(">+ stage  1")
+
+
+async def test_t_on_a_screen_without_changes_says_where_they_are(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        for key in ("2", "3", "5", "exclamation_mark"):
+            await press(pilot, key, "t")
+            assert screen_rows(app)[-1].startswith(" t tries a change where they are listed")
+
+
 async def test_the_details_are_those_of_the_place_that_their_title_names(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:

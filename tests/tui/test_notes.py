@@ -18,11 +18,12 @@ from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import ROOT, layer, make_workload, plain, run
 from tests.tui.pseudo_terminal import wltui
-from tests.tui.screen_reading import press, screen_rows, screen_text
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.frame import BLOCKS, text_of
 from tui.notes.listing import NoteList, SourceLines, note_lines, stamp_of
 from tui.notes.view import NotesView
+from tui.parameters.view import ParametersView
 
 MISTAKES = "001_moe_128npu_with_mistakes.txt"
 
@@ -93,9 +94,9 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
 ) -> None:
     app = app_over(make_app, mistakes)
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "j", "j", "j")
+        await press(pilot, "j", "j")
         before = screen_rows(app)[:8]
-        assert before[6].startswith(">warning line 1, column 73 ")
+        assert before[5].startswith(">warning line 1, column 73 ")
         await press(pilot, "backslash", *"warning")
         assert "3 of 4 notes: warning" in screen_rows(app)[2]
         assert "3 of 4 notes" in screen_rows(app)[-1]
@@ -111,9 +112,59 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
         await press(pilot, "enter", "enter", "j")
         assert "no note has these words" in screen_text(app)
         await press(pilot, "backslash", "x", "escape", "escape")
-        assert screen_rows(app)[2].startswith("── 4 notes on the file and the run ")
+        assert screen_rows(app)[2].startswith("── 4 notes on the file and the run: 3 w")
         await press(pilot, "escape")
         assert app.screen_name == "timeline"
+
+
+async def test_warnings_come_first_then_assumptions_then_notes_and_each_is_called_so(
+    make_app: MakeApp,
+) -> None:
+    found = (
+        Diagnostic("note", "comment", "a comment"),
+        Diagnostic("note", "pp-missing", "no pp"),
+        Diagnostic("warning", "row-count", "found 3 rows"),
+        Diagnostic("note", "cluster-default", "no cluster given"),
+        Diagnostic("warning", "ga-differs", "ga is 1"),
+    )
+    made = make_workload([layer("one", 1000)], tp=1, ep=1, pp=1, ga=1, vpp=1, all_gpus=8)
+    workload = replace(made, diagnostics=found)
+    app = make_app(run(workload), first="notes")
+    async with app.run_test(size=(120, 36)) as pilot:
+        rows = screen_rows(app)
+        assert "6 notes on the file and the run: 2 warnings, 3 assumptions, 1 note" in rows[2]
+        assert [row[1:8] for row in rows[3:9]] == ["warning", "warning", "assumed", "assumed", "assumed", "note   "]
+        await press(pilot, "1")
+        rows = screen_rows(app)
+        place = next(index for index, row in enumerate(rows) if "Notes (6): 2 warnings" in row)
+        assert "found 3 rows" in rows[place + 1]
+        await press(pilot, "exclamation_mark", "backslash", *"assumption", "enter")
+        assert "3 of 6 notes: assumption" in screen_rows(app)[2]
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_a_small_summary_shows_the_note_that_weighs_most(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app(run(open_workload(str(ROOT / "fixtures" / MISTAKES))), first="summary")
+    async with app.run_test(size=size) as pilot:
+        await press(pilot)
+        rows = screen_rows(app)
+        place = next(index for index, row in enumerate(rows) if "Notes (4): 3 warnings, 1 assumption" in row)
+        assert "found 98 rows, expected 96" in rows[place + 1]
+
+
+async def test_the_default_cluster_is_said_after_one_of_its_figures_was_changed(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5")
+        view = app.current_view
+        assert isinstance(view, ParametersView)
+        view.go_to_field("dim 1  bandwidth", "100")
+        await run_over(pilot)
+        await press(pilot, "exclamation_mark")
+        words = "the dimensions are those of h100-8, the default, but dim 1 bandwidth 100 GB/s (not 50)"
+        assert words in " ".join(screen_text(app).split())
 
 
 async def test_one_note_is_not_notes_and_none_is_said(make_app: MakeApp) -> None:
@@ -138,11 +189,11 @@ async def test_enter_shows_the_line_as_before(
     app = app_over(make_app, mistakes)
     async with app.run_test(size=size) as pilot:
         before = screen_text(app)
-        await press(pilot, "j", "j", "j", "enter")
+        await press(pilot, "j", "j", "enter")
         assert "\n".join(row.rstrip() for row in screen_rows(app)) == snapshot
-        await press(pilot, "escape", "k", "k", "enter")
+        await press(pilot, "escape", "j", "enter")
         assert "a note on the run, not on a line of the file" in screen_text(app)
-        await press(pilot, "escape", "k")
+        await press(pilot, "escape", "k", "k", "k")
         assert screen_text(app) == before
 
 

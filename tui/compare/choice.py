@@ -26,6 +26,8 @@ class Choice:
         # What was chosen; None: the first run that is another than B, and the run on the screen.
         self._a: Run | None = None
         self._b: Run | None = None
+        # The pair that was shown last: `x` leaves both in their places.
+        self._last: tuple[Run, Run] | None = None
 
     def _candidates(self) -> list[Candidate]:
         """What was opened beside it, the runs that were kept and found, the one that was shown before."""
@@ -37,9 +39,10 @@ class Choice:
         for chosen in (self._a, self._b):
             if chosen is not None and all(not _same(chosen, one.results) for one in found):
                 found.append(Candidate("chosen", chosen))
-        # What `x` shows may be a change that was not kept, as after `u`.
+        # What `x` shows may be a change that was not kept.
         if session.other is not None and all(not _same(session.other, one.results) for one in found):
-            found.append(Candidate("before", session.other))
+            both = session.kept(session.current) is None
+            found.append(Candidate("before" if both else "draft", session.other))
         return found
 
     def _current(self) -> Candidate:
@@ -57,15 +60,44 @@ class Choice:
         if session.beside is not None:
             # Chosen in the list of runs, to stand beside the one on the screen.
             self._a, self._b, session.beside = session.beside, None, None
+            self._last = None
         candidates, current = self._candidates(), self._current()
+        found = self._as_before(candidates, current) or self._chosen(candidates, current)
+        self._last = None if found is None else (found[0].results, found[1].results)
+        return found
+
+    def _as_before(self, candidates: list[Candidate], current: Candidate) -> tuple[Candidate, Candidate] | None:
+        """The pair that was shown last, where the run on the screen is its A now."""
+        if self._last is None or self._b is not None or not _same(self._last[0], current.results):
+            return None
+        b = next((one for one in candidates if one.results is self._last[1]), None)
+        return None if b is None else (current, b)
+
+    def _chosen(self, candidates: list[Candidate], current: Candidate) -> tuple[Candidate, Candidate] | None:
+        """What was chosen; else the run on the screen and another, the earlier one of them A."""
         b = next((one for one in candidates if one.results is self._b), current)
         others = [one for one in candidates if not _same(one.results, b.results)]
         if not others:
             return None
         # Where none was chosen: what was opened beside it, else another run of the same files.
-        source = b.results.source
-        alike = [one for one in others if one.results is session.against or one.results.source is source]
-        return next((one for one in others if one.results is self._a), (alike or others)[0]), b
+        source, against = b.results.source, self._session.against
+        alike = [one for one in others if one.results is against or one.results.source is source]
+        a = next((one for one in others if one.results is self._a), None)
+        if a is None:
+            a = (alike or others)[0]
+            if self._b is None and self._place(b.results) < self._place(a.results):
+                a, b = b, a
+        return a, b
+
+    def _place(self, run: Run) -> int:
+        """Which runs come first as A: what was opened beside, what was measured, then in the order of keeping."""
+        session = self._session
+        if run is session.against:
+            return -2
+        if run is session.opened.as_read and run is not session.opened:
+            return -1
+        kept = session.kept(run)
+        return len(session.history) if kept is None else session.history.index(kept)
 
     def next_a(self) -> bool:
         """Another run as A; False where there is no other."""
@@ -73,8 +105,10 @@ class Choice:
         if pair is None:
             return False
         others = [one.results for one in self._candidates() if not _same(one.results, pair[1].results)]
-        here = [one is pair[0].results for one in others].index(True)
+        here = [_same(one, pair[0].results) for one in others].index(True)
         self._a = others[(here + 1) % len(others)]
+        if not _same(pair[1].results, self._current().results):
+            self._b = pair[1].results
         return len(others) > 1
 
     def next_b(self) -> bool:
@@ -85,9 +119,10 @@ class Choice:
         current = self._current().results
         others = [one.results for one in self._candidates() if not _same(one.results, current)]
         options: list[Run | None] = [None, *others]
-        here = [one is (pair[1].results if self._b is not None else None) for one in options]
+        here = [one is not None and _same(one, pair[1].results) for one in options]
         place = here.index(True) if True in here else 0
         self._b = options[(place + 1) % len(options)]
+        self._a = self._a or pair[0].results
         return self.pair is not None
 
 

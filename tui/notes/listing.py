@@ -10,26 +10,28 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from simcore.diagnostics import Diagnostic, InputError
+from simcore.diagnostics import Diagnostic, InputError, by_weight
 from simcore.records import NamedTuple
 from simcore.workload.formats.cell import lines_of
 from simcore.workload.formats.format import without_bom
 from simcore.workload.opening import read_file
 from tui.frame import Glyphs, Line, cells, wrapped
 
-ROLES = {"error": "worse", "warning": "warn", "note": "dim"}
+ROLES = {"error": "worse", "warning": "warn", "assumption": "bright", "note": "dim"}
+# In the column, which has eight cells.
+_SHORT = {"assumption": "assumed"}
 _INDENT = 30
 
 
 class NoteList:
-    """The diagnostics of a run. path: what was opened. typed: the filter, "" without one.
+    """The diagnostics of a run, what weighs most first. path: what was opened. typed: the filter, "" without one.
 
     Lines are made of notes in view alone: a file can have a hundred thousand.
     """
 
     def __init__(self, path: str, diagnostics: Sequence[Diagnostic], typed: str = "") -> None:
         self._path = path
-        self.all = diagnostics
+        self.all = by_weight(diagnostics)
         self.typed = ""
         self.left: Sequence[int] = range(len(diagnostics))
         self.filter(typed)
@@ -44,7 +46,7 @@ class NoteList:
     def _texts(self) -> list[str]:
         """What the filter looks at, of each note."""
         return [
-            f"{one.severity} {self.place(one)} {self.file(one)}{one.message} {one.code}".casefold()
+            f"{one.weight} {self.place(one)} {self.file(one)}{one.message} {one.code}".casefold()
             for one in self.all
         ]
 
@@ -82,7 +84,8 @@ class NoteList:
         one = self[place]
         text = f"{self.file(one)}{cells(one.message, 2000)}  [{one.code}]"
         words = textwrap.wrap(text, max(width - _INDENT - 1, 20), break_on_hyphens=False)
-        first: Line = [(f"{one.severity:<8}", ROLES[one.severity]), (f"{self.place(one):<{_INDENT - 9}}", "")]
+        what = _SHORT.get(one.weight, one.weight)
+        first: Line = [(f"{what:<8}", ROLES[one.weight]), (f"{self.place(one):<{_INDENT - 9}}", "")]
         found: list[Line] = [[*first, (words[0], "")]]
         return found + [[(" " * (_INDENT - 1) + more, "")] for more in words[1:]]
 
@@ -199,7 +202,7 @@ def note_lines(
     diagnostic: Diagnostic, source: SourceLines | None, width: int, glyphs: Glyphs, role: str
 ) -> list[Line]:
     """All of a note: its words whole, and the lines of the file."""
-    lines: list[Line] = [[(f" {diagnostic.severity} {diagnostic.code}", role)]]
+    lines: list[Line] = [[(f" {diagnostic.weight} {diagnostic.code}", role)]]
     lines += [[(f" {words}", "")] for words in wrapped(cells(diagnostic.message, 4000), width - 2)]
     if source is None:
         return lines

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
+from simcore.diagnostics import counted_weights
 from simcore.units import plural
 from tui.frame import Line, cells, rule
 from tui.frame_view import ScreenView, binding
@@ -66,7 +67,7 @@ class NotesView(ScreenView):
 
     def frame(self, width: int, height: int) -> list[Line]:
         notes = self.notes
-        words = f"{plural(len(notes.all), 'note')} on the file and the run"
+        words = f"{plural(len(notes.all), 'note')} on the file and the run{counted_weights(notes.all)}"
         if notes.typed:
             words = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
         if not len(notes):
@@ -127,7 +128,7 @@ class NotesView(ScreenView):
         if one.line is not None:
             source = SourceLines(path, one.line, self._app.stamps.get(path))
             place = f"{cells(os.path.basename(path), 60)}, {NoteList.place(one)}"
-        glyphs, role = self.glyphs, ROLES[one.severity]
+        glyphs, role = self.glyphs, ROLES[one.weight]
         self._app.push_screen(
             Panel(place, lambda width: note_lines(one, source, width, glyphs, role), glyphs)
         )

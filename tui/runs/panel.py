@@ -15,7 +15,7 @@ from simcore.records import NamedTuple
 from simcore.units import duration, plural
 from tui.chrome import difference
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, width_of, wrapped
-from tui.panel import Panel
+from tui.panel import TO_SCREENS, Panel
 from tui.prompt import Prompt
 from tui.session import KeptRun, Run, Session
 from tui.state.stored import MOST_NAME
@@ -163,6 +163,7 @@ class RunsPanel(Panel, inherit_bindings=False):
     """Covers the screen with the runs that were kept."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        *TO_SCREENS,
         Binding("escape,R,q", "dismiss(None)", "back"),
         Binding("j,down", "choose(1)", "next run"),
         Binding("k,up", "choose(-1)", "run before"),

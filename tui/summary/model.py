@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from dataclasses import dataclass, field
 
+from simcore.diagnostics import Diagnostic, by_weight
 from simcore.run.findings import Spot
 from tui.panels import WHAT_IF, PanelCursor
 from tui.summary.bars import Bars, bars_of
@@ -17,7 +18,7 @@ PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 @dataclass(slots=True, kw_only=True)
 class SummaryModel(PanelCursor):
     """bars: where the time goes, the panel STAGES. beside: what stands beside them, the panel MAP. behind:
-    the model behind a file, "" while nobody knows it.
+    the model behind a file, "" while nobody knows it. notes: what weighs most first.
     """
 
     panels: tuple[str, ...] = PANELS
@@ -25,14 +26,17 @@ class SummaryModel(PanelCursor):
     behind: str = ""
     bars: Bars = field(init=False)
     beside: Beside = field(init=False)
+    notes: list[Diagnostic] = field(init=False)
 
     def __post_init__(self) -> None:
         self.beside = beside_of(self.results)
         self.bars = bars_of(self.results)
+        self.notes = by_weight(self.results.diagnostics)
 
     def begin(self) -> None:
         self.beside.show(self.results)
         self.bars = bars_of(self.results, self.bars.room)
+        self.notes = by_weight(self.results.diagnostics)
 
     def extent(self, panel: str) -> tuple[int, int]:
         if panel == MAP:
@@ -40,7 +44,7 @@ class SummaryModel(PanelCursor):
         results = self.results
         rows: dict[str, Sized] = {
             STAGES: self.bars.rows, WORST: results.worst, WHAT_IF: self.knobs or (),
-            NOTES: results.diagnostics,
+            NOTES: self.notes,
         }  # fmt: skip
         return len(rows[panel]), 1
 

@@ -10,11 +10,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, counted_weights
 from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
+from tui.notes.listing import ROLES
 from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, meaning_of, two_lists
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
@@ -102,7 +103,7 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
     for index in rows_around(row, len(found), rows):
         one, at = found[index], focused and index == row
         place = f"line {one.line}" if one.line is not None else "run"
-        role = {"error": "worse", "warning": "warn"}.get(one.severity, "dim")
+        role = ROLES[one.weight]
         words = [cells(one.message, room)]
         whole = textwrap.wrap(cells(one.message, 2000), room, break_on_hyphens=False)
         if 0 < len(whole) - 1 <= left:
@@ -112,6 +113,11 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
             head = f"{'>' if at else ' '}{place:<9}" if not number else " " * 10
             lines.append([(head, "accent" if at else role), (text, "accent" if at else "")])
     return lines or [[(" none", "dim")]]
+
+
+def _notes_title(found: Sequence[Diagnostic]) -> str:
+    """How many of each weight there are: they stand in this order."""
+    return f"Notes ({len(found)}){counted_weights(found)}"
 
 
 def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
@@ -212,13 +218,13 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         table, rows = model.beside, size.middle - size.worst
         tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
         column = [*framed(MAP, table.title, table.aside, tabled, (right, rows)), *column]
-    found = model.results.diagnostics
+    found = model.notes
     notes = note_lines(found, model.row(NOTES), right - 2, size.bottom - 2, model.panel == NOTES)
     changes = help_lines(model, left - 2, size.bottom - 2, progress)
     helps = f"What would help most{model.base_words}"
     below = beside(
         framed(WHAT_IF, helps, "t tries it, 4 all", changes, (left, size.bottom)),
-        framed(NOTES, f"Notes ({len(found)})", "! all", notes, (right, size.bottom)),
+        framed(NOTES, _notes_title(found), "! all", notes, (right, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
 
@@ -253,7 +259,7 @@ class _Sizes:
         spare = height - self.top - self.bottom - max(bars, beside)
         changes = _CHANGES if model.knobs is None else len(model.knobs)
         # The heading between the lists, a line of meaning, and the frame.
-        wanted = max(changes + 2, len(model.results.diagnostics)) + 2
+        wanted = max(changes + 2, len(model.notes)) + 2
         self.bottom += max(min(wanted - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
         if folded:
@@ -264,7 +270,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     """A small screen: the same order, no frames; the table takes the place of the bars."""
     folded = model.beside.is_empty
     model.set_panels((MAP if model.panel == MAP and not folded else STAGES, WORST, WHAT_IF))
-    found = model.results.diagnostics
+    found = model.notes
     # Five rules and the legend; the words and the bars before all else, then whatever would be cut.
     left = height - _RULES
     worst_rows, change_rows, note_rows = _LEAST_WORST, BOTH_LISTS, 1
@@ -315,7 +321,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         advice += f"; {meaning}"
     lines += [rule(advice, width, glyphs), *changes]
     behind = f"; {model.behind}" if model.behind else ""
-    lines += [rule(f"Notes ({len(found)}), ! all{behind}", width, glyphs), *notes]
+    lines += [rule(f"{_notes_title(found)}, ! all{behind}", width, glyphs), *notes]
     return lines[:height]
 
 
@@ -327,14 +333,14 @@ def _order(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list
 
     run = cast("MeasuredResults", model.results).measured
     model.set_panels((NOTES,))
-    notes = model.results.diagnostics
+    notes = model.notes
     rows = min(len(notes), max(height // 4, 1))
     lines: list[Line] = [
         rule(f"{order_title(run)}: there is no step time, and nothing waits", width, glyphs),
         *([(f" {cells(line, 400)}", "")] for line in order_lines(run, width - 2)),
     ]
     below = [
-        rule(f"Notes ({len(notes)}), ! all", width, glyphs),
+        rule(f"{_notes_title(notes)}, ! all", width, glyphs),
         *note_lines(notes, model.row(NOTES), width, rows, True),
     ]
     room = height - len(below)

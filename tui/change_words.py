@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from simcore.kernel_names import shown_name
 from simcore.run.findings import dimension_change
 from simcore.units import change_percent
+from tui.frame import cells
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
@@ -30,6 +31,17 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     name = knob.knob if knob.list == "change" else shown_name(knob.knob)
     words = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
+
+
+def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
+    """`change_words` in `room` cells: without what its meaning says or the unit tells before it is cut."""
+    words = change_words(knob, dims, with_time)
+    if len(words) > room and " -> " in words:
+        words = words.replace(" bandwidth ", " ").replace(" latency ", " ")
+    front, brackets, inside = words.rpartition(" (")
+    if len(words) > room and brackets and words.endswith(")") and knob.meaning and "fit" not in inside:
+        words = front
+    return cells(words, room)
 
 
 # In place of both figures of a change whose effect nobody can know (`WhatIf.unknown`).

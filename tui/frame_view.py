@@ -192,7 +192,8 @@ class ScreenView(FrameView, can_focus=True):
 
     def action_try_elsewhere(self) -> None:
         """Say where a change can be tried."""
-        cast("Host", self.app).say("t tries a change where they are listed: the best one on 1, the marked one on 4")
+        words = "t tries a change where they are listed: the best one on 1, the marked one on 4"
+        cast("Host", self.app).say(words)
 
     def saved(self) -> ScreenState | None:
         """What the session file keeps of this screen, None for nothing."""

@@ -60,8 +60,8 @@ class ScrolledLines(FrameView):
 
 # The keys of the screens lead to them from a panel, too: it is closed.
 TO_SCREENS = [
-    Binding("exclamation_mark" if entry.key == "!" else entry.key, f"to_screen('{name}')", entry.title.lower())
-    for name, entry in SCREENS.items()
+    Binding("exclamation_mark" if one.key == "!" else one.key, f"to_screen('{name}')", one.title.lower())
+    for name, one in SCREENS.items()
 ]
 
 

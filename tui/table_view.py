@@ -96,7 +96,7 @@ class TableView(ScreenView):
             under = (self.glyphs.view if chosen else self.glyphs.horizontal) * one.size
             words = f" {one.of}" if one.of and len(one.of) < one.size else one.of
             line_below.append((under[len(words) :], "accent" if chosen else "dim"))
-            line_below += [(words, "dim"), (self.glyphs.horizontal if not words else " ", "dim")]
+            line_below += [(words, ""), (self.glyphs.horizontal if not words else " ", "dim")]
         line_below.append((self.glyphs.horizontal * width, "dim"))
         return [heading, fitted(line_below, width)]
 
@@ -108,7 +108,10 @@ class TableView(ScreenView):
             name = next(name for name, (key, _) in table.sorted_by.items() if key == table.key)
             end = "largest" if table.descending else "smallest"
             order, few = f"sorted by {name}, from the {end}", f"{end} {name} first"
-        forms = ((order, table.legend(columns, False)), (few, table.legend(columns, True)), (few, ""))
+        short = table.legend(columns, True)
+        # What comes last is what a reader would take for something else.
+        last = short.rpartition("; ")[2]
+        forms = ((order, table.legend(columns, False)), (few, short), (few, last), (few, ""))
         lines = [self._titled(*form) for form in forms]
         return next((line for line in lines if width_of(line) <= width), lines[-1])
 

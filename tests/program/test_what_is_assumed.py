@@ -242,7 +242,8 @@ def test_dimensions_that_have_figures_of_the_default_cluster_are_said(
     dims: tuple[str, ...], words: str
 ) -> None:
     workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=20, ga=1, vpp=1)
-    front = "made.txt: note cluster-default no --cluster given: the dimensions are those of h100-8, the default"
+    front = "made.txt: note cluster-default no --cluster given: "
+    front += "the dimensions are those of h100-8, the default"
     assert texts(list(simulate(workload, Parameters(dim=dims)).diagnostics)) == [front + words]
 
 

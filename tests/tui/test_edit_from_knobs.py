@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import small
-from tests.tui.screen_reading import press, run_over
+from tests.tui.screen_reading import press, run_over, screen_text
+from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView
 from tui.parameters.view import ParametersView
@@ -53,3 +57,24 @@ async def test_e_leads_to_the_field_of_the_marked_change(make_app: MakeApp, scre
             assert found[knob] == field
             form.action_move(-100)
         assert len(found) >= (1 if screen == "1" else len(FIELDS))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_screen_5_shows_what_an_advice_changed(make_app: MakeApp, size: tuple[int, int]) -> None:
+    app = app_on(make_app, four_ranks(), first="summary")
+    async with app.run_test(size=size) as pilot:
+        factor = Parameters(slow_rank=("3=0.5",))
+        app.runs.try_parameters(factor)
+        await run_over(pilot)
+        await press(pilot, "5")
+        assert re.search(r">\* rank 3 +< 0\.5 > +x +was 1", screen_text(app))
+        await press(pilot, "g")
+        assert re.search(r"  replay +implied +by factors", screen_text(app))
+        if size[0] > 100:
+            assert "1 changed" in screen_text(app)
+        # And of the next one, which comes while another screen is open.
+        await press(pilot, "1")
+        app.runs.try_parameters(Parameters(slow_rank=("3=0.5",), layer_scale=("forward_step=0.9",)))
+        await run_over(pilot)
+        await press(pilot, "5")
+        assert re.search(r">\* forward_step +< 0\.9 > +x +was 1", screen_text(app))

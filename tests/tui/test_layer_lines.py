@@ -190,7 +190,7 @@ def test_headings_say_what_their_figures_are_of(width: int) -> None:
     for name, of in there.items():
         assert rule[: heading.index(name) + len(name)].endswith(of), name
     assert "a rank: the one with most" in title
-    assert ("path: of all ranks" in title) == (width > 80)
+    assert ("path: all ranks" in title) == (width > 80)
     # A name is of nothing.
     assert set(rule[: heading.index("rows")].strip()) <= {"─", "━"}
 

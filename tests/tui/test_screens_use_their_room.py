@@ -17,13 +17,16 @@ from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.units import duration
 from simcore.workload import open_workload
+from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import run, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.compare.frame import _high
 from tui.compare.model import CompareModel
 from tui.compare.simulated import SimulatedCompared
 from tui.frame import BLOCKS, row_of, text_of
+from tui.layers.workload_table import WorkloadTable
 from tui.summary.panels import step_lines
 from tui.summary.view import SummaryView
 from tui.timeline.model import TimelineModel
@@ -110,7 +113,7 @@ async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: Make
             assert ("mistakes.txt, line 2, column 1" in text) == seen
             assert ("> 2 │ 96" in re.sub(r" +", " ", text)) == seen
             # A note on the run is on no line.
-            await press(pilot, "j")
+            await press(pilot, "G")
             assert "cluster given" in screen_text(app)
             assert "│ 96" not in screen_text(app)
 
@@ -252,3 +255,48 @@ async def test_rows_below_many_lanes_say_where_the_step_of_the_lane_at_the_curso
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "j")
         assert "Where the step of" not in screen_text(app)
+
+
+async def test_rows_that_no_operation_needs_have_each_rank(make_app: MakeApp) -> None:
+    app = app_on(make_app, four_ranks(), first="layers")
+    async with app.run_test(size=(200, 50)) as pilot:
+        rows = screen_rows(app)
+        place = next(index for index, row in enumerate(rows) if row.split()[:3] == ["rank", "runs", "a"])
+        assert [row.split()[0] for row in rows[place + 1 : place + 5]] == ["0", "1", "2", "3"]
+        await press(pilot, "I")
+        assert "the longest" not in screen_text(app)
+
+
+async def test_rows_that_no_layer_needs_have_the_other_phases(make_app: MakeApp) -> None:
+    cells = [Cell(100, "ALLREDUCE", "tp", size) for size in (10, 70, 40)]
+    results = run(make_workload([Row("mlp", *cells)], tp=2, ep=1, pp=1, all_gpus=2))
+    app = make_app(results, first="layers")
+    async with app.run_test(size=(120, 36)) as pilot:
+        assert all(f"  {phase}:" in screen_text(app) for phase in ("ig", "wg"))
+        await press(pilot, "j")
+        assert all(f"  {phase}:" in screen_text(app) for phase in ("fwd", "wg"))
+        assert "  ig:" not in screen_text(app)
+
+
+def test_a_line_says_what_all_rows_of_its_layer_take() -> None:
+    rows = [layer("mlp_1", 100), layer("mlp_2", 300), layer("norm", 100)]
+    results = run(make_workload(rows, tp=1, ep=1, pp=1, all_gpus=1))
+    table = WorkloadTable(results, False)
+    words = [" ".join(text for text, _ in table.origin(line, 200)[1]) for line in range(len(table.lines))]
+    whole = next(place.words for place in results.worst if place.what == "layer")
+    share = whole[whole.index("(") + 1 : whole.index(")")]
+    told = f"all 2 rows of mlp: {whole.split(' (')[0]}, {share} of the step; this line has 1 of them"
+    named = [table.lines[line].group.name.startswith("mlp") for line in range(len(table.lines))]
+    assert [told in one for one in words] == named
+    assert set(named) == {True, False}
+
+
+async def test_no_words_of_a_place_are_cut_where_a_share_can_be_left_out(make_app: MakeApp) -> None:
+    app = app_on(make_app, four_ranks(), first="summary")
+    async with app.run_test(size=(100, 30)):
+        text = screen_text(app)
+        assert "last to end: rank" in text or "ms: rank 3" in text
+        rows = screen_rows(app)
+        places = [row.rpartition("││")[2] for row in rows if "││ wait " in row or "││ idle " in row]
+        assert places
+        assert not any("..." in one for one in places)

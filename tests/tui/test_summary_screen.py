@@ -133,7 +133,7 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "tab")
-        assert "── Worst of each kind (4 of 5) ──" in screen_text(app)
+        assert "── Worst of each kind, % of step (4 of 5) ──" in screen_text(app)
         await press(pilot, *"jjjj")
         assert ">link    346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp" in screen_text(app)
         await press(pilot, "enter")

@@ -66,7 +66,9 @@ class Choice:
         self._last = None if found is None else (found[0].results, found[1].results)
         return found
 
-    def _as_before(self, candidates: list[Candidate], current: Candidate) -> tuple[Candidate, Candidate] | None:
+    def _as_before(
+        self, candidates: list[Candidate], current: Candidate
+    ) -> tuple[Candidate, Candidate] | None:
         """The pair that was shown last, where the run on the screen is its A now."""
         if self._last is None or self._b is not None or not _same(self._last[0], current.results):
             return None
@@ -90,7 +92,7 @@ class Choice:
         return a, b
 
     def _place(self, run: Run) -> int:
-        """Which runs come first as A: what was opened beside, what was measured, then in the order of keeping."""
+        """Which runs come first as A: what was opened beside, what was measured, then those kept, in order."""
         session = self._session
         if run is session.against:
             return -2

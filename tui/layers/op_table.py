@@ -8,7 +8,7 @@ from typing import Any
 
 from simcore.analysis.layer_order import NO_SLACK
 from simcore.replay.operations import WORK, Operation, Operations, groupings
-from simcore.units import percent, plural
+from simcore.units import duration, percent, plural
 from tui.frame import cells, name_cut
 from tui.layers.op_words import origin_words
 from tui.layers.table import SPELLED_FROM, TablePlace, figure
@@ -261,9 +261,9 @@ class OpTable:
             has_mean = any(one.heading == "to mean" for one in columns)
             return f"to mean: of all {self._unit}s" if has_mean else ""
         most = f"a {self._unit}: the one with most"
+        path = f"; path: all {self._unit}s" if any(one.of == "path" for one in columns) else ""
         if short:
-            return most
-        path = f"; path: of all {self._unit}s" if any(one.of == "path" for one in columns) else ""
+            return f"{most}{path}"
         return f"mean: of a {self._unit}; {most}{path}"
 
     def inside(self, typed: str, line: int) -> str:
@@ -375,3 +375,31 @@ class OpTable:
         one = self.operation(line)
         whose = "" if one.rank is None else f", {self._unit} {self._ranks[one.rank].number}"
         return f"{name_cut(one.name, 60)}{whose}", origin_words(self._operations, one, width)
+
+    def more(self, line: int, width: int) -> list[tuple[str, str]]:
+        """The same operation on each of its ranks, the one that it takes most of the step on first."""
+        one = self.operation(line)
+        if one.rank is not None or len(one.ranks) < 2 or not self._operations.timed:
+            return []
+        key = (one.op, one.sub)
+        ranks = [other for other in self._operations.of_each_rank if (other.op, other.sub) == key]
+        ranks.sort(key=lambda other: (-other.own_ns, other.rank))
+        found = [
+            (
+                f"{self._unit:>6}{'runs':>7}{'a run':>11}{'the longest':>13}{'waits':>11}{'% step':>8}",
+                "bright",
+            )
+        ]
+        for other in ranks:
+            assert other.rank is not None
+            run, most = ("-", "-") if not other.measured else (
+                duration(round(other.total_ns / other.measured)), duration(other.most_ns)
+            )  # fmt: skip
+            found.append(
+                (
+                    f"{self._ranks[other.rank].number:>6}{other.count:>7}{run:>11}{most:>13}"
+                    f"{duration(round(other.waits_ns)):>11}{percent(other.own_ns, self._step_ns):>8}",
+                    "",
+                )
+            )
+        return found

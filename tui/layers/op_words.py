@@ -125,7 +125,8 @@ def _step(operations: Operations, one: Operation) -> str:
             words += f", {one.times_mean:.2f} times the mean of its ranks"
     if operations.path_known:
         critical = operations.critical_ns(one)
-        words += f"; {duration(critical) if critical else 'not'} on the critical path"
+        several = " of all ranks" if critical and len(results.run.ranks) > 1 else ""
+        words += f"; {duration(critical) if critical else 'not'} on the critical path{several}"
         slack = operations.slack_ns(one)
         words += "" if slack is None else f", slack {duration(slack)}" if slack else ", no slack"
     return words

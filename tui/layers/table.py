@@ -69,6 +69,10 @@ class Table(Listing, Protocol):
         """Where the figures of a line come from: a title, and lines of (text, role), `width` cells each."""
         ...
 
+    def more(self, line: int, width: int) -> list[tuple[str, str]]:
+        """What a screen with rows to spare says below that, most useful first."""
+        ...
+
 
 def figure(value: float, size: int) -> str:
     """A figure with three decimals, with fewer where `size` cells have no room for them."""

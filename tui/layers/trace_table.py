@@ -163,3 +163,7 @@ class TraceTable:
             f"on the critical path {duration(one.critical_ns)}; a long one is node {node} of rank {one.rank}",
         ]
         return f"{cells(one.name, 60)} ({one.what})", [(text[:width], "") for text in lines]
+
+    def more(self, line: int, width: int) -> list[tuple[str, str]]:
+        """Nothing: its nodes are on the timeline."""
+        return []

@@ -71,6 +71,11 @@ class LayersView(TableView):
         if any(table.sorted_by.get(one.heading, ("",))[0] in table.of_path for one in columns):
             self._look_for_path()
         origin = self._origin(width)
+        # Rows that no line of the table needs.
+        spare = height - 3 - len(origin) - len(table.lines)
+        if table.lines and spare > 1:
+            more = table.more(self.line, width - 4)
+            origin += [[], *([(f"  {text}", role)] for text, role in more)][: spare if more else 0]
         lines = self._table_lines(width, max(height - 3 - len(origin), 1))
         return lines + origin
 

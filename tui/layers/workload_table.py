@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from operator import add
 
 from simcore.analysis import LayerGroup, Results
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder, longest_span
@@ -15,7 +16,7 @@ from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import NAMES, cell_name
 from simcore.simulation import explain_alone
 from simcore.units import duration, percent, plural
-from simcore.workload.model import PHASES
+from simcore.workload.model import PHASES, base_name
 from tui.frame import cells, wrapped
 from tui.layers.table import SPELLED_FROM, TablePlace, figure
 from tui.listing import Column
@@ -328,7 +329,7 @@ class WorkloadTable:
     def legend(self, columns: Sequence[Column], short: bool) -> str:
         compute = "all: compute; " if any(one.heading == "all ms" for one in columns) else ""
         path = any(one.of == "path" for one in columns)
-        return f"{compute}a rank: the one with most{'; path: of all ranks' if path else ''}"
+        return f"{compute}a rank: the one with most{'; path: all ranks' if path else ''}"
 
     def cannot_sort(self, heading: str) -> str:
         if heading not in SORTED_BY:
@@ -374,9 +375,16 @@ class WorkloadTable:
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.lines[line]
-        cell, rows = one.cell, one.group.rows
+        rows = one.group.rows
         where = f"line {rows[0].line}" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
-        title = f"{cells(one.group.name, 40)}, {one.phase}, {where}"
+        same = self._same_name(one)
+        more = [(text, "") for text in wrapped(same, width)] if same else []
+        return f"{cells(one.group.name, 40)}, {one.phase}, {where}", [*self._cell_words(line, width), *more]
+
+    def _cell_words(self, line: int, width: int) -> list[tuple[str, str]]:
+        """How the collective of a line is priced, and where its compute comes from."""
+        one = self.lines[line]
+        cell, rows = one.cell, one.group.rows
         simulation = self._results.simulation
         if cell.collective and cell.group and cell.bytes:
             words = explain_alone(
@@ -397,4 +405,34 @@ class WorkloadTable:
             phase = next(known for known in PHASES if known == one.phase)
             ops = maker.summed(simulation.parameters, rows[0].index, phase)
             compute = f"compute {duration(cell.compute_ns)} a run{factor}{f' = {ops}' if ops else ''}"
-        return title, [*((text, "") for text in wrapped(words, width)), (compute, "dim")]
+        return [*((text, "") for text in wrapped(words, width)), (compute, "dim")]
+
+    def more(self, line: int, width: int) -> list[tuple[str, str]]:
+        """The other phases of the row's lines."""
+        first = self.first_line(line)
+        last = first + 1
+        while last < len(self.lines) and not self.lines[last].first:
+            last += 1
+        found: list[tuple[str, str]] = []
+        for other in range(first, last):
+            if other != line:
+                found += [(f"{self.lines[other].phase}:", "bright"), *self._cell_words(other, width)]
+        return found
+
+    def _same_name(self, line: TableLine) -> str:
+        """What all rows of the layer take, where it has others than those of this line; "" where not."""
+        groups, names = self._results.layer_groups, self._results.simulation.workload.name
+        name = base_name(names[line.group.rows.indices[0]])
+        rows = sum(
+            size
+            for first, size in zip(groups.first_row, groups.sizes, strict=True)
+            if base_name(names[first]) == name
+        )
+        if rows <= len(line.group.rows):
+            return ""
+        ns = groups.by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))[name]
+        share = percent(ns, self._results.simulation.step_time_ns)
+        return (
+            f"all {rows} rows of {cells(name, 40)}: {duration(ns)}, {share} % of the step; "
+            f"this line has {len(line.group.rows)} of them"
+        )

@@ -24,7 +24,8 @@ _INDENT = 30
 
 
 class NoteList:
-    """The diagnostics of a run, what weighs most first. path: what was opened. typed: the filter, "" without one.
+    """The diagnostics of a run, what weighs most first. path: what was opened. typed: the filter, "" without
+    one.
 
     Lines are made of notes in view alone: a file can have a hundred thousand.
     """

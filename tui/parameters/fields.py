@@ -78,6 +78,10 @@ class FormField:
         """Where the value comes from, in a word or three."""
         raise NotImplementedError
 
+    def implied(self, parameters: Parameters) -> str:
+        """What other parameters do in place of this one, said where its value comes from; "" for nothing."""
+        return ""
+
     def differs(self, one: Basis, other: Basis) -> bool:
         """Whether the two runs were given different values."""
         raise NotImplementedError

@@ -97,6 +97,17 @@ class FactorField(FormField):
         return self._with(target.parameters, self._factor(source.parameters))
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayField(FlagField):
+    """Whether the trace is replayed where no factor asks for it."""
+
+    def implied(self, parameters: Parameters) -> str:
+        return "" if parameters.replay or parameters == Parameters() else "by factors"
+
+    def shown(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
+        return "implied" if self.implied(parameters) else self.text(parameters, basis)  # type: ignore[arg-type]
+
+
 @lru_cache(maxsize=64)
 def _factors(words: tuple[str, ...]) -> dict[str, float]:
     """Key -> factor, of `KEY=X`; the last one counts. A form asks each of its lines."""
@@ -187,7 +198,7 @@ def _fields_of(results: MeasuredResults) -> list[FormField]:
         _part("comm_scale", "communication", "all communication times X"),
         _part("gap_scale", "host gaps", "idle time between two operations times X; 0 removes it"),
         _part("host_scale", "host operations", "what neither computes nor communicates, times X"),
-        FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
+        ReplayField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
     ]
     found += [
         _entry("one operation", name, "layer_scale", name, "this operation times X") for name in run.op_names

@@ -207,6 +207,10 @@ class ParametersView(ScreenView):
         self._beside = ""
         self._saved = SavedParameters(self)
         self._typed = TypedValue(self)
+        # The run that was shown here last: of one from another screen the cursor goes to what it changes.
+        self._last = session.opened
+        self._show_changed(session.current)
+        self._last = session.current
 
     @property
     def _app(self) -> RunsHost:
@@ -259,7 +263,25 @@ class ParametersView(ScreenView):
             self._label, self._step_times = results.label, StepTimes()
         self._step_times.remember(results)
         self.refusal.clear()
+        if not self.display:
+            self._show_changed(results)
+        self._last = results
         self.redraw()
+
+    def _show_changed(self, run: Run) -> None:
+        """The cursor to the first field in which a run from another screen differs from the one before, else
+        from the run as opened; it stays where it differs in none.
+        """
+        self.follow()
+        now = self._source.basis(run)
+        for before in (self._last, self.session.opened):
+            if before.label != run.label:
+                continue
+            basis = self._source.basis(before)
+            changed = [index for index, field in enumerate(self.fields) if field.differs(basis, now)]
+            if changed:
+                self.field = changed[0]
+                return
 
     def go_to_knob(self, knob: WhatIf) -> None:
         """The cursor to the field of a change of the what-if table."""
@@ -347,8 +369,9 @@ class ParametersView(ScreenView):
         for field in self.fields:
             value, was = field.shown(session.draft, basis), field.shown(opened.parameters, opened)
             group = titles.setdefault(field.group, self._source.title(field.group, basis, width))
-            origin = field.origin(opened.parameters, opened)
-            was = was if was != value else ""
+            implied = field.implied(session.draft)
+            origin = implied or field.origin(opened.parameters, opened)
+            was = was if was != value and not implied else ""
             rows.append(FormRow(group, _cut(field), value, field.unit, was, origin, field.form))
         return rows
 

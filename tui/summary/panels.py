@@ -6,6 +6,7 @@ that is read from across the room.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from simcore.diagnostics import Diagnostic, counted_weights
 from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
-from tui.change_words import UNKNOWN, change_words, gain_share
+from tui.change_words import UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.notes.listing import ROLES
 from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, meaning_of, two_lists
@@ -42,12 +43,17 @@ def large(words: str) -> list[str]:
 
 
 def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Line]:
-    """The step time, large; how much of it is compute; of a replay what was measured, else what a micro-batch
-    takes, and memory; as many as there is room for.
+    """The step time, large; how much of it a rank computes; of a replay what was measured, else what a
+    micro-batch takes, and memory; as many as there is room for.
     """
     step, compute = results.step_time_ns, results.mean_busy_ns
     share = f" = {whole_percent(compute, step)} % of it" if step else ""
-    more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
+    if len(results.tracks) > 1:
+        long, short = f"a rank computes {duration(compute)} on average", f"mean compute {duration(compute)}"
+    else:
+        long = short = f"each rank computes {duration(compute)}"
+    forms = (f"{long}{share}", f"{short}{share}", f"{short}{share.removesuffix(' of it')}")
+    more: list[Line] = [[(f"  {next((one for one in forms if len(one) <= width - 2), forms[-1])}", "")]]
     measured, count = results.measured_step_ns, results.microbatches
     if measured is not None:
         share = change_percent(measured, step)
@@ -89,10 +95,25 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
     places = model.results.worst
     for index in rows_around(row, len(places), rows):
         place, at = places[index], focused and index == row
-        words = cells(place.words, max(width - 10, 10))
+        words = _place_words(place.words, max(width - 10, 10))
         mark = ">" if at else " "
         lines.append([(f"{mark}{place.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")])
     return lines or [[(" nothing takes any time", "dim")]]
+
+
+# What goes first where a place has no room for all of its words.
+_LESS = (
+    r" at a stretch", r" \([0-9.]+ %\)", r" alike", r", last to end", r" from \S+ \S+ on", r", most \w+$"
+)  # fmt: skip
+
+
+def _place_words(words: str, room: int) -> str:
+    """Of a place what has room: who it is comes before what share that is, and before how it lies."""
+    for less in _LESS:
+        if len(words) <= room:
+            break
+        words = re.sub(less, "", words, count=1)
+    return cells(words, room)
 
 
 def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool) -> list[Line]:
@@ -105,10 +126,11 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
         place = f"line {one.line}" if one.line is not None else "run"
         role = ROLES[one.weight]
         words = [cells(one.message, room)]
-        whole = textwrap.wrap(cells(one.message, 2000), room, break_on_hyphens=False)
-        if 0 < len(whole) - 1 <= left:
-            words = whole
-            left -= len(whole) - 1
+        if left > 0:
+            # What is left over of the last line ends with dots.
+            whole = cells(one.message, 2000)
+            words = textwrap.wrap(whole, room, break_on_hyphens=False, max_lines=left + 1, placeholder="...")
+            left -= len(words) - 1
         for number, text in enumerate(words):
             head = f"{'>' if at else ' '}{place:<9}" if not number else " " * 10
             lines.append([(head, "accent" if at else role), (text, "accent" if at else "")])
@@ -140,8 +162,7 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
 
 def help_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
-    words = change_words(knob, dims, with_time=True)
-    name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
+    name = f"{'>' if at else ' '}{change_name(knob, dims, size - 1, with_time=True):<{size}}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
     share, role = gain_share(step, knob)
@@ -161,7 +182,7 @@ def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     return [[(f" {line}", "")] for line in lines]
 
 
-_WIDE, _TALL, _MANY = 100, 26, 38
+_WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 38
 _TOP, _BOTTOM = 7, 6
 # Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
 _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 7, 12, 4, 1000
@@ -213,7 +234,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     bars.append(model.bars.legend(left - 2, glyphs))
     where = framed(STAGES, model.bars.title, "% of step", bars, (left, size.middle))
     places = worst_lines(model, right - 2, size.worst - 2, model.panel == WORST)
-    column = framed(WORST, "Worst of each kind", "Enter goes there", places, (right, size.worst))
+    column = framed(WORST, "Worst of each kind, % of step", "Enter goes there", places, (right, size.worst))
     if not folded:
         table, rows = model.beside, size.middle - size.worst
         tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
@@ -240,7 +261,8 @@ class _Sizes:
     def __init__(self, model: SummaryModel, width: int, height: int, folded: bool) -> None:
         """folded: whether nothing stands over the worst places."""
         self.figure = max(40, width // 3)
-        self.left = width * 60 // 100
+        # What leads on is cut before the bars are.
+        self.left = width * (60 if width >= _SPELLED else 56) // 100
         self.right = width - self.left
         places = len(model.results.worst)
         self.worst = min(places, _MOST_PLACES) + 2
@@ -314,7 +336,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     lines = [*told, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
     count = len(model.results.worst)
     cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
-    lines += [rule(f"Worst of each kind{cut}", width, glyphs), *worst]
+    lines += [rule(f"Worst of each kind, % of step{cut}", width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, t tries it"
     meaning = meaning_of(model.knobs, None) if model.knobs and change_rows <= _WITH_MEANING else ""
     if meaning and len(advice) + len(meaning) + 10 <= width:

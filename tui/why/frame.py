@@ -12,7 +12,7 @@ from simcore.kernel_names import shown_name
 from simcore.run.findings import Leg, Spot, longest_of_part, path_sums, spot_of
 from simcore.run.lanes import clock
 from simcore.units import duration, percent
-from tui.change_words import LESS_TIME, UNKNOWN, change_share, change_words, gain_share
+from tui.change_words import LESS_TIME, UNKNOWN, change_name, change_share, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
 from tui.panels import WHAT_IF, PanelCursor, beside, box, meaning_of, two_lists
 
@@ -28,9 +28,10 @@ PANELS = (SUMS, WHAT_IF, LEGS)
 
 # Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times have
 # all digits, and on a narrow screen; and where names are longer than that has room for.
-_CELLS, _LONG_CELLS = (30, 25, 16), (33, 28, 20)
-# Of the sums.
+_CELLS, _LONG_CELLS, _LEAST_CELLS = (30, 25, 16), (33, 28, 20), 12
+# Of the sums; the part of the width that they have, and on a screen of less than 120 columns.
 _SUM_CELLS = 56
+_SUMS_PERCENT, _FEW_SUMS_PERCENT = 36, 34
 # The longest that stands in each of them behind the name.
 _BATCHES = (" of micro-batch ", " mb ", " mb ")
 
@@ -85,7 +86,7 @@ class WhyModel(PanelCursor):
                 for of in _BATCHES
             ]
             one, two, three = (
-                few if cells <= few else more
+                max(cells, _LEAST_CELLS) if cells <= few else more
                 for cells, few, more in zip(longest, _CELLS, _LONG_CELLS, strict=True)
             )
             self._what_cells = one, two, three
@@ -128,7 +129,7 @@ def _batch_cells(leg: Leg, words: str) -> int:
     return len(words) + len(str(leg.microbatch)) if leg.microbatch >= 0 else 0
 
 
-_WIDE, _TALL = 100, 24
+_WIDE, _ROOMY, _TALL = 100, 116, 24
 # From how many cells on the legs have the words "of micro-batch".
 _SPELLED = 106
 # From more rows on the last one of the what-if table says what a change does or replaces.
@@ -149,7 +150,7 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     if not shows_all(width, height):
         return _one(model, width, height, glyphs, progress)
     upper = _upper_rows(model, height)
-    left = width * 36 // 100
+    left = width * (_SUMS_PERCENT if width >= _ROOMY else _FEW_SUMS_PERCENT) // 100
     right = width - left
 
     def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
@@ -225,13 +226,18 @@ def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     if not found:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(SUMS), model.panel == SUMS
-    name = min(max(len(name_cut(what, _SUM_CELLS)) for what, _ in found) + 1, max(width - 22, 8))
-    names = cut_apart((what for what, _ in found), name - 1)
+    longest = max(len(name_cut(what, _SUM_CELLS)) for what, _ in found) + 1
+    most = max(width - 20, 8)
+    # `backward` is compute without the word: cut it says less.
+    short = {what: what.removeprefix("compute ") if longest > most else what for what, _ in found}
+    longest = max(len(name_cut(what, _SUM_CELLS)) for what in short.values()) + 1
+    name = min(longest, most)
+    names = cut_apart(short.values(), name - 1)
     bar = max(width - name - 20, 0)
     lines: list[Line] = [[(" " + model.grouping.ljust(name) + f"{'time':>10}{'%':>7}", "dim")]]
     for index in rows_around(row, len(found), rows - 1):
         what, ns = found[index]
-        words = f"{names[what]:<{name}}{duration(ns):>10}{percent(ns, step):>7} "
+        words = f"{names[short[what]]:<{name}}{duration(ns):>10}{percent(ns, step):>7} "
         filled = round(bar * ns / found[0][1]) if found[0][1] else 0
         lines.append([*_marked(words, focused and index == row), ("=" * filled, "bwd")])
     return lines
@@ -246,14 +252,14 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
         return [[(" nothing to change", "dim")]]
     step = model.base_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
-    size = max(width - 43, 14)
+    size = max(width - 42, 14)
     # A change has no figures of what it takes: where its name needs the room, it has theirs.
     longest = max((len(change_words(one, model.dims)) for one in changes if one.free_ns is None), default=0)
-    of_changes = size if longest < size else max(width - 22, 14)
+    of_changes = size if longest < size else max(width - 21, 14)
     shown, words = _knob_rows(model, rows)
-    head: Line = [(f" {'change':<{of_changes}}{'step':>11}{'change':>10}", "dim")]
+    head: Line = [(f" {'change':<{of_changes}}{'step':>10}{'change':>10}", "dim")]
     title = cells(f"{LESS_TIME} on", size - 1)
-    less: Line = [(f" {title:<{size}}{'step':>11}{'change':>10}{'if free':>10}{'change':>9}", "dim")]
+    less: Line = [(f" {title:<{size}}{'step':>10}{'change':>10}{'if free':>10}{'change':>9}", "dim")]
     first = shown[0] if shown else None
     # Where what matters comes first its own heading does.
     lines = [] if first is None else [head if changes[first].list == "change" else less]
@@ -279,10 +285,10 @@ def _knob_rows(model: WhyModel, rows: int) -> tuple[list[int | None], str]:
 
 def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
-    words = f"{'>' if at else ' '}{cells(change_words(knob, dims), size - 1):<{size}}"
+    words = f"{'>' if at else ' '}{change_name(knob, dims, size - 1):<{size}}"
     if knob.unknown:
         return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
-    now = f"{duration(knob.better10_ns):>11}"
+    now = f"{duration(knob.better10_ns):>10}"
     share, role = gain_share(step, knob)
     line: Line = [(words, "accent" if at else ""), (f"{now} ", ""), (share, role)]
     if knob.free_ns is None:
@@ -298,7 +304,7 @@ def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     row, focused = model.row(LEGS), model.panel == LEGS
     wide, spelled = width >= _WIDE - 2, width >= _SPELLED
     size = model.what_cells[0 if spelled else 1 if wide else 2]
-    head = f" {'from':<{19 if wide else 13}}{'takes':>9}"
+    head = f" {'from':<{(19 if spelled else 17) if wide else 13}}{'takes':>9}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
@@ -322,6 +328,6 @@ def _leg(leg: Leg, names: Mapping[str, str], wide: bool, spelled: bool, size: in
     start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
     stage = "" if leg.stage is None else str(leg.stage)
     if wide:
-        return f"{start:<19}{takes:>9}  {stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
+        return f"{start:<{19 if spelled else 17}}{takes:>9}  {stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
     # Whole us: the axis of the timeline has the rest.
     return f"{start[:-6] + ' s':<13}{takes:>9} {stage:>3} {leg.rank:>6} {what:<{size}}{reason}"

@@ -92,7 +92,7 @@ class Choice:
         return a, b
 
     def _place(self, run: Run) -> int:
-        """Which runs come first as A: what was opened beside, what was measured, then those kept, in order."""
+        """Which runs come first as A: what was opened beside, what was measured, then those kept."""
         session = self._session
         if run is session.against:
             return -2

@@ -6,12 +6,10 @@ A diagnostic names file, line and column, what was found, and what was done abou
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
 from simcore.records import Struct
-from simcore.units import plural
 
 Severity = Literal["error", "warning", "note"]
 # What a reader has to know first. The code of a note that something was taken for granted ends so.
@@ -132,14 +130,6 @@ class Diagnostic(Struct, frozen=True):
 def by_weight(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What weighs most first: warnings, assumptions, notes; equal ones in the order of their places."""
     return sorted(found, key=lambda one: WEIGHTS.index(one.weight))
-
-
-def counted_weights(found: Iterable[Diagnostic]) -> str:
-    """`: 2 warnings, 4 assumptions, 1 note`, behind how many notes there are; "" where all are plain ones."""
-    weights = Counter(one.weight for one in found)
-    if set(weights) <= {"note"}:
-        return ""
-    return ": " + ", ".join(plural(weights[one], one) for one in WEIGHTS if weights[one])
 
 
 class InputError(Exception):

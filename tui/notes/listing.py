@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from simcore.diagnostics import Diagnostic, InputError, by_weight
+from simcore.diagnostics import WEIGHTS, Diagnostic, InputError, by_weight
 from simcore.records import NamedTuple
+from simcore.units import plural
 from simcore.workload.formats.cell import lines_of
 from simcore.workload.formats.format import without_bom
 from simcore.workload.opening import read_file
@@ -21,6 +23,14 @@ ROLES = {"error": "worse", "warning": "warn", "assumption": "bright", "note": "d
 # In the column, which has eight cells.
 _SHORT = {"assumption": "assumed"}
 _INDENT = 30
+
+
+def counted_weights(found: Iterable[Diagnostic]) -> str:
+    """`: 2 warnings, 4 assumptions, 1 note`, behind how many notes there are; "" where all are plain ones."""
+    weights = Counter(one.weight for one in found)
+    if set(weights) <= {"note"}:
+        return ""
+    return ": " + ", ".join(plural(weights[one], one) for one in WEIGHTS if weights[one])
 
 
 class NoteList:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
-from simcore.diagnostics import counted_weights
 from simcore.units import plural
 from tui.frame import Line, cells, rule
 from tui.frame_view import ScreenView, binding
-from tui.notes.listing import ROLES, NoteList, SourceLines, note_lines
+from tui.notes.listing import ROLES, NoteList, SourceLines, counted_weights, note_lines
 from tui.panel import Panel
 from tui.prompt import LivePrompt
 from tui.session import Run, Session, notes_of

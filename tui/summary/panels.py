@@ -11,12 +11,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from simcore.diagnostics import Diagnostic, counted_weights
+from simcore.diagnostics import Diagnostic
 from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
-from tui.notes.listing import ROLES
+from tui.notes.listing import ROLES, counted_weights
 from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, meaning_of, two_lists
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 

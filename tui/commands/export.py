@@ -97,12 +97,10 @@ def build_parser() -> Parser:
     names = ", ".join(f"{known.name} ({known.help})" for known in FORMATS)
     parser = Parser(
         prog="wltui export",
-        description=
-            "Write a run for other programs or for people without wltui: its timeline (chrome, csv), a page "
-            ""
-        "for a browser (html), execution traces (chakra), its schedule (schedule), or the workload with the "
-        "parameters in it (simai): degrees, micro-batches and compute scales become part of that file, and "
-        "what it cannot hold is said. A measured run is written as it was measured, or replayed.",
+        description="Write a run for other programs or for people without wltui: its timeline (chrome, csv), "
+        "a page for a browser (html), execution traces (chakra), its schedule (schedule), or the workload "
+        "with the parameters in it (simai): degrees, micro-batches and compute scales become part of that "
+        "file, and what it cannot hold is said. A measured run is written as it was measured, or replayed.",
     )
     parser.add_argument(
         "file", metavar="FILE", nargs="?",
@@ -118,10 +116,8 @@ def build_parser() -> Parser:
     parser.add_argument("--force", action="store_true", help="overwrite OUT if it is there")
     parser.add_argument(
         "--ranks", metavar="RANKS",
-        help=
-            "whose timelines, for example 0-7,64, or all (default: of chrome one rank of each class of "
-            "equal "
-        "ranks; of csv all, equal ones in one line)",
+        help="whose timelines, for example 0-7,64, or all (default: of chrome one rank of each class of "
+        "equal ranks; of csv all, equal ones in one line)",
     )  # fmt: skip
     parser.add_argument(
         "--per-rank", action="store_true",

@@ -42,10 +42,8 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--what-if",
         action="store_true",
-        help=
-            "also what would help: changes that you can make, and what each thing would bring if it were "
-            "free or took "
-        "10 %% less time",
+        help="also what would help: changes that you can make, and what each thing would bring if it were "
+        "free or took 10 %% less time",
     )
     parser.add_argument(
         "--all-layers",

@@ -43,13 +43,12 @@ def build_parser() -> Parser:
     )
     parser.add_argument(
         "--times", metavar="F,B,W",
-        help=
-            "units that forward, input gradient and weight gradient of a micro-batch take (default 1,1,1); "
-            "a "
-        "backward that is not split takes both",
+        help="units that forward, input gradient and weight gradient of a micro-batch take (default 1,1,1); "
+        "a backward that is not split takes both",
     )  # fmt: skip
-    parser.add_argument("--steps", metavar="N", help=
-        "steps, none of which waits for the end of the one before")
+    parser.add_argument(
+        "--steps", metavar="N", help="steps, none of which waits for the end of the one before"
+    )
     parser.add_argument(
         "--overlap-fwd-bwd", action="store_true", help="pairs of forward and backward begin and end together"
     )

@@ -80,15 +80,15 @@ def build_parser() -> Parser:
                        "(--layouts does so)")
     group.add_argument("--exhaustive", action="store_true", help="simulate every point of --layouts")
     group = parser.add_argument_group("what is sought")
-    group.add_argument("--front", metavar="LIST", help=
-        "some of time,memory,gpus,cost: a point is on the front "
+    group.add_argument("--front", metavar="LIST",
+                       help="some of time,memory,gpus,cost: a point is on the front "
                        "if no other is better in one of them and worse in none (default time,memory,gpus; "
                        "with --price also cost)")
     group.add_argument("--top", metavar="K", help="list the fastest K (default 10)")
-    group.add_argument("--by", metavar="NAME", help=
-        "list the fastest for each value of NAME: tp, schedule, gpus, ...")
-    group.add_argument("--price", metavar="DOLLARS", help=
-        "price of a GPU for an hour: adds the cost of a step")
+    group.add_argument("--by", metavar="NAME",
+                       help="list the fastest for each value of NAME: tp, schedule, gpus, ...")
+    group.add_argument("--price", metavar="DOLLARS",
+                       help="price of a GPU for an hour: adds the cost of a step")
     group = parser.add_argument_group("results")
     group.add_argument("-o", "--output", metavar="FILE",
                        help="write each point to FILE as soon as it is there, one line each")
@@ -97,20 +97,19 @@ def build_parser() -> Parser:
     group.add_argument("--csv", action="store_true", help="all points as CSV")
     group.add_argument("--merge", metavar="FILE", nargs="+", default=[],
                        help="run nothing: join the parts of a sweep (into -o)")
-    group.add_argument("--force", action="store_true", help=
-        "with --merge: overwrite the FILE of -o if it is there")
+    group.add_argument("--force", action="store_true",
+                       help="with --merge: overwrite the FILE of -o if it is there")
     group.add_argument("--screen", action="store_true",
                        help="show the points on screen 7 while they come in: table, plot, timelines")
     group = parser.add_argument_group("where points are run")
     group.add_argument("--jobs", metavar="N", help="processes on this machine (default: half of the cores)")
     group.add_argument("--engine", metavar="dask://HOST:PORT|slurm:FILE",
-                       help=
-                           "run on the workers of a Dask scheduler, or in Slurm jobs that a TOML file "
-                           "describes")
+                       help="run on the workers of a Dask scheduler, or in Slurm jobs that a TOML "
+                       "file describes")
     group.add_argument("--time-limit", metavar="TIME",
                        help="stop after so long, like 90s, 2m or 1h, and report what is known by then")
-    group.add_argument("--shard", metavar="I/N", help=
-        "run only part I of N (the first is 1), for job arrays; "
+    group.add_argument("--shard", metavar="I/N",
+                       help="run only part I of N (the first is 1), for job arrays; "
                        "--merge joins the parts")
     add_parameters(parser)
     return parser

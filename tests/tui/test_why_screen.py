@@ -12,7 +12,7 @@ from tui.panels import WHAT_IF
 from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
 from tui.timeline.view import TimelineView
-from tui.why.frame import LEGS, PANELS, SUMS, WhyModel, leg_lines
+from tui.why.frame import LEGS, PANELS, SUMS, WhyModel, _all_sums, leg_lines
 from tui.why.view import WhyView
 
 
@@ -239,6 +239,27 @@ async def test_a_list_that_is_longer_than_its_panel_says_how_long(
         await run_over(pilot)
         await press(pilot, *keys)
         assert title in screen_text(app)
+
+
+def test_rows_that_the_sums_leave_free_have_other_sums_and_say_how_many_are_there() -> None:
+    model = WhyModel(seed())
+    chosen, layers = model.sums(), model.sums("layer")
+
+    def panel(rows: int) -> list[str]:
+        return ["".join(text for text, _ in line) for line in _all_sums(model, 60, rows)]
+
+    assert len(panel(len(chosen) + 1)) == len(chosen) + 1
+    # A blank row, a heading and three layers.
+    few = panel(len(chosen) + 6)
+    assert few[len(chosen) + 1] == ""
+    assert few[len(chosen) + 2].split()[:4] == ["layer,", "3", "of", str(len(layers))]
+    assert [line.split()[0] for line in few[len(chosen) + 3 :]] == [name for name, _ in layers[:3]]
+    assert not any(line.startswith(">") for line in few[len(chosen) + 1 :])
+    # All figures stand below each other.
+    assert len({line.index("time") for line in few if "time" in line}) == 1
+    every = panel(100)
+    assert [line.split()[0] for line in every if "time" in line] == list(model.results.path_groupings)
+    assert len(every) <= 100
 
 
 async def test_a_step_of_no_time_says_so(make_app: MakeApp) -> None:

@@ -98,11 +98,19 @@ class WhyModel(PanelCursor):
             self._names[size] = cut_apart((leg.what for leg in self.legs), size)
         return self._names[size]
 
-    def sums(self) -> list[tuple[str, int]]:
-        """(part, ns) of the critical path by the chosen grouping, the longest first."""
-        if self.grouping not in self._sums:
-            self._sums[self.grouping] = path_sums(self.results, self.grouping)
-        return self._sums[self.grouping]
+    def sums(self, grouping: str | None = None) -> list[tuple[str, int]]:
+        """(part, ns) of the critical path by a grouping, mostly the chosen one, the longest first."""
+        grouping = grouping or self.grouping
+        if grouping not in self._sums:
+            self._sums[grouping] = path_sums(self.results, grouping)
+        return self._sums[grouping]
+
+    @property
+    def other_groupings(self) -> list[str]:
+        """The groupings behind the chosen one, in turn."""
+        names = list(self.results.path_groupings)
+        at = names.index(self.grouping)
+        return names[at + 1 :] + names[:at]
 
     def next_grouping(self) -> None:
         """Sum by something else."""
@@ -134,6 +142,8 @@ _WIDE, _ROOMY, _TALL = 100, 116, 24
 _SPELLED = 106
 # From more rows on the last one of the what-if table says what a change does or replaces.
 _WITH_MEANING = 5
+# Rows of other sums below the chosen ones: a heading and the two longest.
+_LEAST_SUMS = 3
 # Changes while they are looked for; rows of a panel below another at least.
 _CHANGES, _LEAST_PANEL = 20, 4
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
@@ -156,7 +166,7 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
         return box(_title(model, panel, rows - 2), aside, lines, size, rows, glyphs, model.panel == panel)
 
-    sums = framed(SUMS, "i other sums", sum_lines(model, left - 2, upper - 2), left, upper)
+    sums = framed(SUMS, "i other sums", _all_sums(model, left - 2, upper - 2), left, upper)
     knobs = framed(WHAT_IF, "t tries it", knob_lines(model, right - 2, upper - 2, progress), right, upper)
     lower = height - upper
     legs = framed(LEGS, "o by length, Enter goes there", leg_lines(model, width - 2, lower - 2), width, lower)
@@ -220,25 +230,63 @@ def _marked(words: str, at: bool) -> Line:
     return [(f"{'>' if at else ' '}{words}", "accent" if at else "")]
 
 
-def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
-    """A line for each part of the path: its time, its share and a bar."""
-    found, step = model.sums(), model.results.step_time_ns
-    if not found:
-        return [[(" nothing takes any time", "dim")]]
-    row, focused = model.row(SUMS), model.panel == SUMS
-    longest = max(len(name_cut(what, _SUM_CELLS)) for what, _ in found) + 1
+def _all_sums(model: WhyModel, width: int, rows: int) -> list[Line]:
+    """The chosen sums, and below them as many of the others as the rows have room for."""
+    others, left = [], rows - len(model.sums()) - 1
+    for grouping in model.other_groupings:
+        count = len(model.sums(grouping))
+        # One stage or one rank is all of the path.
+        if count > 1 and left > _LEAST_SUMS:
+            others.append(grouping)
+            left -= count + 2
+    # One width of names, so that the figures of all stand below each other.
+    names = max(len(_shown_names(model, one, width)[1]) for one in (model.grouping, *others))
+    lines = sum_lines(model, width, rows, least=names)
+    for grouping in others:
+        lines += [[], *sum_lines(model, width, rows - len(lines) - 1, grouping, names)]
+    return lines
+
+
+def _shown_names(model: WhyModel, grouping: str, width: int) -> tuple[dict[str, str], str]:
+    """What the parts of a sum are called where a line has `width` cells, and blanks as long as the longest
+    name and a gap.
+    """
+    whole = [what for what, _ in model.sums(grouping)]
+    longest = max((len(name_cut(what, _SUM_CELLS)) for what in whole), default=0) + 1
     most = max(width - 20, 8)
     # `backward` is compute without the word: cut it says less.
-    short = {what: what.removeprefix("compute ") if longest > most else what for what, _ in found}
-    longest = max(len(name_cut(what, _SUM_CELLS)) for what in short.values()) + 1
-    name = min(longest, most)
-    names = cut_apart(short.values(), name - 1)
-    bar = max(width - name - 20, 0)
-    lines: list[Line] = [[(" " + model.grouping.ljust(name) + f"{'time':>10}{'%':>7}", "dim")]]
-    for index in rows_around(row, len(found), rows - 1):
-        what, ns = found[index]
-        words = f"{names[short[what]]:<{name}}{duration(ns):>10}{percent(ns, step):>7} "
-        filled = round(bar * ns / found[0][1]) if found[0][1] else 0
+    short = {what: what.removeprefix("compute ") if longest > most else what for what in whole}
+    longest = max((len(name_cut(what, _SUM_CELLS)) for what in short.values()), default=0) + 1
+    size = min(longest, most)
+    names = cut_apart(short.values(), size - 1)
+    return {what: names[short[what]] for what in whole}, " " * size
+
+
+def sum_lines(
+    model: WhyModel, width: int, rows: int, grouping: str | None = None, least: int = 0
+) -> list[Line]:
+    """A line for each part of the path: its time, its share and a bar.
+
+    grouping: another than the chosen one, which the cursor is not in. least: cells of names at least.
+    """
+    sums, step = model.sums(grouping), model.results.step_time_ns
+    if not sums:
+        return [[(" nothing takes any time", "dim")]]
+    row = model.row(SUMS) if grouping is None else 0
+    focused = model.panel == SUMS and grouping is None
+    names, blanks = _shown_names(model, grouping or model.grouping, width)
+    size = max(len(blanks), least)
+    bar = max(width - size - 20, 0)
+    shown = rows_around(row, len(sums), rows - 1)
+    head = grouping or model.grouping
+    if grouping is not None and len(shown) < len(sums):
+        # The panel's title counts the chosen ones alone.
+        head = cells(f"{head}, {len(shown)} of {len(sums)}", size - 1)
+    lines: list[Line] = [[(f" {head:<{size}}{'time':>10}{'%':>7}", "dim")]]
+    for index in shown:
+        what, ns = sums[index]
+        words = f"{names[what]:<{size}}{duration(ns):>10}{percent(ns, step):>7} "
+        filled = round(bar * ns / sums[0][1]) if sums[0][1] else 0
         lines.append([*_marked(words, focused and index == row), ("=" * filled, "bwd")])
     return lines
 

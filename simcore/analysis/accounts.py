@@ -10,18 +10,21 @@ runs then on any stream of the rank is exposed: all share the queues of the dime
 
 from __future__ import annotations
 
-import itertools
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import compress, pairwise
 
 from simcore.folding import RankClass
 from simcore.program.ops import (
     COMPUTE,
     FWD,
     IG,
+    IS_COMMUNICATION,
+    IS_STREAM,
     OPT,
     PHASES,
     RECOMPUTE,
-    STREAMS,
     TO_NEXT,
     WG,
     Pause,
@@ -30,6 +33,7 @@ from simcore.program.ops import (
 from simcore.records import Struct
 from simcore.run.accounts import Accounts, account_names
 from simcore.timeline import Timeline
+from simcore.units import differences
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
@@ -43,9 +47,10 @@ ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_othe
 BUBBLE, IDLE = WAIT + 1, WAIT + 2
 # Their order in a bar: what forward work is done again stands beside the forward work.
 IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
-# Account of an exposed op by its stream: both pipeline streams are pp.
-_EXPOSED = tuple(FIRST_EXPOSED + min(stream, TO_NEXT) - 1 for stream in range(len(STREAMS)))
-
+# Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.
+_EXPOSED = bytes(FIRST_EXPOSED + min(one, TO_NEXT) - 1 if one != COMPUTE else 0 for one in range(256))
+# All bits of compute.
+_ALL_OF_COMPUTE = bytes(255 * (one == COMPUTE) for one in range(256))
 
 IDLE_OP = -1
 
@@ -79,6 +84,11 @@ def class_accounts(timeline: Timeline, number: int) -> Accounts:
     return _AccountWalk(timeline, number).accounts
 
 
+# Fewer ops than this are booked one by one in less time.
+_STRETCH = 8
+_NO_TIME = bytes(8)
+
+
 class _AccountWalk:
     """Walks one class's program beside its times and books every nanosecond."""
 
@@ -87,54 +97,92 @@ class _AccountWalk:
         self.number = number
         self.ops, self.start, self.end = timeline.columns(number)
         self.accounts = Accounts(NAMES)
-        self.earlier: list[list[int]] = [[] for _ in STREAMS]
+        # By op: the account of its own time, and 0 where compute goes on beside it. All of a column is one
+        # number here: an op is of its phase, or of its stream.
+        count, is_compute = len(self.ops), self.ops.stream.translate(_ALL_OF_COMPUTE)
+        compute, phase, exposed, blocking = (
+            int.from_bytes(column, "little")
+            for column in (is_compute, self.ops.phase, self.ops.stream.translate(_EXPOSED), self.ops.blocking)
+        )
+        self._account = (compute & phase | exposed).to_bytes(count, "little")
+        self._holds = (compute | blocking).to_bytes(count, "little")
+        self._lengths = differences(self.end, self.start).tobytes()
+        # By what stretches are, (their accounts, their lengths): micro-batches repeat each other.
+        self._sums: dict[tuple[bytes, bytes], list[tuple[int, int]]] = {}
+        self._lanes: dict[int, array[int]] = {}
+        # In queues: the collectives that were issued and may run still, and how many were ever looked at.
+        self._running: list[int] = []
+        self._seen = 0
         self._walk()
 
     def _walk(self) -> None:
-        stage_program = self.timeline.stage_program(self.number)
-        stream, phase, blocking = self.ops.stream, self.ops.phase, self.ops.blocking
-        start, end = self.start, self.end
-        accounts = self.accounts
-        edge, account, op_column = accounts.edge, accounts.account, accounts.op
-        total = accounts.total_ns
         now = 0
-        for run in stage_program.runs:
+        for run in self.timeline.stage_program(self.number).runs:
             for wait in run.waits:
                 if isinstance(wait, Receive):
                     now = self._receive(now, wait.message)
                 elif isinstance(wait, Pause):
                     self.accounts.book(now, now + wait.ns, IDLE, IDLE_OP)
                     now += wait.ns
-                elif end[wait.op] + wait.after > now:
-                    now = self._wait_for(now, wait.op, wait.after)
-            for op in range(run.first, run.last):
-                lane = stream[op]
-                if lane == COMPUTE:
-                    over = end[op]
-                    if over > now:
-                        edge.append(now)
-                        account.append(phase[op])
-                        op_column.append(op)
-                        total[phase[op]] += over - now
-                        now = over
-                elif blocking[op]:
-                    if start[op] == now:
-                        if (over := end[op]) > now:
-                            kind = _EXPOSED[lane]
-                            edge.append(now)
-                            account.append(kind)
-                            op_column.append(op)
-                            total[kind] += over - now
-                            now = over
-                    else:
-                        now = self._wait_for(now, op)
-                    self.earlier[lane].append(op)
+                elif self.end[wait.op] + wait.after > now:
+                    now = self._wait_for(now, wait.op, run.first, wait.after)
+            first = run.first
+            while first < run.last:
+                beside = self._holds.find(0, first, run.last)
+                last = run.last if beside < 0 else beside
+                if last - first >= _STRETCH and self._book_stretch(now, first, last):
+                    now = self.end[last - 1]
                 else:
-                    self.earlier[lane].append(op)
+                    now = self._book_each(now, first, last)
+                first = last + 1
         step_time = self.timeline.step_time_ns
+        edge = self.accounts.edge
         if now < step_time or not edge:
             self.accounts.book(now, step_time, IDLE, IDLE_OP)
         edge.append(step_time)
+
+    def _book_stretch(self, now: int, first: int, last: int) -> bool:
+        """Book ops first..last-1, which hold compute, at once; False where they do not follow one another
+        from now on, or one takes no time.
+        """
+        start, end = self.start, self.end
+        if start[first] != now or start[first + 1 : last] != end[first : last - 1]:
+            return False
+        lengths = self._lengths[8 * first : 8 * last]
+        # These may be of two neighbours: then it is only slower.
+        if _NO_TIME in lengths:
+            return False
+        kinds = self._account[first:last]
+        sums = self._sums.get((kinds, lengths))
+        if sums is None:
+            by_account = dict.fromkeys(kinds, 0)
+            for kind, ns in zip(kinds, array("q", lengths), strict=True):
+                by_account[kind] += ns
+            sums = self._sums[kinds, lengths] = [*by_account.items()]
+        accounts = self.accounts
+        accounts.edge.extend(start[first:last])
+        accounts.account += kinds
+        accounts.op.extend(range(first, last))
+        for kind, ns in sums:
+            accounts.total_ns[kind] += ns
+        return True
+
+    def _book_each(self, now: int, first: int, last: int) -> int:
+        """Book ops first..last-1, which hold compute, one by one; gives when the last is over."""
+        stream, start, end, kinds = self.ops.stream, self.start, self.end, self._account
+        accounts = self.accounts
+        edge, account, op_column, total = accounts.edge, accounts.account, accounts.op, accounts.total_ns
+        for op in range(first, last):
+            if stream[op] != COMPUTE and start[op] != now:
+                now = self._wait_for(now, op, op)
+            elif (over := end[op]) > now:
+                kind = kinds[op]
+                edge.append(now)
+                account.append(kind)
+                op_column.append(op)
+                total[kind] += over - now
+                now = over
+        return now
 
     def _receive(self, now: int, message: int) -> int:
         """Book the wait for a pipeline transfer: bubble until it starts, then exposed pp."""
@@ -145,31 +193,37 @@ class _AccountWalk:
                 now = until
         return now
 
-    def _wait_for(self, now: int, op: int, after: int = 0) -> int:
-        """Book the wait for an op of this rank that is visible after `now`: `after` ns after its end."""
+    def _wait_for(self, now: int, op: int, issued: int, after: int = 0) -> int:
+        """Book the wait for an op of this rank that is visible after `now`: `after` ns after its end.
+
+        issued: the ops before it are issued by now.
+        """
         lane = self.ops.stream[op]
         begin, over = self.start[op], self.end[op] + after
         # A join waits for its transfers in the order of their channel: the one before has ended.
         if begin > now and lane < TO_NEXT:
             if self.timeline.program.queued:
-                now = self._until_served(now, begin, op)
+                now = self._until_served(now, begin, op, issued)
             else:
                 now = self._until_start(now, begin, lane, op)
         if over > now:
             self.accounts.book(now, over, _EXPOSED[lane], op)
         return over
 
+    def _on(self, streams: bytes) -> array[int]:
+        """The ops on streams, ascending. streams: a table for `translate`, 1 for these."""
+        return array("i", compress(range(len(self.ops)), self.ops.stream.translate(streams)))
+
     def _until_start(self, now: int, begin: int, lane: int, op: int) -> int:
         """now..begin: exposed where an earlier collective of this stream runs, else wait."""
-        running = []
-        for other in reversed(self.earlier[lane]):
-            if other >= op:
-                # Issued behind `op`: it cannot run before `op` has ended.
-                continue
-            if self.end[other] <= now:
-                break
-            running.append(other)
-        for other in reversed(running):
+        if lane not in self._lanes:
+            self._lanes[lane] = self._on(IS_STREAM[lane])
+        earlier = self._lanes[lane]
+        # What was issued behind `op` cannot run before that has ended.
+        behind = place = bisect_left(earlier, op)
+        while place and self.end[earlier[place - 1]] > now:
+            place -= 1
+        for other in earlier[place:behind]:
             first, last = self.start[other], min(self.end[other], begin)
             if first > now:
                 self.accounts.book(now, min(first, begin), WAIT, op)
@@ -181,17 +235,23 @@ class _AccountWalk:
             self.accounts.book(now, begin, WAIT, op)
         return begin
 
-    def _until_served(self, now: int, begin: int, op: int) -> int:
+    def _until_served(self, now: int, begin: int, op: int, issued: int) -> int:
         """now..begin in the queues: exposed where collectives run, by the first issued, else wait."""
-        running = []
-        for lane, earlier in enumerate(self.earlier):
-            # What has ended is never looked at again.
-            self.earlier[lane] = [other for other in earlier if self.end[other] > now]
-            running += [other for other in self.earlier[lane] if self.start[other] < begin]
+        if COMPUTE not in self._lanes:
+            # All that is no compute.
+            self._lanes[COMPUTE] = self._on(IS_COMMUNICATION)
+        every = self._lanes[COMPUTE]
+        place = bisect_left(every, issued)
+        # What has ended is never looked at again.
+        self._running = [
+            other for other in (*self._running, *every[self._seen : place]) if self.end[other] > now
+        ]
+        self._seen = place
+        running = [other for other in self._running if self.start[other] < begin]
         edges = {now, begin}
         edges.update(time for other in running for time in (self.start[other], self.end[other]))
         inside = sorted(edge for edge in edges if now <= edge <= begin)
-        for first, last in itertools.pairwise(inside):
+        for first, last in pairwise(inside):
             here = [other for other in running if self.start[other] <= first and self.end[other] >= last]
             if here:
                 self.accounts.book(first, last, _EXPOSED[self.ops.stream[min(here)]], min(here))

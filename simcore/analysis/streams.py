@@ -8,14 +8,13 @@ from itertools import accumulate, compress
 from operator import and_, gt, le, sub
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, op_of
-from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
+from simcore.program.ops import COMPUTE, IS_COMMUNICATION, IS_STREAM, RANK_STREAMS, RECEIVING, STREAMS
 from simcore.records import NamedTuple
 from simcore.run.accounts import Accounts, merged
 from simcore.run.figures import StreamUse
 from simcore.timeline import Timeline
 
-# Tables for `translate`: 1 for one stream; 1 for 0.
-_IS_STREAM = [bytes(one == code for one in range(256)) for code in range(len(STREAMS))]
+# A table for `translate`: 1 for 0.
 _IS_ZERO = bytes(not one for one in range(256))
 
 
@@ -102,7 +101,7 @@ def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
     found: dict[str, _Spans] = {}
     for code in range(COMPUTE + 1, len(STREAMS)):
         if code in ops.stream:
-            chosen = ops.stream.translate(_IS_STREAM[code])
+            chosen = ops.stream.translate(IS_STREAM[code])
             columns = [list(compress(column, chosen)) for column in (start, end, beside)]
             found[STREAMS[code]] = _Spans.ordered(*columns)
     received: dict[str, list[tuple[int, int]]] = {}
@@ -136,10 +135,6 @@ def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, la
     return found | {name: ns for name, ns in zip(STREAMS, own, strict=True) if ns}
 
 
-# A table for `translate`: 1 for all streams but compute.
-_IS_COMMUNICATION = bytes(one != COMPUTE for one in range(256))
-
-
 def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tuple[int, int]:
     """(comm_ns, overlapped_ns) of a rank of class `number`.
 
@@ -148,7 +143,7 @@ def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tup
     """
     ops, begun, ended = timeline.columns(number)
     start, end = begun.tolist(), ended.tolist()
-    communicates = ops.stream.translate(_IS_COMMUNICATION)
+    communicates = ops.stream.translate(IS_COMMUNICATION)
     beside = bytes(map(and_, communicates, ops.blocking.translate(_IS_ZERO)))
     held = bytes(map(gt, communicates, beside))
     received = [timeline.received_times(number, one.message) for one in timeline.arrivals(number)]

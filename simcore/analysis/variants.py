@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.program.ops import COMPUTE, StageProgram
+from simcore.program.ops import IS_COMMUNICATION, StageProgram
 from simcore.records import replace
 from simcore.running import is_fixed
 from simcore.simulation import Simulation, simulate
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 # A sentence is worth a second run while that is short: about a second for so many ops.
 MOST_OPS = 500_000
-# A table for `translate`: 1 for all streams but compute.
-_IS_COMMUNICATION = bytes(one != COMPUTE for one in range(256))
 
 
 class Variants:
@@ -76,4 +74,4 @@ class Variants:
 
 
 def _communication(stage: StageProgram) -> bytes:
-    return bytes(stage.ops.stream).translate(_IS_COMMUNICATION)
+    return bytes(stage.ops.stream).translate(IS_COMMUNICATION)

@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, OpRun, StageProgram
+from simcore.records import NamedTuple
 
 # What the engine does with an op. A LOCAL collective's members are all of this actor's class:
 # they arrive together, so its start is known here. Others MEET.
 RUN_COMPUTE, LOCAL_BLOCKING, LOCAL_ASYNCHRONOUS, MEET_BLOCKING, MEET_ASYNCHRONOUS, SEND = range(6)
 NOT_YET = -1
+# Fewer ops than this are timed one by one in less time.
+_STRETCH = re.compile(b"[%c%c]{8,}" % (RUN_COMPUTE, LOCAL_BLOCKING))
+
+
+class Codes(NamedTuple):
+    """What the engine does with each op of a stage, one for all actors with the same local streams.
+
+    firsts, lasts: the stretches of ops first..last-1 that hold compute and meet nobody.
+    """
+
+    of_op: bytes
+    firsts: list[int]
+    lasts: list[int]
+
+    @classmethod
+    def of(cls, program: StageProgram, local_streams: frozenset[int]) -> Codes:
+        """local_streams: those whose collectives an actor alone decides on."""
+        ops = program.ops
+        table = bytearray(256)
+        for stream in range(len(STREAMS)):
+            for blocking in (0, 1):
+                if stream == COMPUTE:
+                    code = RUN_COMPUTE
+                elif stream >= TO_NEXT:
+                    code = SEND
+                elif stream in local_streams:
+                    code = LOCAL_BLOCKING if blocking else LOCAL_ASYNCHRONOUS
+                else:
+                    code = MEET_BLOCKING if blocking else MEET_ASYNCHRONOUS
+                table[stream * 2 + blocking] = code
+        # All of a column in one number: 1,024 actors of 2,700 ops have 2.7 M of them.
+        stream, blocking = (int.from_bytes(column, "little") for column in (ops.stream, ops.blocking))
+        codes = (stream * 2 + blocking).to_bytes(len(ops), "little").translate(bytes(table))
+        stretches = [found.span() for found in _STRETCH.finditer(codes)]
+        return cls(codes, [first for first, _ in stretches], [last for _, last in stretches])
 
 
 class Actor:
@@ -49,6 +86,7 @@ class Actor:
         self,
         index: int,
         program: StageProgram,
+        codes: Codes,
         durations: Sequence[int],
         groups: dict[int, int],
         local_streams: frozenset[int],
@@ -59,7 +97,7 @@ class Actor:
         self.durations = durations
         self.groups = groups
         self.peers = peers
-        self.codes = _codes(program, local_streams)
+        self.codes = codes
         count = len(program.ops)
         self.start = array("q", (NOT_YET,)) * count
         self.end = array("q", (NOT_YET,)) * count
@@ -85,23 +123,3 @@ class Actor:
         """The run that the actor is in, None after its last."""
         runs = self.program.runs
         return runs[self.run] if self.run < len(runs) else None
-
-
-def _codes(program: StageProgram, local_streams: frozenset[int]) -> bytes:
-    """What the engine does with each op, from its stream and whether it blocks."""
-    ops = program.ops
-    table = bytearray(256)
-    for stream in range(len(STREAMS)):
-        for blocking in (0, 1):
-            if stream == COMPUTE:
-                code = RUN_COMPUTE
-            elif stream >= TO_NEXT:
-                code = SEND
-            elif stream in local_streams:
-                code = LOCAL_BLOCKING if blocking else LOCAL_ASYNCHRONOUS
-            else:
-                code = MEET_BLOCKING if blocking else MEET_ASYNCHRONOUS
-            table[stream * 2 + blocking] = code
-    # All of a column in one number: 1,024 actors of 2,700 ops have 2.7 M of them.
-    stream, blocking = (int.from_bytes(column, "little") for column in (ops.stream, ops.blocking))
-    return (stream * 2 + blocking).to_bytes(len(ops), "little").translate(bytes(table))

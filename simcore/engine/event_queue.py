@@ -13,7 +13,9 @@ has ended and its channel, one per ordered pair of ranks, is free.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from simcore.diagnostics import Cancelled
 from simcore.engine.actor import (
@@ -24,6 +26,7 @@ from simcore.engine.actor import (
     RUN_COMPUTE,
     SEND,
     Actor,
+    Codes,
 )
 from simcore.folding import Folding
 from simcore.program import Program
@@ -75,12 +78,18 @@ class Engine:
         self.meetings: dict[int, Meeting] = {}
         self.awake: list[Actor] = []
         self.actors: list[Actor] = []
+        known: dict[tuple[int, frozenset[int]], Codes] = {}
         for index, rank_class in enumerate(folding.classes):
             groups = {STREAM_OF_GROUP[kind]: group for kind, group in rank_class.groups.items()}
             local = self._local_streams(folding, groups)
             peers = {step: link.neighbour for step, link in rank_class.links.items()}
             stage_program = program.stages[rank_class.stage]
-            self.actors.append(Actor(index, stage_program, durations[index], groups, local, peers))
+            key = (id(stage_program), local)
+            if key not in known:
+                known[key] = Codes.of(stage_program, local)
+            self.actors.append(
+                Actor(index, stage_program, known[key], durations[index], groups, local, peers)
+            )
         for actor in self.actors:
             actor.step = self._step(actor)
         self.transfer_steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
@@ -142,39 +151,55 @@ class Engine:
     def _run_ops(self, actor: Actor, first: int, last: int) -> Iterator[None]:
         """Issues ops first..last-1. Yields in each blocking one that other members are still to come to."""
         time = actor.time
-        codes, durations, stream = actor.codes, actor.durations, actor.program.ops.stream
-        start, end, free, queued = actor.start, actor.end, actor.free, actor.queued
-        for op in range(first, last):
-            code = codes[op]
-            if code == RUN_COMPUTE:
-                start[op] = time
-                time += durations[op]
-                end[op] = time
-            elif code == LOCAL_BLOCKING:
-                lane = stream[op]
-                if free[lane] > time:
-                    time = free[lane]
-                start[op] = time
-                time += durations[op]
-                end[op] = free[lane] = time
-            elif code == LOCAL_ASYNCHRONOUS:
-                lane = stream[op]
-                begin = free[lane] if free[lane] > time else time
-                start[op] = begin
-                end[op] = free[lane] = begin + durations[op]
-            elif code == SEND:
-                self._send(actor, op, time)
-            else:
-                lane = stream[op]
-                queue = queued[lane]
-                queue.append((op, time))
-                if len(queue) == 1:
-                    self._come(actor, lane)
-                if code == MEET_BLOCKING:
-                    if end[op] == NOT_YET:
-                        actor.parked_op = op
-                        yield
-                    time = end[op]
+        durations, stream, start, end = actor.durations, actor.program.ops.stream, actor.start, actor.end
+        free, queued = actor.free, actor.queued
+        codes, firsts, lasts = actor.codes
+        place = bisect_right(lasts, first)
+        while first < last:
+            until = last
+            if place < len(firsts) and firsts[place] <= first:
+                until = min(lasts[place], last)
+                place += 1
+                if all(free[lane] <= time for lane in {*stream[first:until]}):
+                    # One after another, each stream idle when its collective comes: it is so again behind it.
+                    times = array("q", accumulate(durations[first:until], initial=time))
+                    start[first:until], end[first:until], time = times[:-1], times[1:], times[-1]
+                    first = until
+                    continue
+            elif place < len(firsts) and firsts[place] < last:
+                until = firsts[place]
+            for op in range(first, until):
+                code = codes[op]
+                if code == RUN_COMPUTE:
+                    start[op] = time
+                    time += durations[op]
+                    end[op] = time
+                elif code == LOCAL_BLOCKING:
+                    lane = stream[op]
+                    if free[lane] > time:
+                        time = free[lane]
+                    start[op] = time
+                    time += durations[op]
+                    end[op] = free[lane] = time
+                elif code == LOCAL_ASYNCHRONOUS:
+                    lane = stream[op]
+                    begin = free[lane] if free[lane] > time else time
+                    start[op] = begin
+                    end[op] = free[lane] = begin + durations[op]
+                elif code == SEND:
+                    self._send(actor, op, time)
+                else:
+                    lane = stream[op]
+                    queue = queued[lane]
+                    queue.append((op, time))
+                    if len(queue) == 1:
+                        self._come(actor, lane)
+                    if code == MEET_BLOCKING:
+                        if end[op] == NOT_YET:
+                            actor.parked_op = op
+                            yield
+                        time = end[op]
+            first = until
         actor.time = time
 
     def _send(self, actor: Actor, op: int, time: int) -> None:

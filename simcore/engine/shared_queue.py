@@ -98,7 +98,7 @@ class SharedEngine(Engine):
     def _run_ops(self, actor: Actor, first: int, last: int) -> Iterator[None]:
         """Issues ops first..last-1. Yields until its own time has come, and in each blocking one."""
         time = actor.time
-        codes, durations, stream = actor.codes, actor.durations, actor.program.ops.stream
+        codes, durations, stream = actor.codes.of_op, actor.durations, actor.program.ops.stream
         for op in range(first, last):
             code = codes[op]
             if code == RUN_COMPUTE:

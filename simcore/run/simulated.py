@@ -14,12 +14,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from itertools import accumulate, compress, pairwise
-from operator import sub
 
 from simcore.diagnostics import Cancelled
 from simcore.program import Program
 from simcore.program.ops import (
     COMPUTE,
+    IS_STREAM,
     KIND_OF_STREAM,
     STREAM_OF_GROUP,
     TO_NEXT,
@@ -31,6 +31,7 @@ from simcore.program.ops import (
 )
 from simcore.run.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph, never
 from simcore.timeline import Timeline
+from simcore.units import differences
 
 NONE = -1
 # What `op_of` gives for time that passes by itself: a state change, or until a collective's end is seen.
@@ -62,7 +63,7 @@ class StageOrder:
         blocking, collective, compute = (
             int.from_bytes(column, "little")
             for column in (
-                ops.blocking, ops.stream.translate(_IS_COLLECTIVE), ops.stream.translate(_IS_COMPUTE)
+                ops.blocking, ops.stream.translate(_IS_COLLECTIVE), ops.stream.translate(IS_STREAM[COMPUTE])
             )
         )  # fmt: skip
         self.holds = (blocking & collective | compute).to_bytes(count, "little")
@@ -86,7 +87,7 @@ class StageOrder:
         if found is None:
             if lane < TO_NEXT:
                 stream = self.program.ops.stream
-                mask = stream.translate(_IS_STREAM[lane])
+                mask = stream.translate(IS_STREAM[lane])
                 found = array("i", compress(range(len(stream)), mask))
             else:
                 found = array("i", (op for op in self.sends if self._lane_of(op) == lane))
@@ -113,9 +114,7 @@ def _mask(streams: Collection[int]) -> bytes:
     return bytes(stream in streams for stream in range(256))
 
 
-_IS_COMPUTE = _mask((COMPUTE,))
 _IS_COLLECTIVE = _mask(range(COMPUTE + 1, TO_NEXT))
-_IS_STREAM = [_mask((stream,)) for stream in range(TO_NEXT)]
 _NOT = _mask((0,))
 
 
@@ -232,7 +231,7 @@ class SimulatedGraph:
         extra = [ns for ns, _, _ in self._extra]
         if columns is None:
             times = self.timeline.times
-            columns = [array("q", map(sub, *both)) for both in zip(times.end, times.start, strict=True)]
+            columns = list(map(differences, times.end, times.start))
         return self.graph.flat([*columns, extra])
 
     @cached_property

@@ -6,6 +6,7 @@ import re
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
@@ -170,6 +171,22 @@ def differences(later: array[int], earlier: array[int]) -> array[int]:
     """
     # No element borrows from the next.
     whole = int.from_bytes(later, sys.byteorder) - int.from_bytes(earlier, sys.byteorder)
-    found = array("q")
-    found.frombytes(whole.to_bytes(len(later) * later.itemsize, sys.byteorder))
-    return found
+    return array("q", whole.to_bytes(len(later) * later.itemsize, sys.byteorder))
+
+
+def shifted(column: array[int], by: int) -> array[int]:
+    """Each element more by `by`; no sum may be below 0 or too large for the column.
+
+    >>> shifted(array("q", [0, 4]), 3)
+    array('q', [3, 7])
+    """
+    size = len(column) * column.itemsize
+    whole = int.from_bytes(column, sys.byteorder) + by * _ones(len(column), column.itemsize)
+    return array(column.typecode, whole.to_bytes(size, sys.byteorder))
+
+
+@lru_cache(256)
+def _ones(count: int, itemsize: int) -> int:
+    """A column of ones as one number."""
+    one = (1).to_bytes(itemsize, sys.byteorder)
+    return int.from_bytes(one * count, sys.byteorder)

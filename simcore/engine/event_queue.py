@@ -32,8 +32,12 @@ from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import STREAM_OF_GROUP, Join, Receive, TransferCost
 from simcore.records import Struct
+from simcore.units import shifted
+from simcore.workload.model import LARGEST
 
 EVENTS_BETWEEN_CANCEL_CHECKS = 256
+# Of those that are not alike there may be millions.
+KEPT_STRETCHES = 1000
 
 
 class Times(Struct, frozen=True):
@@ -77,6 +81,8 @@ class Engine:
         # member comes to the next one before it is over.
         self.meetings: dict[int, Meeting] = {}
         self.awake: list[Actor] = []
+        # By the durations of a stretch when its ops are over: micro-batches, and stages, repeat each other.
+        self.offsets: dict[tuple[int, ...], array[int]] = {}
         self.actors: list[Actor] = []
         known: dict[tuple[int, frozenset[int]], Codes] = {}
         for index, rank_class in enumerate(folding.classes):
@@ -162,7 +168,7 @@ class Engine:
                 place += 1
                 if all(free[lane] <= time for lane in {*stream[first:until]}):
                     # One after another, each stream idle when its collective comes: it is so again behind it.
-                    times = array("q", accumulate(durations[first:until], initial=time))
+                    times = self._one_after_another(time, tuple(durations[first:until]))
                     start[first:until], end[first:until], time = times[:-1], times[1:], times[-1]
                     first = until
                     continue
@@ -201,6 +207,17 @@ class Engine:
                         time = end[op]
             first = until
         actor.time = time
+
+    def _one_after_another(self, time: int, durations: tuple[int, ...]) -> array[int]:
+        """When each of so many ops begins that run from `time` on, and when the last one is over."""
+        offsets = self.offsets.get(durations)
+        if offsets is None:
+            offsets = array("q", [*accumulate(durations, initial=0)])
+            if len(self.offsets) < KEPT_STRETCHES:
+                self.offsets[durations] = offsets
+        if time + offsets[-1] > LARGEST:
+            raise OverflowError
+        return shifted(offsets, time)
 
     def _send(self, actor: Actor, op: int, time: int) -> None:
         """Start a pipeline transfer, as soon as its channel is free."""

@@ -31,7 +31,7 @@ from simcore.program.ops import (
 )
 from simcore.run.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph, never
 from simcore.timeline import Timeline
-from simcore.units import differences
+from simcore.units import differences, shifted
 
 NONE = -1
 # What `op_of` gives for time that passes by itself: a state change, or until a collective's end is seen.
@@ -155,8 +155,11 @@ class SimulatedGraph:
         self._nodes = [array("i", (NONE,)) * count + array("i", (START,)) for count in counts]
         self.graph = Graph(len(classes), self.classes_of)
         self._parts: dict[tuple[int, int], list[int]] = {}
+        # 0, 1, 2 ... while the graph is built.
+        self._ramp = array("i", range(1024))
         walk = _QueuedWalk(self, dimensions) if timeline.program.queued else _ClassWalk(self)
         self._last = walk.run(cancelled)
+        del self._ramp
 
     # -- what nodes are --------------------------------------------------------------
 
@@ -281,14 +284,14 @@ class SimulatedGraph:
             # By far the most: each waits for the one before it. Where ranks that are not alike meet in each
             # layer, stretches are two ops long.
             graph.first.append(now)
-            graph.first.extend(range(before + 1, before + count))
+            graph.first.extend(self._numbers(before + 1, before + count))
             graph.second.frombytes(bytes(count * graph.second.itemsize))
-            graph.duration.extend(range(begin, begin + count))
+            graph.duration.extend(self._numbers(begin, begin + count))
             graph.why += _BUSY * count
             graph.chained += b"\0" + b"\1" * (count - 1)
-            nodes[first:last] = array("i", range(before + 1, before + count + 1))
+            nodes[first:last] = self._numbers(before + 1, before + count + 1)
             return before + count
-        ramp = array("i", range(before, before + count + 1))
+        ramp = self._numbers(before, before + count + 1)
         nodes[first:last] = ramp[1:]
         # Most ops are behind the one before them, and those behind no holder yet where compute is now.
         held = order.holds.find(1, first, last) + 1 or last
@@ -300,7 +303,7 @@ class SimulatedGraph:
         graph.second.frombytes(bytes(count * graph.second.itemsize))
         for op in _between(order.behind, first, last):
             graph.second[here + op] = nodes[order.busy[op]]
-        graph.duration.extend(range(begin, begin + count))
+        graph.duration.extend(self._numbers(begin, begin + count))
         graph.why += _BUSY * count
         graph.chained += b"\1" * count
         graph.chained[before : here + held] = bytes(held - first)
@@ -310,6 +313,12 @@ class SimulatedGraph:
             graph.chained[here + op] = 0
         holder = order.holds.rfind(1, first, last)
         return nodes[holder] if holder != NONE else now
+
+    def _numbers(self, first: int, last: int) -> array[int]:
+        """first..last - 1. Copied: a column that is made of a range makes an object of each number."""
+        while len(self._ramp) < last:
+            self._ramp.extend(shifted(self._ramp, len(self._ramp)))
+        return self._ramp[first:last]
 
 
 def _between(ops: Sequence[int], first: int, last: int) -> Sequence[int]:

@@ -45,6 +45,8 @@ NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
 })  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, IDLE = WAIT + 1, WAIT + 2
+# A table for `translate`: 1 for exposed communication.
+IS_EXPOSED = bytes(FIRST_EXPOSED <= one < WAIT for one in range(256))
 # Their order in a bar: what forward work is done again stands beside the forward work.
 IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
 # Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.

@@ -9,18 +9,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import accumulate, repeat
-from operator import add
+from itertools import accumulate, compress, repeat
+from operator import add, gt
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, row_of
+from simcore.analysis.accounts import IS_EXPOSED, row_of
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.overrides import layer_scales, time_scales
-from simcore.program.ops import COMPUTE
+from simcore.program.ops import COMPUTE, IS_STREAM
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation, collective_alone_ns
+from simcore.units import differences
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
 # ns in the place of a compute that is not modelled.
@@ -329,19 +330,19 @@ def _worst(simulation: Simulation, accounts: Sequence[Accounts]) -> tuple[array[
         ops, starts, ends = simulation.timeline.columns(number)
         # One entry more: transfers of the pipeline are of row -1.
         compute, exposed = [0] * (rows + 1), [0] * (rows + 1)
-        for lane, row, start, end in zip(ops.stream, ops.row, starts, ends, strict=True):
-            if lane == COMPUTE:
-                compute[row] += end - start
-        begin = class_accounts.edge[0]
-        columns = zip(class_accounts.account, class_accounts.op, class_accounts.edge[1:], strict=True)
-        for account, op, end in columns:
-            if FIRST_EXPOSED <= account < WAIT:
-                exposed[ops.row[op] if op >= 0 else row_of(simulation.timeline, number, op)] += end - begin
-            begin = end
+        runs = ops.stream.translate(IS_STREAM[COMPUTE])
+        lengths = compress(differences(ends, starts), runs)
+        for row, ns in zip(compress(ops.row, runs), lengths, strict=True):
+            compute[row] += ns
+        edge = class_accounts.edge
+        waits = class_accounts.account.translate(IS_EXPOSED)
+        lengths = compress(differences(edge[1:], edge[:-1]), waits)
+        for op, ns in zip(compress(class_accounts.op, waits), lengths, strict=True):
+            exposed[ops.row[op] if op >= 0 else row_of(simulation.timeline, number, op)] += ns
         if not number:
             worst = array("q", compute[:rows]), array("q", exposed[:rows])
             continue
-        for row in range(rows):
-            if compute[row] + exposed[row] > worst[0][row] + worst[1][row]:
-                worst[0][row], worst[1][row] = compute[row], exposed[row]
+        more = map(gt, map(add, compute, exposed), map(add, *worst))
+        for row in compress(range(rows), more):
+            worst[0][row], worst[1][row] = compute[row], exposed[row]
     return worst

@@ -18,6 +18,7 @@ from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 from simcore.timeline import Timeline
+from simcore.units import differences
 from simcore.workload.model import base_name
 
 
@@ -31,7 +32,7 @@ def slack_columns(built: SimulatedGraph, cancelled: Callable[[], bool] = never) 
         raise ValueError("no slack where collectives queue by priority")
     latest = built.graph.latest(built.durations(), timeline.step_time_ns, cancelled)
     return [
-        array("q", (latest[node] - over for node, over in zip(built.nodes(number), end, strict=True)))
+        differences(array("q", [*map(latest.__getitem__, built.nodes(number))]), end)
         for number, end in enumerate(timeline.times.end)
     ]
 

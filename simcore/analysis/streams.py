@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, compress
-from operator import and_, gt, le, sub
+from functools import partial
+from itertools import compress
+from operator import and_, gt, le
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, op_of
+from simcore.analysis.accounts import EXPOSED_KINDS, FIRST_EXPOSED, IS_EXPOSED, op_of
 from simcore.program.ops import COMPUTE, IS_COMMUNICATION, IS_STREAM, RANK_STREAMS, RECEIVING, STREAMS
 from simcore.records import NamedTuple
-from simcore.run.accounts import Accounts, merged
+from simcore.run.accounts import Accounts, merged, prefix_sums, until
 from simcore.run.figures import StreamUse
 from simcore.timeline import Timeline
+from simcore.units import differences
 
-# A table for `translate`: 1 for 0.
+# Tables for `translate`: 1 for 0; 1 for exposed communication of the pipeline.
 _IS_ZERO = bytes(not one for one in range(256))
+_IS_TRANSFER = bytes(one == FIRST_EXPOSED + EXPOSED_KINDS.index("pp") for one in range(256))
 
 
 def stream_use(
@@ -95,14 +97,13 @@ def mean_use(
 
 def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
     """What runs on each stream but compute."""
-    ops, begun, ended = timeline.columns(number)
-    # Lists: each stream goes over all of them, and an array makes its numbers anew each time.
-    start, end, beside = begun.tolist(), ended.tolist(), ops.blocking.translate(_IS_ZERO)
+    ops, start, end = timeline.columns(number)
+    beside = ops.blocking.translate(_IS_ZERO)
     found: dict[str, _Spans] = {}
     for code in range(COMPUTE + 1, len(STREAMS)):
         if code in ops.stream:
-            chosen = ops.stream.translate(IS_STREAM[code])
-            columns = [list(compress(column, chosen)) for column in (start, end, beside)]
+            chosen = list(compress(range(len(ops)), ops.stream.translate(IS_STREAM[code])))
+            columns = [list(map(column.__getitem__, chosen)) for column in (start, end, beside)]
             found[STREAMS[code]] = _Spans.ordered(*columns)
     received: dict[str, list[tuple[int, int]]] = {}
     for arrival in timeline.arrivals(number):
@@ -118,21 +119,25 @@ def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
 def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
     """Exposed ns by stream."""
     edge, stream = accounts.edge, timeline.stage_program(number).ops.stream
-    own = [0] * len(STREAMS)
     found: dict[str, int] = {}
-    for account, begin, over, op in zip(accounts.account, edge, edge[1:], accounts.op, strict=False):
-        if not FIRST_EXPOSED <= account < WAIT:
-            continue
-        ns = (over if over < last else last) - (begin if begin > first else first)
+    counted = IS_EXPOSED
+    if first <= 0 and edge[-1] <= last:
+        # Of the whole step the sums are known, but for transfers, which are on several streams.
+        found = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in STREAMS}
+        counted = _IS_TRANSFER
+    chosen = accounts.account.translate(counted)
+    columns = compress(edge, chosen), compress(edge[1:], chosen), compress(accounts.op, chosen)
+    for begin, over, op in zip(*columns, strict=True):
+        ns = min(over, last) - max(begin, first)
         if ns <= 0:
             continue
         if op >= 0:
-            own[stream[op]] += ns
-            continue
-        of, sent = op_of(timeline, number, op)
-        name = RECEIVING[timeline.stage_program(of).ops.stream[sent]]
+            name = STREAMS[stream[op]]
+        else:
+            of, sent = op_of(timeline, number, op)
+            name = RECEIVING[timeline.stage_program(of).ops.stream[sent]]
         found[name] = found.get(name, 0) + ns
-    return found | {name: ns for name, ns in zip(STREAMS, own, strict=True) if ns}
+    return found
 
 
 def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tuple[int, int]:
@@ -141,21 +146,14 @@ def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tup
     comm_ns: time in which at least one of its collectives or transfers, sent or received,
     runs. overlapped_ns: the part of it in which the rank computes: never beside what holds compute back.
     """
-    ops, begun, ended = timeline.columns(number)
-    start, end = begun.tolist(), ended.tolist()
+    ops, start, end = timeline.columns(number)
     communicates = ops.stream.translate(IS_COMMUNICATION)
     beside = bytes(map(and_, communicates, ops.blocking.translate(_IS_ZERO)))
-    held = bytes(map(gt, communicates, beside))
     received = [timeline.received_times(number, one.message) for one in timeline.arrivals(number)]
     running = merged([*zip(compress(start, beside), compress(end, beside), strict=True), *received])
     # What holds compute back runs one after another.
-    begins, overs = list(compress(start, held)), list(compress(end, held))
-    lengths = list(accumulate(map(sub, overs, begins), initial=0))
-
-    def held_until(time_ns: int) -> int:
-        place = bisect_right(begins, time_ns)
-        return lengths[place] - max(0, overs[place - 1] - time_ns) if place else 0
-
-    computed = accounts.computed()
-    comm = lengths[-1] + sum(end - begin - held_until(end) + held_until(begin) for begin, end in running)
+    held = bytes(map(gt, communicates, beside))
+    starts, sums = prefix_sums(compress(start, held), compress(differences(end, start), held))
+    held_until, computed = partial(until, starts, sums), accounts.computed()
+    comm = sums[-1] + sum(end - begin - held_until(end) + held_until(begin) for begin, end in running)
     return comm, sum(computed(end) - computed(begin) for begin, end in running)

@@ -10,11 +10,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, islice
-from operator import mul, sub
+from functools import partial
+from itertools import accumulate, compress, islice
+from operator import sub
 
 from simcore.records import NamedTuple, Struct, field
 from simcore.run.track import ALIKE
+from simcore.units import differences
 
 
 class AccountNames(NamedTuple):
@@ -63,7 +65,8 @@ class Accounts(Struct):
     account: bytearray = field(default_factory=bytearray)
     op: array[int] = field(default_factory=lambda: array("i"))
     total_ns: list[int] = field(default_factory=list)
-    _computed: array[int] | None = None
+    # How many edges there were, and of the compute among them where each begins and what came before it.
+    _computed: tuple[int, array[int], array[int]] | None = None
 
     def __post_init__(self) -> None:
         if not self.total_ns:
@@ -120,21 +123,26 @@ class Accounts(Struct):
 
     def computed(self) -> Callable[[int], int]:
         """How much the rank has computed until a moment, ns."""
-        edge, account, first = self.edge, self.account, self.of.first_exposed
-        if self._computed is None or len(self._computed) != len(edge):
-            is_compute = bytes([1] * first + [0] * (256 - first))
-            # A segment that is no compute counts 0 times.
-            lengths: Iterable[int] = map(mul, map(sub, edge[1:], edge), account.translate(is_compute))
-            self._computed = array("q", accumulate(lengths, initial=0))
-        before = self._computed
+        edge = self.edge
+        if self._computed is None or self._computed[0] != len(edge):
+            is_compute = bytes(account < self.of.first_exposed for account in range(256))
+            chosen = self.account.translate(is_compute)
+            lengths = compress(differences(edge[1:], edge[:-1]), chosen)
+            self._computed = (len(edge), *prefix_sums(compress(edge, chosen), lengths))
+        _, starts, sums = self._computed
+        return partial(until, starts, sums)
 
-        def until(time_ns: int) -> int:
-            index = min(bisect_right(edge, time_ns) - 1, len(account) - 1)
-            if index < 0 or account[index] >= first:
-                return before[max(index, 0)]
-            return before[index] + min(time_ns, edge[index + 1]) - edge[index]
 
-        return until
+def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[int], array[int]]:
+    """For `until`: where spans begin that follow one another, and how long all before each are."""
+    # By a list: an array that is made of an iterator grows by each element.
+    return array("q", [*starts]), array("q", [*accumulate(lengths, initial=0)])
+
+
+def until(starts: array[int], sums: array[int], time_ns: int) -> int:
+    """How much of the spans lies before a moment, ns. starts, sums: of `prefix_sums`."""
+    place = bisect_right(starts, time_ns)
+    return min(sums[place], sums[place - 1] + time_ns - starts[place - 1]) if place else 0
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

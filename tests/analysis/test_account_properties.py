@@ -2,7 +2,9 @@
 
 Planted in a copy of simcore, one at a time: wait booked instead of exposed behind an own collective,
 and bubble booked up to the arrival of a transfer.
-`test_accounts_are_those_booked_instant_by_instant` failed on both.
+`test_accounts_are_those_booked_instant_by_instant` failed on both. Later, of stretches booked at once: taken
+for a stretch with a gap in it, or with an op that takes no time; lengths of the first op for all; what was
+issued behind an op counted before it. The first test failed on each.
 """
 
 from itertools import pairwise

@@ -1,10 +1,13 @@
 """The layer table: every row of the file with what it costs in a step."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results, layers
+from simcore.analysis.accounts import NAMES, row_of
 from simcore.parameters import Parameters, replaced
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.workload.model import GroupKind, base_name
@@ -22,6 +25,27 @@ def test_rows_of_a_run_of_one_class_sum_to_its_accounts(case: Case) -> None:
     assert sum(row.compute_ns for row in results.layers) == accounts.busy_ns
     exposed = accounts.all_exposed_ns - accounts.exposed_ns()["pp"]
     assert sum(row.exposed_ns for row in results.layers) == exposed
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_a_row_is_shown_on_the_rank_where_it_costs_most(case: Case) -> None:
+    """Seen to fail: the first rank alone; the last one of those that cost the same."""
+    results = Results(simulate(*case))
+    timeline = results.simulation.timeline
+    found = [(0, 0)] * len(case.workload)
+    for number, accounts in enumerate(results.accounts):
+        mine = [[0, 0] for _ in case.workload.name]
+        for place, (begin, over) in enumerate(pairwise(accounts.edge)):
+            kind = NAMES.all[accounts.account[place]].split()[0]
+            if kind in ("compute", "exposed"):
+                row = row_of(timeline, number, accounts.op[place])
+                if row >= 0:
+                    mine[row][kind == "exposed"] += over - begin
+        for row, (compute, exposed) in enumerate(mine):
+            if compute + exposed > sum(found[row]):
+                found[row] = compute, exposed
+    assert [(row.compute_ns, row.exposed_ns) for row in results.layers] == found
 
 
 @settings(max_examples=40)

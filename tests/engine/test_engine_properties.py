@@ -11,6 +11,9 @@ the naive simulation of every rank:
   the final join leaves out own transfers           step end
   scales are floored                                NAIVE, own duration
   a collective is ready when its last member comes  any order, NAIVE
+  a stretch timed at once on streams in use         overlap
+  a stretch timed at once beyond its run            NAIVE
+  stretches alike by their first nine durations     overlap, NAIVE
 """
 
 from collections import defaultdict

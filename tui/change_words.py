@@ -33,9 +33,19 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
 
 
+# Flags of changes in fewer letters, where there is no room for them.
+_SHORT = {
+    "stage-layout": "layout", "overlap-param-gather": "overlap params", "overlap-grad-reduce": "overlap grads",
+    "virtual-stages": "vpp",
+}  # fmt: skip
+
+
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
     """`change_words` in `room` cells: without what its meaning says or the unit tells before it is cut."""
     words = change_words(knob, dims, with_time)
+    for flag, word in _SHORT.items():
+        # What tells one change from another stands at its end.
+        words = words.replace(flag, word) if len(words) > room else words
     if len(words) > room and " -> " in words:
         words = words.replace(" bandwidth ", " ").replace(" latency ", " ")
     front, brackets, inside = words.rpartition(" (")

@@ -24,6 +24,11 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     note: Line = [("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
     second = _wide_second(session, screen, note, width) if width >= _WIDE else None
     facts = session.facts(second is not None)
+    if second is None and width >= _WIDE:
+        # The step stays in its row: what it is of stands in front of what is open.
+        second = _wide_second(session, screen, note, width, False)
+        if second is not None:
+            facts = ["other model", *session.facts(True)]
     if second is not None:
         name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
         row: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
@@ -47,8 +52,13 @@ def _degrees(first: list[str]) -> list[str]:
     return [fact.partition(": ")[2] or fact for fact in first]
 
 
-def _wide_second(session: Session, screen: str, note: Line, width: int) -> Line | None:
-    """The second row with the step time behind the screens; None where the screens would be cut for it."""
+def _wide_second(
+    session: Session, screen: str, note: Line, width: int, with_model: bool = True
+) -> Line | None:
+    """The second row with the step time behind the screens; None where the screens would be cut for it.
+
+    with_model: whether it says that the step is another model's.
+    """
     run = session.run_words()
     # What tells the least goes first when there is no room for all: titles, the number of the run, then the
     # words of the notes, which their screen has too. The difference is short rather than that the step time
@@ -58,7 +68,7 @@ def _wide_second(session: Session, screen: str, note: Line, width: int) -> Line 
     forms += [(False, gap, "", True, False) for gap in (" ", "")]
     for titles, gap, words, short, told in forms:
         tabs = _tabs(session, screen, titles, gap)
-        step: Line = [*_step(session, short), *([(f"   {words}", "")] if words else [])]
+        step: Line = [*_step(session, short, with_model), *([(f"   {words}", "")] if words else [])]
         step += note if told else [(" ", "")]
         # Without a gap there is a blank behind the last screen.
         if width_of(tabs) + width_of(step) < width + (not gap):
@@ -110,10 +120,10 @@ def _that_fit(facts: list[str], room: int) -> Line:
     return line
 
 
-def _step(session: Session, short: bool = False) -> Line:
+def _step(session: Session, short: bool = False, with_model: bool = True) -> Line:
     """The step time, never off the screen; after a change also the difference to what it was.
 
-    short: the difference as a share alone.
+    short: the difference as a share alone. with_model: whether it says that it is another model's.
     """
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
@@ -123,7 +133,8 @@ def _step(session: Session, short: bool = False) -> Line:
         alone = short or is_other or anew
         found = difference(session.opened.step_time_ns, session.current.step_time_ns, alone)
         # Of another model it is neither a gain nor a loss: it is the step of something else.
-        other = "other model" if short else f"{text_of([found])}, other model"
+        share = text_of([found])
+        other = share if not with_model else "other model" if short else f"{share}, other model"
         line += [("  ", ""), *([(other, "warn")] if is_other else found)]
         if anew:
             line.append((" rescaled", "dim"))

@@ -12,17 +12,21 @@ from simcore.records import Struct, replace
 from simcore.replay.accounts import ACCOUNTS, IDLE, own_account
 from simcore.run.graph import BUSY, RECEIVED, Cause, Step
 from simcore.run.measured import MeasuredGraph
-from simcore.run.pieces import AWAIT
+from simcore.run.pieces import AWAIT, GAP
 from simcore.run.ties import NONE
 
 START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
 WAS_IDLE, IDLES = "was idle", "idles"
+# Of a device whose host is known: whether the next kernel was launched before most of the gap was over.
+HOST_LATE, NOT_STARTED = "host late", "not started"
 # Why a segment could not start earlier, by its reason, as reports say it.
 REASONS = {
     START: "the step begins",
     BEFORE: "its rank was busy before it",
     WAS_IDLE: "its rank was idle before it",
-    IDLES: "its rank has nothing to run",
+    IDLES: "its rank ran nothing",
+    HOST_LATE: "its host was late: no kernel queued",
+    NOT_STARTED: "its next kernel was queued already",
     MESSAGE: "waiting for data from rank {rank}",
     LAST: "rank {rank} came last",
     QUEUED: "waiting for the collective before it",
@@ -74,19 +78,37 @@ def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[Segment]:
             found.append(Segment(step.start, until, *where, account, reason, of))
         until = step.start
     found.reverse()
-    return [_of_its_rank(one, found[index - 1] if index else None) for index, one in enumerate(found)]
+    return [_of_its_rank(graph, one, found[index - 1] if index else None) for index, one in enumerate(found)]
 
 
-def _of_its_rank(segment: Segment, before: Segment | None) -> Segment:
+def _of_its_rank(graph: MeasuredGraph, segment: Segment, before: Segment | None) -> Segment:
     """A segment that follows what its rank did, with what that was: nobody says of a rank that idles that it
     was busy.
     """
     if segment.reason != BEFORE:
         return segment
     if segment.account == IDLE:
-        return replace(segment, reason=IDLES)
+        return replace(segment, reason=_idles(graph, segment))
     was_idle = before is not None and before.rank == segment.rank and before.account == IDLE
     return replace(segment, reason=WAS_IDLE) if was_idle else segment
+
+
+def _idles(graph: MeasuredGraph, segment: Segment) -> str:
+    """Why a rank ran nothing, as measured: of a device whether its host had launched the next kernel for more
+    than half of the gap; IDLES where nobody knows that.
+    """
+    rank, pieces = graph.ties.run.ranks[segment.rank], graph.ties.pieces[segment.rank]
+    after, last = segment.piece + 1, segment.piece - 1
+    if rank.device is None or rank.device.host is None or after >= len(pieces.op):
+        return IDLES
+    while last >= 0 and pieces.kind[last] == GAP:
+        last -= 1
+    host, op = rank.device.host, pieces.op[after]
+    if last < 0 or pieces.kind[after] == GAP or host.launcher[op] < 0:
+        return IDLES
+    start, end = rank.ops.end[pieces.op[last]], rank.ops.start[op]
+    queued = end - max(host.launch[op], start)
+    return NOT_STARTED if 2 * queued > end - start else HOST_LATE
 
 
 def _reason(graph: MeasuredGraph, ends: Sequence[int], step: Step) -> tuple[str, int]:

@@ -46,25 +46,26 @@ def insight_lines(results: Timed) -> list[str]:
 def _largest(results: Timed) -> str:
     """What the ranks' time goes to: compute as a whole, and the largest account besides."""
     accounts, unit = results.accounts, results.measured.unit
+    whose = f"{unit}s'" if len(accounts) > 1 else f"{unit}'s"
     totals = results.sum_ns(results.all_ranks)
     whole = sum(totals)
     rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
     compute = whole - sum(totals[number] for number in rest)
     number = max(rest, key=lambda one: totals[one])
     if compute and not totals[number]:
-        return f"All of the {unit}s' time, {percent(compute, whole)} %, is compute."
+        return f"All of the {whose} time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
     words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
     rank = results.measured.ranks[most].number
     share = f"{percent(totals[number], whole)} %"
     if totals[number] < compute:
-        begin = f"Compute is {percent(compute, whole)} % of the {unit}s' time."
+        begin = f"Compute is {percent(compute, whole)} % of the {whose} time."
         begin += f" The largest other part, {share}, is"
     elif 2 * totals[number] > whole:
-        begin = f"Most of the {unit}s' time, {share}, is"
+        begin = f"Most of the {whose} time, {share}, is"
     else:
-        begin = f"The largest part of the {unit}s' time, {share}, is"
+        begin = f"The largest part of the {whose} time, {share}, is"
     if len(accounts) > 1:
         ns, first = accounts[most].total_ns[number], idle_at_first(results, most)
         words += f"; {unit} {rank} has the most, {duration(ns)}"

@@ -173,3 +173,23 @@ def test_a_rank_that_begins_its_step_later_says_when(tmp_path: Path) -> None:
             said = [lanes.words.said(rank, None, index, RankSet.of([rank])) for index in spans]
             assert said
             assert not any("begins step" in one.more for one in said)
+
+
+def reasons(run: MeasuredRun) -> list[str]:
+    """Why each idle leg of the path is not earlier."""
+    return [leg.reason for leg in measured_results(run, Parameters()).legs if leg.what == "idle"]
+
+
+def test_a_gap_is_the_hosts_where_it_had_launched_nothing_for_most_of_it(tmp_path: Path) -> None:
+    """Kernels of 10 us; the second one's launch lies early or late in the gap of 90 us before it."""
+    step = around("user_annotation", "ProfilerStep#3", 1000, 310)
+    late, queued = "its host was late: no kernel queued", "its next kernel was queued already"
+    for launched, reason in ((1050, queued), (1230, queued), (1260, late), (1299, late)):
+        two = [launch(1, 1040), launch(2, launched), kernel(1, 1200), kernel(2, 1300, "next")]
+        assert reasons(run_of(tmp_path, [step, *two])) == ["the step begins", reason], launched
+
+
+def test_of_a_gap_before_a_kernel_without_a_launch_only_that_it_is_one_is_said(tmp_path: Path) -> None:
+    step = around("user_annotation", "ProfilerStep#3", 1000, 310)
+    one = [launch(1, 1040), kernel(1, 1200), kernel(2, 1300, "next")]
+    assert reasons(run_of(tmp_path, [step, *one]))[-1] == "its rank ran nothing"

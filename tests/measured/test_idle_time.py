@@ -33,7 +33,7 @@ def test_legs_of_idle_time_and_those_behind_it_say_what_the_rank_did_before() ->
     assert told == [
         ("forward_step", "the step begins"),
         ("dp_allreduce", "rank 1 came last"),
-        ("idle", "its rank has nothing to run"),
+        ("idle", "its rank ran nothing"),
         ("optimizer_step", "its rank was idle before it"),
     ]
     # Where nothing idles between two operations the rank was busy.

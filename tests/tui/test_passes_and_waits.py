@@ -98,7 +98,7 @@ def test_the_longest_wait_comes_first_and_then_the_next() -> None:
     assert lengths == sorted(lengths, reverse=True)
     bubbles = [one for one in seed().waits(5) if accounts.account[one] == BUBBLE]
     assert lengths[0] == max(accounts.edge[one + 1] - accounts.edge[one] for one in bubbles)
-    assert model.notice.startswith(f"5th longest of {len(seed().waits(5))} waits of this lane, ")
+    assert model.notice.startswith(f"5th longest of {len(bubbles)} waits of this lane, ")
     model.move_cursor(1)
     longest_wait(model, everywhere=False)
     assert model.notice.startswith("longest of ")

@@ -151,7 +151,8 @@ class Bars:
     @property
     def title(self) -> str:
         """Over the bars."""
-        return self._kind.title
+        one = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
+        return self._kind.title.replace("each", "the") if one else self._kind.title
 
     @cached_property
     def most_rows(self) -> int:

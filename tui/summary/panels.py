@@ -148,7 +148,7 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.base_ns
-    size = max(width - 22, 14)
+    size = max(width - 21, 14)
     words = meaning_of(model.knobs, row if focused else None) if rows > _WITH_MEANING else ""
     shown = two_lists(model.knobs, row, rows - bool(words))
     lines: list[Line] = [
@@ -170,20 +170,19 @@ def help_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at:
 
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
-    """Whole sentences, as many as there is room for."""
+    """Whole sentences, as many as there is room for: of one that is too long a later one has its place."""
     lines: list[str] = []
     for sentence in sentences:
         # A figure keeps its sign of per cent.
         held = textwrap.wrap(sentence.replace(" %", "\u00a0%"), max(width - 2, 20), break_on_hyphens=False)
         more = [line.replace("\u00a0", " ") for line in held]
-        if len(lines) + len(more) > rows:
-            break
-        lines += more
+        if len(lines) + len(more) <= rows:
+            lines += more
     return [[(f" {line}", "")] for line in lines]
 
 
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 38
-_TOP, _BOTTOM = 7, 6
+_TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
 # Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
 _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 7, 12, 4, 1000
 # Rows of the table beside the bars that nothing else takes, and that words do not. Of a small screen: the
@@ -192,6 +191,8 @@ _BESIDE_ROWS, _LEAST_ROWS = 8, 3
 _RULES = 5
 # Rows of a small screen that the worst places, the bars with their head and the words have at least.
 _LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 4
+# Of a large one the bars with head, legend and frame, where stages or ranks share a row.
+_JOINED_BARS = 12
 # From more rows on the last one of the advice says what a change does or replaces.
 _WITH_MEANING = 3
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
@@ -240,12 +241,14 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
         column = [*framed(MAP, table.title, table.aside, tabled, (right, rows)), *column]
     found = model.notes
-    notes = note_lines(found, model.row(NOTES), right - 2, size.bottom - 2, model.panel == NOTES)
-    changes = help_lines(model, left - 2, size.bottom - 2, progress)
+    # Names of changes differ at their ends.
+    advice = width * _ADVICE_PERCENT // 100
+    notes = note_lines(found, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES)
+    changes = help_lines(model, advice - 2, size.bottom - 2, progress)
     helps = f"What would help most{model.base_words}"
     below = beside(
-        framed(WHAT_IF, helps, "t tries it, 4 all", changes, (left, size.bottom)),
-        framed(NOTES, _notes_title(found), "! all", notes, (right, size.bottom)),
+        framed(WHAT_IF, helps, "t tries it, 4 all", changes, (advice, size.bottom)),
+        framed(NOTES, _notes_title(found), "! all", notes, (width - advice, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
 
@@ -262,7 +265,7 @@ class _Sizes:
         """folded: whether nothing stands over the worst places."""
         self.figure = max(40, width // 3)
         # What leads on is cut before the bars are.
-        self.left = width * (60 if width >= _SPELLED else 56) // 100
+        self.left = width * (_ADVICE_PERCENT if width >= _SPELLED else 56) // 100
         self.right = width - self.left
         places = len(model.results.worst)
         self.worst = min(places, _MOST_PLACES) + 2
@@ -277,6 +280,10 @@ class _Sizes:
             beside += min(model.beside.extent[0], _BESIDE_ROWS) + 6
             least += min(model.beside.extent[0], _LEAST_ROWS) + 4
         spare = height - self.top - self.bottom
+        # The sentence that decides may be the second one: these two come before bars that can be joined.
+        first = word_lines(model.results.words[:2], width - self.figure - 2, _ANY)
+        more = max(min(len(first) + 2 - self.top, spare - max(min(bars, _JOINED_BARS), least)), 0)
+        self.top, spare = self.top + more, spare - more
         self.top += max(min(len(said) + 2 - self.top, spare - max(bars, least)), 0)
         spare = height - self.top - self.bottom - max(bars, beside)
         changes = _CHANGES if model.knobs is None else len(model.knobs)
@@ -301,6 +308,9 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # The sentence that decides may be the second one: these two come before places and bars.
     words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
     first = word_lines(words[:2], width, max(said, 1))
+    if len(first) == len(word_lines(words[:1], width, max(said, 1))):
+        # The second one is too long: what follows it, who is waited for mostly, has its place.
+        first = word_lines(words[:3], width, max(said, 1))
     told = word_lines(words, width, max(len(first), min(_FEW_WORDS, said), 1))
     spare = max(said - len(told), 0)
     more = max(min(height // 5 - worst_rows, len(model.results.worst) - worst_rows, spare), 0)

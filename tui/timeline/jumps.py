@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from simcore.records import NamedTuple
-from simcore.run.lanes import Step, ordinal
+from simcore.run.lanes import KINDS, Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells
 from tui.timeline.arrangement import Memory
@@ -96,7 +96,9 @@ def step_pass(model: TimelineModel, direction: int) -> None:
 
 
 def longest_wait(model: TimelineModel, everywhere: bool) -> None:
-    """The cursor to the longest wait, bubble or idle time of its lane, or of all; again: the next longest."""
+    """The cursor to the longest wait or bubble of its lane, or of all; again: the next longest. Behind the last
+    of them come idle stretches, which wait for nobody: host gaps, and what lies before and after the work.
+    """
     here = model.current.key._replace(stream=None)
     if everywhere:
         lanes = set(model.source.numbers)
@@ -116,9 +118,19 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     model.jump_to(spans.start[found])
     model.walk = place, everywhere, model.current.key, model.cursor_ns
     length = model.source.axis.length(model.source.of.waited_ns(model.current.number, found))
+    waits = bisect_left(ranking, True, key=lambda one: _is_idle(model, one))
+    count, noun = (waits, "wait") if place < waits else (len(ranking) - waits, "idle stretch")
+    place -= 0 if place < waits else waits
     which = f"{ordinal(place + 1)} longest" if place else "longest"
     where = "all lanes" if everywhere else "this lane"
-    model.notice = f"{which} of {plural(len(ranking), 'wait')} of {where}, {length}"
+    none = "nothing waits; " if not waits else ""
+    model.notice = f"{none}{which} of {plural(count, noun)} of {where}, {length}"
+
+
+def _is_idle(model: TimelineModel, place: tuple[LaneKey, int]) -> bool:
+    """Whether nothing is to be done in a span of a lane: it waits for nobody."""
+    key, span = place
+    return KINDS[model.source.of.spans(key.number, None).category[span]] == "idle"
 
 
 # -- causes ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from simcore.records import Struct
 Severity = Literal["error", "warning", "note"]
 # What a reader has to know first. The code of a note that something was taken for granted ends so.
 WEIGHTS = ("error", "warning", "assumption", "note")
-_ASSUMED = ("-missing", "-assumed", "-default")
+_ASSUMED = ("-missing", "-assumed", "-default", "-not-taken")
 
 # Bidirectional controls reorder what follows them on some terminals; they are category Cf
 # like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.

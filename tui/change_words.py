@@ -35,13 +35,13 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 
 # Flags of changes in fewer letters, where there is no room for them.
 _SHORT = {
-    "stage-layout": "layout", "overlap-param-gather": "overlap params", "overlap-grad-reduce": "overlap grads",
-    "virtual-stages": "vpp",
+    "stage-layout": "layout", "overlap-param-gather": "overlap params",
+    "overlap-grad-reduce": "overlap grads", "virtual-stages": "vpp",
 }  # fmt: skip
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
-    """`change_words` in `room` cells: without what its meaning says or the unit tells before it is cut."""
+    """`change_words` in `room` cells: without what its meaning or the unit says before it is cut."""
     words = change_words(knob, dims, with_time)
     for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.

@@ -18,7 +18,7 @@ from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tui.change_words import change_words
+from tui.change_words import change_name, change_words
 from tui.panels import MATTERS, meaning_of, two_lists
 
 LAYOUT = "stage layout now: uniform, the default"
@@ -166,3 +166,18 @@ async def test_rows_that_the_effect_leaves_free_have_the_advice_that_is_there(ma
         await run_over(pilot)
         assert words not in screen_text(app)
         assert app.what_ifs.known(app.session.current) is None
+
+
+def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
+    flags = "--schedule interleaved --virtual-stages 8 --stage-layout megatron"
+    knob = WhatIf(flags, None, 90, flags=flags, meaning=LAYOUT)
+    assert change_name(knob, (), 60) == "interleaved, virtual-stages 8, stage-layout megatron"
+    assert change_name(knob, (), 46) == "interleaved, virtual-stages 8, layout megatron"
+    assert change_name(knob, (), 36) == "interleaved, vpp 8, layout megatron"
+    peers = "rank 7 as fast as its peers"
+    fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")
+    assert change_name(fast, (), 40) == peers
+    assert change_name(fast, (), 60) == f"{peers} (all its compute x0.4858)"
+    # That it does not fit is no meaning.
+    small = WhatIf("--overlap-grad-reduce (does not fit)", None, 90, flags="--overlap-grad-reduce", meaning="m")
+    assert change_name(small, (), 32).startswith("overlap grads (does not fit)")

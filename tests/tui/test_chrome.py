@@ -213,3 +213,15 @@ def test_the_last_row_always_has_help_and_quit_and_no_half_hint(
 def test_a_wide_enough_last_row_has_every_hint() -> None:
     text = line_text(footer((("w s", "zoom"), ("f", "fit")), 60))
     assert text.startswith(" w s zoom  f fit ")
+
+
+@pytest.mark.parametrize("width", [100, 105, 112, 120, 140, 200])
+def test_the_step_of_another_model_stays_behind_the_screens(width: int) -> None:
+    session = session_of(seed(), seed(tp=4))
+    first, second = (line_text(line) for line in heading(session, "summary", width))
+    assert second.startswith((" [1 Summary]", "[1 Summary]"))
+    assert "step " in second
+    assert "step " not in first
+    assert ("other model" in first) != ("other model" in second)
+    plain = text_of(heading(session_of(seed(), seed(compute_scale=2.0)), "summary", width))
+    assert "other model" not in plain

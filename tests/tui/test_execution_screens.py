@@ -10,13 +10,18 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.untaken import taken
 from simcore.parameters import Parameters
 from simcore.records import replace
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
+from tests.executing.test_untaken import folder_of
 from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
+from tui.frame import BLOCKS, text_of
 from tui.session import Session
+from tui.why.frame import WhyModel, draw
 
 ASKED = {
     "astra": Parameters(dialect="astra-sim-2", dim=("switch:4:50:500",)),
@@ -96,3 +101,36 @@ async def test_execution_traces_in_ascii_are_drawn_as_before(
     text = await frame_after(app, (120, 36), FRAMES["timeline, unfolded"])
     assert text.isascii()
     assert text == snapshot
+
+
+async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
+    make_app: MakeApp, tmp_path: Path
+) -> None:
+    make_app()
+    found = find_set(str(folder_of(tmp_path / "a run")))
+    assert found is not None
+    opened = executed_results(open_set(found), Parameters())
+    app = WltuiApp(Session(opened), first="notes")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot)
+        # What run is meant comes before what it took for granted.
+        assert ">assumed run" in screen_rows(app)[3]
+        assert "are there and not taken" in screen_text(app)
+        assert "Enter run with them" in screen_rows(app)[-1]
+        await press(pilot, "enter", "escape", "enter")
+        assert "t runs it with them, Esc closes" in screen_text(app)
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.current.parameters == taken(opened.source, opened.parameters)
+        assert app.session.current.parameters.dialect == "astra-sim-2"
+        assert len(app.session.history) == 2
+        await press(pilot, "1", "exclamation_mark")
+        assert "not taken" not in screen_text(app)
+
+
+def test_the_legs_say_how_many_segments_of_the_report_they_join(tmp_path: Path) -> None:
+    model = WhyModel(run(tmp_path, "astra"))
+    segments = sum(1 for _ in model.results.path_parts("kind"))
+    text = text_of(draw(model, 120, 36, BLOCKS, ""))
+    assert segments >= len(model.legs)
+    assert (f", {segments} segments joined" in text) == (segments > len(model.legs))

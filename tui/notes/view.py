@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from simcore.units import plural
-from tui.frame import Line, cells, rule
+from tui.frame import Glyphs, Line, cells, rule
 from tui.frame_view import ScreenView, binding
 from tui.notes.listing import ROLES, NoteList, SourceLines, counted_weights, note_lines
 from tui.panel import Panel
@@ -16,7 +17,10 @@ from tui.prompt import LivePrompt
 from tui.session import Run, Session, notes_of
 
 if TYPE_CHECKING:
-    from tui.host import Host
+    from simcore.chakra.opening import TraceSet
+    from simcore.diagnostics import Diagnostic
+    from simcore.parameters import Parameters
+    from tui.runs.runs import RunsHost
 
 # The lines of a file stand below the notes in so many rows at least, where it takes no time to read; so many
 # of them before and behind the one that is meant.
@@ -24,6 +28,17 @@ _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
 
 
 _NO_NOTE = " no note; the parameters in force stand on screen 5"
+
+
+class TakingPanel(Panel):
+    """A note that files were not taken, and the key that takes them; True where that was pressed."""
+
+    CSS = "TakingPanel { background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "dismiss(True)", "run it with them")]
+
+    def __init__(self, make: Callable[[int], list[Line]], glyphs: Glyphs) -> None:
+        title = "Files that are there and not taken"
+        super().__init__(title, make, glyphs, "t runs it with them, Esc closes")
 
 
 class NotesView(ScreenView):
@@ -51,12 +66,15 @@ class NotesView(ScreenView):
         self.hints = self._hints()
 
     @property
-    def _app(self) -> Host:
-        return cast("Host", self.app)
+    def _app(self) -> RunsHost:
+        return cast("RunsHost", self.app)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Only keys that do something here and now."""
-        hints = [("jk", "note"), ("Enter", "its line")] if len(self.notes) else []
+        hints = []
+        if len(self.notes):
+            takes = self.notes[self.focus_at].code == "files-not-taken"
+            hints = [("jk", "note"), ("Enter", "run with them" if takes else "its line")]
         hints.append(("Esc", "no filter") if self.notes.typed else ("\\", "filter"))
         return (*hints, ("2", "timeline"))
 
@@ -128,9 +146,28 @@ class NotesView(ScreenView):
             source = SourceLines(path, one.line, self._app.stamps.get(path))
             place = f"{cells(os.path.basename(path), 60)}, {NoteList.place(one)}"
         glyphs, role = self.glyphs, ROLES[one.weight]
+        taking = self._taking(one)
+        if taking is not None:
+            panel = TakingPanel(lambda width: note_lines(one, None, width, glyphs, role), glyphs)
+            self._app.push_screen(panel, lambda yes: self._take(taking) if yes else None)
+            return
         self._app.push_screen(
             Panel(place, lambda width: note_lines(one, source, width, glyphs, role), glyphs)
         )
+
+    def _taking(self, one: Diagnostic) -> Parameters | None:
+        """The parameters that take the files of a note that they were not taken; None for other notes."""
+        run = self.session.current
+        if one.code != "files-not-taken" or run.origin != "executed":
+            return None
+        # Imported here: no other run has such files.
+        from simcore.executing.untaken import taken
+
+        return taken(cast("TraceSet", run.source), run.parameters)
+
+    def _take(self, parameters: Parameters) -> None:
+        """That run, kept."""
+        self._app.runs.try_parameters(parameters)
 
     def action_filter(self) -> None:
         """Only what has the words, while they are typed; Esc leaves the list as it was."""

@@ -96,8 +96,8 @@ def step_pass(model: TimelineModel, direction: int) -> None:
 
 
 def longest_wait(model: TimelineModel, everywhere: bool) -> None:
-    """The cursor to the longest wait or bubble of its lane, or of all; again: the next longest. Behind the last
-    of them come idle stretches, which wait for nobody: host gaps, and what lies before and after the work.
+    """The cursor to the longest wait or bubble of its lane, or of all; again: the next longest. Behind the
+    last of them come idle stretches, which wait for nobody: host gaps, what lies before and after the work.
     """
     here = model.current.key._replace(stream=None)
     if everywhere:

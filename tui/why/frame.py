@@ -218,6 +218,10 @@ def _title(model: WhyModel, panel: str, rows: int) -> str:
     title = _TITLES[panel].format(model.grouping) + (model.base_words if panel == WHAT_IF else "")
     if panel == LEGS and model.by_length:
         title += ", longest first"
+    segments = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
+    if segments > len(model.legs):
+        # The report counts those: one answer has both numbers.
+        title += f", {segments} segments joined"
     count, _ = model.extent(panel)
     if panel == WHAT_IF:
         there = [index for index in _knob_rows(model, rows)[0] if index is not None]

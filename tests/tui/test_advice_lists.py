@@ -179,5 +179,6 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(fast, (), 40) == peers
     assert change_name(fast, (), 60) == f"{peers} (all its compute x0.4858)"
     # That it does not fit is no meaning.
-    small = WhatIf("--overlap-grad-reduce (does not fit)", None, 90, flags="--overlap-grad-reduce", meaning="m")
+    flags = "--overlap-grad-reduce"
+    small = WhatIf(f"{flags} (does not fit)", None, 90, flags=flags, meaning="m")
     assert change_name(small, (), 32).startswith("overlap grads (does not fit)")

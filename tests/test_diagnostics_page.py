@@ -74,8 +74,9 @@ def codes_in(tree: ast.Module, elsewhere: Places) -> set[str]:
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple):
             values = {str(getattr(one, "value", "")) for one in node.iter.elts}
             words.setdefault(getattr(node.target, "id", ""), set()).update(values)
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_CODE":
-            found.add(ast.literal_eval(node.value))
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "").endswith("_CODE"):
+            # Elsewhere the name holds code objects.
+            found.update({node.value.value} if isinstance(node.value, ast.Constant) else ())
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue

@@ -30,7 +30,7 @@ def test_rows_of_a_run_of_one_class_sum_to_its_accounts(case: Case) -> None:
 @settings(max_examples=60)
 @given(cases())
 def test_a_row_is_shown_on_the_rank_where_it_costs_most(case: Case) -> None:
-    """Seen to fail: the first rank alone; the last one of those that cost the same."""
+    """Seen to fail: the first rank alone."""
     results = Results(simulate(*case))
     timeline = results.simulation.timeline
     found = [(0, 0)] * len(case.workload)

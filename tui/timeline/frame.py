@@ -70,7 +70,9 @@ class TimelineFrame:
         # The name of a lane that stands for ranks says how alike they are.
         more = (17 if wide else 7) if model.arrangement.folds else 0
         left = (23 if wide else 13) + more
-        memory = self._memory.lane(model.results, _number_at_cursor(model)) if tall else None
+        # Of the class of the lane at the cursor, of the first where that heads others.
+        number = model.arrangement.rows[model.lane].key.number if count else 0
+        memory = self._memory.lane(model.results, number) if tall else None
         heat = model.results.link_heat if tall else None
         above = (_TALL_ABOVE + (memory is not None) + (heat is not None)) if tall else _LOW_ABOVE
         status = _status(model, width, tall)
@@ -319,12 +321,6 @@ class TimelineFrame:
         return shortened(line, width)
 
 
-def _number_at_cursor(model: TimelineModel) -> int:
-    """The class of the lane at the cursor, 0 where that heads others."""
-    rows = model.arrangement.rows
-    return rows[model.lane].key.number if rows else 0
-
-
 class _Status(NamedTuple):
     """What is said of the range (lines), and on a tall screen of the last mark, below the details.
 
@@ -378,7 +374,7 @@ def _sign_column(row: Row, wide: bool) -> int:
 def _heading(model: TimelineModel, left: int) -> str:
     """Above the lanes: what they are sorted by, and what the share beside each is of."""
     order = model.arrangement.order
-    of_wide, of_narrow = model.source.count_heading
+    of_wide, of_narrow = model.source.of.numbered
     if left > 20:
         room = left - 4 - len(order.words) - len(order.column)
         of = of_wide if len(of_wide) < room else ""

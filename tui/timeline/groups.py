@@ -89,7 +89,7 @@ class GroupLane(SpanLane):
     @property
     def count(self) -> str:
         """How many ranks, where lanes have their number; without the `x` of equal ones."""
-        return str(self._ranks) if self._source.count_heading[0] == "x" else ""
+        return str(self._ranks) if self._source.of.numbered[0] == "x" else ""
 
     @property
     def short_title(self) -> str:

@@ -421,11 +421,15 @@ def short_count(ranks: int) -> str:
 
 
 class LaneSource:
-    """The lanes of a run as the timeline needs them, and the words around them. of: the run's own."""
+    """The lanes of a run as the timeline needs them, and the words around them. of: the run's own.
+
+    numbers: of the groups of ranks that are a lane each when all is folded; groups: how many they are.
+    """
 
     def __init__(self, run: Run) -> None:
         self.of = of = run.lanes
         self.axis, self.numbers, self.orders = of.axis, of.numbers, of.orders
+        self.groups = len(self.numbers)
         self._lanes: dict[tuple[int, int, str | None], Lane] = {}
         self._together: dict[tuple[int, ...], Lane] = {}
 
@@ -433,16 +437,6 @@ class LaneSource:
     def length(self) -> int:
         """The end of the axis, ns: the step time."""
         return self.of.length
-
-    @property
-    def groups(self) -> int:
-        """How many groups of ranks are a lane each when all is folded: `numbers` has them."""
-        return len(self.numbers)
-
-    @property
-    def count_heading(self) -> tuple[str, str]:
-        """What the column between lane and busy share has, in a wide and in a narrow heading."""
-        return self.of.numbered
 
     @cached_property
     def legend(self) -> tuple[Kind, ...]:

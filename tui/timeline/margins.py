@@ -12,6 +12,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, compress, repeat
+from itertools import count as counted
 from operator import add, sub
 from typing import TYPE_CHECKING, cast
 
@@ -87,7 +88,7 @@ def ticks(window: Window, columns: int, axis: Axis = TIME) -> list[tuple[int, st
     least = 6
     while True:
         step = tick_step(window.span_ns, columns, least)
-        decimals = _decimals(step, unit_ns)
+        decimals = next(places for places in counted() if not step * 10**places % unit_ns)
         needed = len(f"{window.last_ns / unit_ns:.{decimals}f} {unit}") + 1
         if needed <= least:
             break
@@ -98,13 +99,6 @@ def ticks(window: Window, columns: int, axis: Axis = TIME) -> list[tuple[int, st
         label = f"{time_ns / unit_ns:.{decimals}f}"
         found.append((window.column(time_ns, columns), label if found else f"{label} {unit}"))
     return found
-
-
-def _decimals(step_ns: int, unit_ns: int) -> int:
-    decimals = 0
-    while step_ns * 10**decimals % unit_ns:
-        decimals += 1
-    return decimals
 
 
 def filled_ns(spans: Spans, categories: Collection[int], edges: Sequence[int]) -> list[int]:

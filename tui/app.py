@@ -60,9 +60,12 @@ class Footer(FrameView):
     def frame(self, width: int, height: int) -> list[Line]:
         app = self.app
         assert isinstance(app, WltuiApp)
+        touring = app.tour is not None and not app.tour.is_over
         if app.said:
-            return [spread([(f" {app.said}", "bright")], [], width)]
-        if app.tour is not None and not app.tour.is_over:
+            # What a key of the tour had to say hides no step of it.
+            step = app.tour.step_words(width - len(app.said) - 2) if touring and app.tour is not None else []
+            return [spread([(f" {app.said}", "bright")], step, width)]
+        if touring and app.tour is not None:
             return [app.tour.line(width)]
         return [footer(app.hints(), width)]
 

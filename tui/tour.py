@@ -45,6 +45,11 @@ class Tour:
         self.step += 1
         return True
 
+    def step_words(self, room: int) -> Line:
+        """The next key in `room` cells, behind what the last one had to say; nothing where it does not fit."""
+        words: Line = [(f" {STEPS[self.step][0]} ", "key"), (f" {_SHORT[self.step]} ", "dim")]
+        return words if width_of(words) <= room else []
+
     def line(self, width: int) -> Line:
         """The last row: the next key, and how the tour ends."""
         key, _, words = STEPS[self.step]

@@ -39,9 +39,9 @@ EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replica
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
     "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
     "compute recompute": "backward", "compute opt": "optimizer",
-    "exposed dp_ep": "exposed expert dp", "exposed all": "exposed other",
-    "exposed cp": "exposed other", "exposed dp_shard": "exposed dp", "exposed dp_replicate": "exposed dp",
-    "exposed offload": "exposed other",
+    "exposed dp_ep": "exposed expert dp", "exposed all": "exposed comm",
+    "exposed cp": "exposed comm", "exposed dp_shard": "exposed dp", "exposed dp_replicate": "exposed dp",
+    "exposed offload": "exposed comm",
 })  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, IDLE = WAIT + 1, WAIT + 2

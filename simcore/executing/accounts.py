@@ -25,7 +25,7 @@ COMPUTE = ("forward", "backward", "optimizer")
 NAMES = account_names(
     COMPUTE, GROUP_KINDS, ("wait", "bubble", "host", "idle"),
     {f"compute {name}": name for name in COMPUTE}
-    | {"exposed expert": "exposed ep", "exposed comm": "exposed other"},
+    | {"exposed expert": "exposed ep"},
 )  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3

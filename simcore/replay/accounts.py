@@ -25,7 +25,7 @@ PROFILED = (KERNEL, COPY)
 NAMES = account_names(
     COMPUTE, EXPOSED, ("wait", "bubble", "host", "idle"),
     {f"compute {name}": name for name in COMPUTE}
-    | {"exposed expert": "exposed ep", "exposed comm": "exposed other"},
+    | {"exposed expert": "exposed ep"},
     rare=PROFILED,
 )  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other

@@ -64,7 +64,7 @@ def in_order(tracks: Sequence[Track]) -> tuple[Track, ...]:
 # nothing tells what it is for) and `copy` a profiler's.
 ALIKE = (
     "forward", "backward", "optimizer", "exposed tp", "exposed dp", "exposed ep", "exposed expert dp",
-    "exposed pp", "exposed embedding", "exposed position", "exposed other", "wait", "bubble", "host", "idle",
+    "exposed pp", "exposed embedding", "exposed position", "exposed comm", "wait", "bubble", "host", "idle",
     "kernel", "exposed copy",
 )  # fmt: skip
 # Accounts of few simulated runs: left out where they have no time.

@@ -36,7 +36,7 @@ from tests.workload.texts import REPOSITORY, shared_folder
 TRACE = str(REPOSITORY / "fixtures" / "004_megatron_rank7_trace.txt")
 CHAKRA = next(one for one in FORMATS if one.name == "chakra")
 # What execution traces have no word of their own for.
-_THERE = {"kernel": "forward", "exposed copy": "exposed other"}
+_THERE = {"kernel": "forward", "exposed copy": "exposed comm"}
 _FILES = {
     "cluster": "network.yml",
     "system": "system.json",

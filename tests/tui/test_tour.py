@@ -53,7 +53,12 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
         await press(pilot, "t")
         await run_over(pilot)
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
-        await press(pilot, "x", "2")
+        # What the key had to say leaves room for the next one.
+        assert screen_rows(app)[-1].strip().endswith("x  goes back to the run before")
+        assert screen_rows(app)[-1].startswith(" run 2 of 2: ")
+        await press(pilot, "x")
+        assert screen_rows(app)[-1].strip().endswith("2  opens the timeline")
+        await press(pilot, "2")
         assert app.screen_name == "timeline"
         await press(pilot, "w")
         assert screen_rows(app)[-1].startswith(" First steps, 4 of 6:  Space ")

@@ -46,7 +46,7 @@ class Tour:
         return True
 
     def step_words(self, room: int) -> Line:
-        """The next key in `room` cells, behind what the last one had to say; nothing where it does not fit."""
+        """The next key in `room` cells, behind what the last one had to say; nothing in too few."""
         words: Line = [(f" {STEPS[self.step][0]} ", "key"), (f" {_SHORT[self.step]} ", "dim")]
         return words if width_of(words) <= room else []
 

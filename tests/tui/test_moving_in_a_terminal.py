@@ -99,7 +99,7 @@ def test_what_is_not_there_is_said_and_one_stays(terminal: Terminal) -> None:
 def test_the_four_questions_take_seconds(terminal: Terminal) -> None:
     # Which stage waits longest, and when?
     terminal.press("B")
-    terminal.wait_for("longest of 270 waits of all lanes, 4.096 s")
+    terminal.wait_for("longest of 255 waits of all lanes, 4.096 s")
     assert terminal.line_with(">+").startswith(">+ stage  0")
     # Where does rank 37 wait first, and for whom?
     terminal.press("/37 bubble\r")

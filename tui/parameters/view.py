@@ -17,6 +17,7 @@ from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
+from tui.change_words import LESS_TIME
 from tui.exporting import FileQuestion
 from tui.frame import Line, cells, middle_cut, rule, scrolled, wrapped
 from tui.frame_view import ScreenView, binding
@@ -356,7 +357,13 @@ class ParametersView(ScreenView):
         title: Line = [("what would help most: t on 1 or 4 tries it", "bright")]
         size = max(width - 22, 14)
         base = run.what_if_base_ns
-        return [[], title, *(help_line(knob, run.dims, base, size, False) for knob in knobs)]
+        changes = [knob for knob in knobs if knob.list == "change"]
+        lines = [help_line(knob, run.dims, base, size, False) for knob in changes]
+        things = knobs[len(changes) : rows - 3]
+        if things:
+            lines.append([(f" {LESS_TIME} on", "dim")])
+            lines += [help_line(knob, run.dims, base, size, False, with_time=False) for knob in things]
+        return [[], title, *lines]
 
     def _live(self) -> str:
         return self.session.doing if self.session.running else "live"

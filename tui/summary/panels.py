@@ -160,9 +160,11 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
     return [*lines, [(f" {cells(words, width - 2)}", "dim")]] if words else lines
 
 
-def help_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
-    """A change in words, the step time with it, and the difference."""
-    name = f"{'>' if at else ' '}{change_name(knob, dims, size - 1, with_time=True):<{size}}"
+def help_line(
+    knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool, with_time: bool = True
+) -> Line:
+    """A change in words, the step time with it, and the difference. with_time: as `change_words` has it."""
+    name = f"{'>' if at else ' '}{change_name(knob, dims, size - 1, with_time):<{size}}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
     share, role = gain_share(step, knob)

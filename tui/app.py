@@ -313,6 +313,10 @@ class WltuiApp(RunsHost):
         if marked is not None and isinstance(self.current_view, ParametersView):
             self.current_view.go_to_knob(marked)
 
+    def action_try_elsewhere(self) -> None:
+        """Say where a change can be tried."""
+        self.say("t tries a change where they are listed: the best one on 1, the marked one on 4")
+
     def action_export(self) -> None:
         """Ask for a file, and write the run or the screen to it."""
         if self._exporting is None:

@@ -5,7 +5,7 @@ Roles of text become styles: chosen in 256 colour indices first, then 16; withou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,9 +16,6 @@ from textual.widget import Widget
 
 from tui.frame import ASCII, BLOCKS, Glyphs, Line, as_ascii, fitted, shortened, width_of
 from tui.session import Run, Session
-
-if TYPE_CHECKING:
-    from tui.host import Host
 
 _ROLES_256 = {
     "": "",
@@ -170,7 +167,7 @@ class ScreenView(FrameView, can_focus=True):
     `mouse`: what the help says of the mouse."""
 
     # On a screen without changes to try the key says where they are.
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "try_elsewhere", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "app.try_elsewhere", show=False)]
 
     hints: tuple[tuple[str, str], ...] = ()
     mouse: tuple[tuple[str, str], ...] = ()
@@ -189,11 +186,6 @@ class ScreenView(FrameView, can_focus=True):
             self.hints = hints
             for footer in self.app.query("Footer").results(FrameView):
                 footer.redraw()
-
-    def action_try_elsewhere(self) -> None:
-        """Say where a change can be tried."""
-        words = "t tries a change where they are listed: the best one on 1, the marked one on 4"
-        cast("Host", self.app).say(words)
 
     def saved(self) -> ScreenState | None:
         """What the session file keeps of this screen, None for nothing."""

@@ -73,7 +73,7 @@ async def test_what_t_tried_can_be_saved_while_its_run_is_on_the_screen(
         await press(pilot, "5", "j", "l", "6")
         await run_over(pilot)
         await press(pilot, "S")
-        assert screen_rows(app)[-1].startswith(" nothing is fitted yet: c fits the workload")
+        assert screen_rows(app)[-1].startswith(" nothing is fitted yet: F fits the workload")
 
 
 async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakePair) -> None:
@@ -228,7 +228,7 @@ async def test_before_it_was_asked_for_there_is_nothing_to_try_or_save(make_pair
         for key in "tS":
             await press(pilot, key)
             assert screen_rows(app)[-1].rstrip() == (
-                " nothing is fitted yet: c fits the workload to the trace beside it"
+                " nothing is fitted yet: F fits the workload to the trace beside it"
             )
 
 
@@ -277,7 +277,7 @@ async def test_it_says_how_far_it_is_and_escape_stops_it(make_pair: MakePair, ga
             assert screen_rows(app)[-1].rstrip() == " nothing is fitted yet: wait for it, or stop it (Esc)"
         await press(pilot, "escape")
         await wait_until(pilot, lambda: gate.cancelled == 1)
-        assert screen_rows(app)[-1].rstrip() == " the calibration was stopped; c begins it anew"
+        assert screen_rows(app)[-1].rstrip() == " the calibration was stopped; F starts it again"
         assert screen_rows(app)[2].startswith(" A  against")
         gate.opened.set()
         await press(pilot, "F")
@@ -338,7 +338,7 @@ async def test_what_was_fitted_for_another_run_is_not_tried_or_saved(make_pair: 
         await press(pilot, "6")
         for key in "tS":
             await press(pilot, key)
-            assert screen_rows(app)[-1].startswith(" nothing is fitted yet: c fits the workload ")
+            assert screen_rows(app)[-1].startswith(" nothing is fitted yet: F fits the workload ")
 
 
 async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(make_pair: MakePair) -> None:

@@ -1,4 +1,4 @@
-"""`c`: the simulated run of the two that are open fitted to the measured one, and what is done with it."""
+"""`F`: the simulated run of the two that are open fitted to the measured one, and what is done with it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 _OPEN_BOTH = "To fit a workload to a trace open both: wltui WORKLOAD --against DIR"
-_NOT_YET = "nothing is fitted yet: c fits the workload to the trace beside it"
+_NOT_YET = "nothing is fitted yet: F fits the workload to the trace beside it"
 _WAIT = "nothing is fitted yet: wait for it, or stop it (Esc)"
 _NOTHING_TO_TRY = "nothing could be fitted, so there is nothing to try"
 _TRIED = "the run on the screen has these parameters already"
-_STOPPED = "the calibration was stopped; c begins it anew"
+_STOPPED = "the calibration was stopped; F starts it again"
 _FIRST_NAME = "fitted.toml"
 _HINTS = (("t", "try it"), ("S", "save"), ("jk", "scroll"), ("Esc", "back"))
 _REFUSED_HINTS = (("Esc", "back"),)

@@ -110,7 +110,7 @@ def test_a_measured_run_that_is_shown_again_has_its_replay_beside_it() -> None:
     session.show(session.opened)
     pair = Choice(session).pair
     assert pair is not None
-    assert [(one.name, one.results) for one in pair] == [("before", replay), ("run 1", session.opened)]
+    assert [(one.name, one.results) for one in pair] == [("run 1", session.opened), ("draft", replay)]
 
 
 async def test_a_replay_is_kept_named_and_compared_like_any_run(make_app: MakeApp) -> None:

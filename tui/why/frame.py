@@ -218,16 +218,15 @@ def _title(model: WhyModel, panel: str, rows: int) -> str:
     title = _TITLES[panel].format(model.grouping) + (model.base_words if panel == WHAT_IF else "")
     if panel == LEGS and model.by_length:
         title += ", longest first"
-    segments = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
-    if segments > len(model.legs):
-        # The report counts those: one answer has both numbers.
-        title += f", {segments} segments joined"
     count, _ = model.extent(panel)
     if panel == WHAT_IF:
         there = [index for index in _knob_rows(model, rows)[0] if index is not None]
     else:
         there = list(rows_around(model.row(panel), count, rows - 1))
-    return title if len(there) in (0, count) else f"{title}, {there[0] + 1}-{there[-1] + 1} of {count}"
+    title += "" if len(there) in (0, count) else f", {there[0] + 1}-{there[-1] + 1} of {count}"
+    segments = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
+    # The report counts segments: one answer has both numbers.
+    return f"{title}, {segments} segments joined" if segments > count else title
 
 
 def _marked(words: str, at: bool) -> Line:

@@ -18,7 +18,7 @@ from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 from simcore.timeline import Timeline
-from simcore.units import differences
+from simcore.units import differences, shifted
 from simcore.workload.model import base_name
 
 
@@ -66,16 +66,17 @@ def gradients(
     layer_of_row = [*[layers.setdefault(base_name(name), len(layers)) for name in names], len(layers)]
     # A kind of duration is a class, a stream and a layer.
     width = len(layers) + 1
-    kinds_of_stage: dict[int, list[int]] = {}
-    kind_of = array("i", (_NO_KIND,))
+    kinds_of_stage: dict[int, array[int]] = {}
+    # Wide: classes times streams times names may be billions.
+    kind_of = array("q", (_NO_KIND,))
     per_class = len(STREAMS) * width
     for number in range(len(timeline.classes)):
         ops = timeline.stage_program(number).ops
         if id(ops) not in kinds_of_stage:
             columns = zip(ops.stream, ops.row, strict=True)
-            kinds_of_stage[id(ops)] = [1 + stream * width + layer_of_row[row] for stream, row in columns]
-        offset = number * per_class
-        kind_of.extend([offset + kind for kind in kinds_of_stage[id(ops)]])
+            kinds = [1 + stream * width + layer_of_row[row] for stream, row in columns]
+            kinds_of_stage[id(ops)] = array("q", kinds)
+        kind_of.extend(shifted(kinds_of_stage[id(ops)], number * per_class))
     durations = built.durations()
     kind_of.extend([_NO_KIND] * (len(durations) - len(kind_of)))
     last = [built.last(number) for number in range(len(timeline.classes))]

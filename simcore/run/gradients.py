@@ -151,9 +151,14 @@ class Chains:
 
     def _sums(self, numbers: array[int], durations: array[int], kind_of: array[int]) -> dict[int, int]:
         """ns by kind of the durations with these numbers."""
+        # Joins take nothing: mostly one, with which a chain begins.
+        begun = next((place for place, number in enumerate(numbers) if number > 0), len(numbers))
+        numbers = numbers[begun:]
+        if not numbers:
+            return {}
         first, after = numbers[0], numbers[-1] + 1
-        if first < 1 or after - first != len(numbers):
-            # Joins take nothing, and are between.
+        if after - first != len(numbers):
+            # Others are between.
             kinds = [(kind_of[one], durations[one]) for one in numbers if one > 0]
             return _summed(kinds)
         # Micro-batches repeat each other: one of many is summed.

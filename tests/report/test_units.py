@@ -15,6 +15,7 @@ from simcore.units import (
     duration,
     number,
     percent,
+    shifted,
     whole_percent,
 )
 
@@ -113,3 +114,13 @@ def test_differences_are_those_element_by_element(pairs: list[tuple[int, int]]) 
     """Seen to fail: with columns cut to 7 B an element."""
     later, earlier = (array("q", map(pick, pairs)) for pick in (max, min))
     assert differences(later, earlier) == array("q", map(sub, later, earlier))
+
+
+@given(st.lists(st.integers(0, 2**31 - 1), max_size=20), st.sampled_from("iq"), st.data())
+def test_a_shifted_column_has_each_element_more_by_as_much(
+    values: list[int], typecode: str, data: st.DataObject
+) -> None:
+    """Seen to fail: with ones of 8 B for columns of 4."""
+    most = (2**31 if typecode == "i" else 2**63) - 1
+    by = data.draw(st.integers(-min(values, default=0), most - max(values, default=0)))
+    assert shifted(array(typecode, values), by).tolist() == [value + by for value in values]

@@ -295,3 +295,11 @@ def test_the_price_of_a_collective_is_shown_whole_on_80_columns() -> None:
             price = f"{cell.comm_ns:,} ns".replace(",", " ")
             text = " ".join(text_of(view.frame(80, 21)).split())
             assert f"= {price}" in text
+
+
+def test_what_figures_are_of_is_no_fainter_than_they_are() -> None:
+    for width in (80, 120, 200):
+        below = view_of(seed_workload(), seed()).frame(width, 33)[2]
+        said = [(text.strip(), role) for text, role in below if text.strip(" ─━")]
+        assert {"a run", "a rank"} <= {text for text, _ in said}
+        assert {role for _, role in said} == {""}

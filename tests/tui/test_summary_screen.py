@@ -12,7 +12,7 @@ from simcore.run.findings import WhatIf
 from simcore.simulation import simulate
 from simcore.units import duration
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import layer, make_workload, run, seed
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.change_words import change_words
@@ -22,7 +22,7 @@ from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.beside import RankMap
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import help_line, large, worst_lines
+from tui.summary.panels import help_line, large, step_lines, word_lines, worst_lines
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
 from tui.why.frame import WhyModel, knob_lines
@@ -326,3 +326,24 @@ def test_it_opens_first_in_a_terminal_and_is_left_by_its_keys() -> None:
 def test_another_screen_can_be_first() -> None:
     with wltui(SEED, screen="layers") as terminal:
         terminal.wait_for("[3 Layers]")
+
+
+def test_what_ranks_compute_is_called_a_mean_where_they_differ() -> None:
+    results = seed()
+    share = f"{round(100 * results.mean_busy_ns / results.step_time_ns)} %"
+    short, long = (text_of(step_lines(results, BLOCKS, width, 9)) for width in (38, 64))
+    assert f"mean compute {duration(results.mean_busy_ns)} = {share}" in short
+    assert f"a rank computes {duration(results.mean_busy_ns)} on average = {share} of it" in long
+    alike = run(make_workload([layer("one", 1000)], tp=1, ep=1, pp=1, ga=1, vpp=1, all_gpus=8))
+    said = text_of(step_lines(alike, BLOCKS, 64, 9))
+    assert f"each rank computes {duration(alike.mean_busy_ns)} = 100 % of it" in said
+    assert "average" not in said
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 6])
+def test_a_sentence_that_is_too_long_gives_its_place_to_a_later_one(rows: int) -> None:
+    sentences = ("Short.", " ".join(["long"] * 60) + ".", "Also short.")
+    said = text_of(word_lines(sentences, 80, rows)).split()
+    assert "Short." in said
+    assert ("Also" in said) == (rows > 1)
+    assert ("long" in said) == (rows > 4)

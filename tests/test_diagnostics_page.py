@@ -329,6 +329,7 @@ EXAMPLES: dict[str, Example] = {
     "vpp-differs": text(changed(BLOCK, "vpp: 1", "vpp: 2")),
     "no-blocks": text(text_of(row("grad_gather"))),
     "pp-comm-missing": text(changed(TEXT, "pp: 1", "pp: 2")),
+    "stage-layout-default": text(changed(BLOCK, "pp: 1", "pp: 2")),
     "too-many-rows": many_rows,
     "parameter-ignored": text(TEXT, microbatches=2),
     "cannot-simulate": text(changed(TEXT, " 10 ", f" {2**63 - 1} ")),

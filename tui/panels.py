@@ -132,13 +132,17 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
     ]
 
 
-def meaning_of(knobs: Sequence[WhatIf], row: int | None) -> str:
-    """What the change under the cursor does or replaces; without a cursor that of the first change with such
-    words. "" where the name says it.
+def lists_and_meaning(
+    knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, other: str = ""
+) -> tuple[list[int | None], str]:
+    """`two_lists` in `rows` lines, and for the last of these what the change under the cursor does; without
+    the focus that of the first change in sight with such words. Where there are none `other`, or a row more.
     """
-    if row is not None:
-        return knobs[row].meaning
-    return next((one.meaning for one in knobs if one.meaning and one.list == "change"), "")
+    shown = two_lists(knobs, row, rows - 1)
+    in_sight = [one for one in shown if one is not None and knobs[one].list == "change"]
+    said = [knobs[one].meaning for one in ([row] if focused else in_sight) if knobs[one].meaning]
+    words = said[0] if said else other
+    return (shown, words) if words else (two_lists(knobs, row, rows), "")
 
 
 def box(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from simcore.analysis.layers import LayerGroups
 
 _NAME = 32
+# A file's placeholder of 1 ns is no compute: what is less than 1 / 1000.
+_LEAST_PART = 1000
 
 
 def worst_places(results: Finished) -> list[Place]:
@@ -97,12 +99,13 @@ def _bubble(results: Finished) -> Place | None:
         if account == BUBBLE
     ]
     as_long = _stages(results, {one for one, first, last in bubbles if last - first == end - start})
-    words = f"{duration(end - start)}: {as_long}"
+    stretch = f"{duration(end - start)} at a stretch"
+    words = f"{stretch}: {as_long}"
     if not as_long:
         same = {one for one, first, last in bubbles if (first, last) == (start, end)}
         stages = whole_stages(results.simulation.timeline.classes, same)
         who = f"stage {stages.text()}" if stages is not None and len(stages) == 1 else _who(results, same)
-        words = f"{duration(end - start)} from {duration(start)} on: {who}"
+        words = f"{stretch}: {who}, from {duration(start)}"
     return Place("bubble", words, number, start, end, end - start)
 
 
@@ -115,7 +118,11 @@ def _layer(results: Finished) -> Place | None:
     if not ns:
         return None
     rows = frozenset(row for place in _places_of(groups, names, name) for row in groups.members(place))
-    words = f"{duration(ns)} ({percent(ns, results.step_time_ns)} %): {printable(name, _NAME)}"
+    # A sentence names the layer that computes most: with its communication it may be another one.
+    computed = groups.by_name(groups.compute_ns).get(name, 0)
+    what = " with communication" if _LEAST_PART * computed >= ns else " of communication"
+    what = "" if computed == ns else what
+    words = f"{duration(ns)} ({percent(ns, results.step_time_ns)} %){what}: {printable(name, _NAME)}"
     seen = longest_span(results.simulation.timeline, rows)
     return None if seen is None else Place("layer", words, *seen, ns)
 

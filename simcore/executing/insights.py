@@ -9,12 +9,15 @@ from simcore.executing.accounts import WAIT
 from simcore.executing.legs import path_parts
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
+from simcore.names import GROUP_KINDS
 from simcore.units import byte_size, duration, percent, plural
 
 if TYPE_CHECKING:
     from simcore.executing.ran import RanTraces
 
 _NAMES = 2
+# Of groups of which nobody says what they are.
+_UNKNOWN = "comm"
 # A second's walk.
 _MOST_NODES = 500_000
 
@@ -71,7 +74,19 @@ def _path(results: RanTraces) -> str:
 
 
 def _groups(results: RanTraces) -> str:
+    """The communication that the path is longest: of a kind of groups where all kinds are known, else of a
+    group, as one kind has many.
+    """
     sums: dict[str, int] = {}
+    for part, ns in path_parts(results, "kind"):
+        sums[part] = sums.get(part, 0) + ns
+    kinds = {name: ns for name, ns in sums.items() if name in GROUP_KINDS and ns}
+    if len(kinds) > 1 and _UNKNOWN not in kinds:
+        name, ns = max(kinds.items(), key=lambda pair: (pair[1], pair[0]))
+        what = "transfers between stages" if name == "pp" else f"{name} collectives"
+        figure = f"{duration(ns)}, {results.share(ns)}"
+        return f"Of communication, {what} are on the critical path longest: {figure}."
+    sums = {}
     for part, ns in path_parts(results, "group"):
         sums[part] = sums.get(part, 0) + ns
     groups = {name: ns for name, ns in sums.items() if name not in ("compute", "cpu") and ns}

@@ -23,7 +23,7 @@ from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import FLAGS, Parameters
-from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
+from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, whole_file
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import (
     PHASES,
@@ -356,6 +356,7 @@ def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
     structure, found = find_structure(workload)
     if layout.pp > 1:
         found += bytes_between_stages(workload, structure, layout)[1]
+        found += _uniform_stages(workload, structure)
     return found
 
 
@@ -421,6 +422,8 @@ def _pipelined_plan(
     if workload.stages:
         check_model(workload, placement, f"--schedule {printable(name, 60)}")
     transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
+    if layout.pp > 1 and parameters.stage_layout == "uniform":
+        found = [*found, *_uniform_stages(workload, structure)]
     plan = Plan(
         workload,
         structure,
@@ -435,6 +438,41 @@ def _pipelined_plan(
         overlap_param_gather=parameters.overlap_param_gather,
     )
     return plan, actions, [*found, *(given.diagnostics if given is not None else ())]
+
+
+def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic]:
+    """What stages run that a model has once, where no other stage layout is asked for; nothing of a file
+    whose rows say what each stage runs, where nothing of it takes any time, or where some of it has a
+    collective over all ranks, for which every stage has to come.
+    """
+    if workload.stages:
+        return []
+    names = workload.name
+    in_blocks = [row for block in structure.blocks for row in block if not is_layer(names[row])]
+    kinds = {
+        "embedding": [row for row in in_blocks if is_embedding(names[row])],
+        "final": [row for row in in_blocks if not is_embedding(names[row])],
+        "loss": list(structure.loss),
+    }
+    columns = [column for cells in (workload.fwd, workload.ig, workload.wg)
+               for column in (cells.compute_ns, cells.bytes)]  # fmt: skip
+    counts = {
+        kind: len(rows)
+        for kind, rows in kinds.items()
+        if any(column[row] for row in rows for column in columns)
+    }
+    groups = [cells.group for cells in (workload.fwd, workload.ig, workload.wg)]
+    meet = any(group[row] == "all" for rows in kinds.values() for row in rows for group in groups)
+    if not counts or meet:
+        return []
+    *others, last = counts
+    what, count = f"{', '.join(others)} and {last}" if others else last, sum(counts.values())
+    rows = f"all {count} {what} rows" if count > 1 else f"the {what} row"
+    message = (
+        f"stage layout uniform, the default: every stage runs {rows} of the file; with --stage-layout "
+        "megatron the first or the last stage alone does"
+    )
+    return [Diagnostic("note", "stage-layout-default", message, workload.path)]
 
 
 def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:

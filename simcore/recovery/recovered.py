@@ -82,12 +82,14 @@ class Recovered(Struct, frozen=True, dict=True):
         return f"{said}; {self._but()}{self.difference.text()}"
 
     def title(self) -> str:
-        """The shortest that names it: `AICB: Llama 405B, 128 layers`."""
-        config = self.config
+        """The shortest that names it: `AICB: Llama 405B, 128 layers`, and where it is something else."""
+        config, one = self.config, self.difference
+        at = f"line {one.line}" if one is not None and one.row is not None else ""
         if config is None:
-            return "not AICB's rows"
+            return f"not AICB's rows{f': {at}' if at else ''}"
         name = _name(config) or f"hidden {config.hidden}"
-        edited = f", {plural(self.differing, 'row')} edited" if self.differing else ""
+        first = f" (first {at})" if self.differing > 1 else f" ({at})"
+        edited = f", {plural(self.differing, 'row')} edited{first if at else ''}" if self.differing else ""
         return f"AICB: {name}, {plural(config.layers, 'layer')}{edited}"
 
     def _but(self) -> str:

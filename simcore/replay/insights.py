@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simcore.kernel_names import short_name
+from simcore.measured.columns import PASSES
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.records import Struct
@@ -12,17 +13,24 @@ from simcore.replay.stragglers import (
     LEAST,
     SLOW,
     compute_by_stage,
+    even_factors,
     idle_at_first,
     on_time,
     slow_ranks,
     stragglers,
 )
 from simcore.replay.timed import Timed
-from simcore.units import change_percent, duration, percent
+from simcore.replay.waits import waited_in_the_end
+from simcore.units import change_percent, duration, percent, plural
 
 _WAITS = 2
 # A wait is named beside the longest one of its kind from this share of it on.
 _OF_LONGEST = 0.1
+# The rank at the end of chains of waits is named where it has so many times the waits of the next one, and so
+# many times those that are for it without a rank in between.
+_FAR_AHEAD, _CHAINED = 2, 1.2
+# Empty slots are said where they are what is not computed as closely as this.
+_SLOTS_WITHIN = 0.1
 # A gain is named from this share of the step on: what a percentage with one decimal shows.
 _LEAST_GAIN = 0.0005
 _PLAIN = {
@@ -39,7 +47,10 @@ def insight_lines(results: Timed) -> list[str]:
     if not results.step_time_ns:
         return []
     # Who is late comes before who waits for it: a screen may have room for the first lines alone.
-    lines = [_largest(results), *_stragglers(results), *_slow_ranks(results), *_slow_stage(results)]
+    lines = [_largest(results), *_stragglers(results), *_slow_ranks(results)]
+    if results.graph.together:
+        lines += _in_the_end(results)
+    lines += [*_slots(results), *_slow_stage(results)]
     return lines + _waits(results) if results.graph.together else lines
 
 
@@ -116,13 +127,58 @@ def _of_stage(stage: int | None) -> str:
 
 
 def _slow_ranks(results: Timed) -> list[str]:
-    """Ranks that compute much longer than the median of the other ranks of their stage."""
+    """Ranks that compute much longer than the median of the other ranks of their stage; of the first of them
+    what the step would take if they did not.
+    """
+    unit, lines = results.measured.unit, []
+    for place, one in enumerate(slow_ranks(results)):
+        words = f"{unit.capitalize()} {one.rank} is slow: it computes {duration(one.ns)}, "
+        if len(one.peers) > 1:
+            words += f"the median of the other {unit}s{_of_stage(one.stage)} {duration(one.peers_ns)}"
+        else:
+            words += f"{unit} {one.peers[0]}{_of_stage(one.stage)} {duration(one.peers_ns)}"
+        change = _step_with(results, one.scales) if place < _WAITS else ""
+        peers = one.peers_words.replace("rank", unit)
+        lines.append(f"{words}; as fast as {peers}, {change}." if change else f"{words}.")
+    return lines
+
+
+def _in_the_end(results: Timed) -> list[str]:
+    """The rank that all others wait for at the end of a chain, where no other comes near it and less of it is
+    seen in who waits for whom: in between stand ranks that wait themselves.
+    """
+    waited = sorted(waited_in_the_end(results).items(), key=lambda one: (-one[1], one[0]))
+    if len(waited) < 2 or waited[0][1] < _FAR_AHEAD * waited[1][1]:
+        return []
+    (rank, ns), whole = waited[0], sum(one for _, one in waited)
+    number = results.measured.ranks[rank].number
+    direct = sum(one.ns for one in results.waiting if one.late == number)
+    if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
+        return []
     unit = results.measured.unit
     return [
-        f"{unit.capitalize()} {one.rank} is slow: it computes {duration(one.ns)}, "
-        f"{f'the median of the other {unit}s' if one.peers > 1 else f'the other {unit}'}"
-        f"{_of_stage(one.stage)} {duration(one.peers_ns)}."
-        for one in slow_ranks(results)
+        f"From one that waits to the next, the {unit}s wait longest for {unit} {number} in the end: "
+        f"{duration(ns)} of the {duration(whole)} that all of them wait together."
+    ]
+
+
+def _slots(results: Timed) -> list[str]:
+    """How many slots of a pipeline are empty whatever its ranks do, where that is what is not computed: each
+    stage runs each micro-batch once, and is busy or waits, or is done.
+    """
+    batches, stages = results.microbatches, len(compute_by_stage(results))
+    ranks = results.measured.ranks
+    if not batches or stages < 2 or results.measured.degrees.pp not in (None, stages):
+        return []
+    if any(sum(PASSES[rank.ops.name[op]] == "forward" for op in rank.passes) != batches for rank in ranks):
+        return []
+    slots, empty = batches + stages - 1, stages - 1
+    share = 1 - results.mean_busy_ns / results.step_time_ns
+    if abs(share - empty / slots) > _SLOTS_WITHIN * empty / slots:
+        return []
+    return [
+        f"With {plural(batches, 'micro-batch')} on {stages} stages every stage has {empty} of {slots} slots "
+        f"empty, {percent(empty, slots)} % of its time: of more micro-batches in a step it is less."
     ]
 
 
@@ -156,14 +212,18 @@ def _gain(results: Timed, scales: Scales, less_ns: int) -> str:
 
     less_ns: what its compute and host gaps are less then.
     """
+    step = _step_with(results, scales)
+    peers = f"with the median of its peers' compute and host gaps ({duration(less_ns)} less)"
+    return f" On time, {peers}, {step}." if step else ""
+
+
+def _step_with(results: Timed, scales: Scales) -> str:
+    """`the step would take 2.925 s (-24.1 %)`, as a replay says it; "" where that is no gain."""
     before = results.base.step_time_ns
     after = results.with_scales((results.base.scales or Scales()).times(scales)).step_time_ns
     if before - after < before * _LEAST_GAIN:
         return ""
-    change = change_percent(before, after)
-    step = f"the step would take {duration(after)} ({change})"
-    peers = f"with the median of its peers' compute and host gaps ({duration(less_ns)} less)"
-    return f" On time, {peers}, {step}."
+    return f"the step would take {duration(after)} ({change_percent(before, after)})"
 
 
 def _slow_stage(results: Timed) -> list[str]:
@@ -179,7 +239,9 @@ def _slow_stage(results: Timed) -> list[str]:
     rest = f"that of the other stage {duration(middle)}"
     if len(others) > 1:
         rest = f"those of the other stages {duration(middle)} (median)"
-    return [f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, {rest}."]
+    words = f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, {rest}"
+    change = _step_with(results, Scales(stages=even_factors(compute_by_stage(results))))
+    return [f"{words}; with work moved until all stages compute alike, {change}." if change else f"{words}."]
 
 
 class Difference(Struct, frozen=True):

@@ -169,6 +169,8 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
 
 # A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
 SLOW = 1.1
+# A factor nearer to 1 is what rounding to whole ns has left.
+_NO_DIFFERENCE = 1e-6
 # A share of the step below which nothing is worth a sentence.
 LEAST = 0.01
 
@@ -180,7 +182,17 @@ class SlowRank(NamedTuple):
     stage: int | None
     ns: int
     peers_ns: int
-    peers: int
+    peers: tuple[int, ...]
+
+    @property
+    def peers_words(self) -> str:
+        """Who they are: `rank 6` where there is one alone, else `its peers`."""
+        return f"rank {self.peers[0]}" if len(self.peers) == 1 else "its peers"
+
+    @property
+    def scales(self) -> Scales:
+        """With which it computes as long as they do."""
+        return Scales(ranks={self.rank: rounded(self.peers_ns / self.ns)})
 
 
 def slow_ranks(results: Timed) -> list[SlowRank]:
@@ -195,7 +207,8 @@ def slow_ranks(results: Timed) -> list[SlowRank]:
                 continue
             middle = others[len(others) // 2]
             if ns > middle * SLOW and ns - middle > results.step_time_ns * LEAST:
-                found.append(SlowRank(number, stage, ns, middle, len(others)))
+                peers = tuple(rank for rank in ranks if rank != number)
+                found.append(SlowRank(number, stage, ns, middle, peers))
     return found
 
 
@@ -205,3 +218,11 @@ def compute_by_stage(results: Timed) -> dict[int | None, dict[int, int]]:
     for rank, one in zip(results.measured.ranks, results.accounts, strict=True):
         found.setdefault(rank.stage, {})[rank.number] = one.busy_ns
     return found
+
+
+def even_factors(stages: dict[int | None, dict[int, int]]) -> dict[int | None, float]:
+    """Stage -> the factor with which its ranks compute as long as those of all stages do on average."""
+    means = {stage: sum(ranks.values()) / len(ranks) for stage, ranks in stages.items()}
+    mean = sum(means.values()) / len(means)
+    factors = {stage: mean / own if own else 1.0 for stage, own in means.items()}
+    return {stage: 1.0 if abs(factor - 1) < _NO_DIFFERENCE else factor for stage, factor in factors.items()}

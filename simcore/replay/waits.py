@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import RECEIVES
 from simcore.records import Struct
-from simcore.replay.accounts import Late, waits_of
+from simcore.replay.accounts import BUBBLE, WAIT, Late, waits_of
 from simcore.replay.worst import piece_name
 from simcore.run.pieces import GAP, TRANSFER
 
@@ -74,3 +75,42 @@ def _key(results: Timed, rank: int, wait: Late) -> tuple[int, str, bool, str]:
     after = piece_name(results, wait.rank, before) if before >= 0 else ""
     sends = results.ties.pieces[rank].kind[wait.piece] == TRANSFER
     return wait.rank, piece_name(results, rank, wait.piece), sends, after
+
+
+# Of more waits a chain is not looked for: each of them is followed through those of other ranks.
+_MOST_WAITS = 20_000
+
+
+def waited_in_the_end(results: Timed) -> dict[int, int]:
+    """Rank (its index) -> how long others wait for it, ns, where at each moment a rank that waits itself is
+    passed over for the one that it waits for: who is left does something else, or nothing. They sum to all
+    waits; empty of more than `_MOST_WAITS`.
+    """
+    waits: list[list[tuple[int, int, int]]] = []
+    for rank, accounts in enumerate(results.accounts):
+        edge = accounts.edge
+        spans = [
+            (edge[at], edge[at + 1]) for at, one in enumerate(accounts.account) if one in (WAIT, BUBBLE)
+        ]
+        whom = [one.rank for one in waits_of(results.graph, results.ends, rank, accounts)]
+        waits.append([(*span, late) for span, late in zip(spans, whom, strict=True)])
+    if sum(map(len, waits)) > _MOST_WAITS:
+        return {}
+    begins = [[start for start, _, _ in some] for some in waits]
+    found: dict[int, int] = {}
+    left = [(start, end, late, len(waits)) for some in waits for start, end, late in some]
+    while left:
+        start, end, rank, depth = left.pop()
+        at = max(bisect_right(begins[rank], start) - 1, 0)
+        own = end - start
+        # Clocks that differ may have two ranks wait for each other: the chain ends with the last of them.
+        while depth and at < len(waits[rank]) and waits[rank][at][0] < end:
+            begin, until, late = waits[rank][at]
+            begin, until = max(begin, start), min(until, end)
+            if begin < until:
+                own -= until - begin
+                left.append((begin, until, late, depth - 1))
+            at += 1
+        if own:
+            found[rank] = found.get(rank, 0) + own
+    return found

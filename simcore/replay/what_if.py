@@ -10,10 +10,10 @@ from simcore.measured.vocabulary import COMPUTE
 from simcore.parameters import as_flags
 from simcore.records import NamedTuple
 from simcore.replay.accounts import EXPOSED
-from simcore.replay.parameters import Scales, parameters_of, rounded
-from simcore.replay.stragglers import compute_by_stage, on_time, slow_ranks, stragglers
+from simcore.replay.parameters import Scales, parameters_of
+from simcore.replay.stragglers import compute_by_stage, even_factors, on_time, slow_ranks, stragglers
 from simcore.run.findings import WhatIf
-from simcore.units import number
+from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
 _MOST_KERNELS = 12
-_NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
 # What a rank that comes last to collectives is asked: to be as its peers are.
 _LATE = " on time, as its peers"
 # What a rank that is slow is asked, and what that and balancing mean.
-AS_PEERS = " as fast as its peers"
+AS_FAST = " as fast as "
+_PEER = "as fast as another rank: one factor on all its compute"
 _PEERS = "as fast as its peers: one factor on all its compute, to the median of its stage"
 _BALANCED = "balanced stages: each computes as long as the mean of all; who gets work may then be late"
 _ON_TIME = "on time: compute and host gaps, a factor each, to the others' median"
@@ -132,7 +132,7 @@ def _asks(results: Timed) -> list[_Ask]:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
             asks.append(_Ask(f"compute of stage {stage}", free, better))
         asks.append(
-            _Ask("balanced stages", None, Scales(stages=_even(stages)), moves=True, meaning=_BALANCED)
+            _Ask("balanced stages", None, Scales(stages=even_factors(stages)), moves=True, meaning=_BALANCED)
         )
     compute = {rank: ns for ranks in stages.values() for rank, ns in ranks.items()}
     slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[:_MOST_RANKS]
@@ -140,9 +140,9 @@ def _asks(results: Timed) -> list[_Ask]:
         free, better, worse = (Scales(ranks={slow: factor}) for factor in (0.0, _BETTER, _WORSE))
         asks.append(_Ask(f"compute of rank {slow}", free, better, worse))
     for one in slow_ranks(results):
-        factor = rounded(one.peers_ns / one.ns)
-        name = f"rank {one.rank}{AS_PEERS} (all its compute x{number(factor)})"
-        asks.append(_Ask(name, None, Scales(ranks={one.rank: factor}), meaning=_PEERS))
+        what = f"its compute {duration(one.ns)} -> {duration(one.peers_ns)}"
+        name = f"rank {one.rank}{AS_FAST}{one.peers_words} ({what})"
+        asks.append(_Ask(name, None, one.scales, meaning=_PEERS if len(one.peers) > 1 else _PEER))
     return asks + [
         _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late)[0], meaning=_ON_TIME)
         for late in stragglers(results)
@@ -170,13 +170,4 @@ def balanced(results: Timed) -> Scales:
     stages = compute_by_stage(results)
     if len(stages) < 2:
         raise UsageError("one stage alone cannot be balanced: found ranks of a single stage")
-    return (results.scales or Scales()).times(Scales(stages=_even(stages)))
-
-
-def _even(stages: dict[int | None, dict[int, int]]) -> dict[int | None, float]:
-    """Stage -> the factor with which its ranks compute as long as those of all stages do on average."""
-    means = {stage: sum(ranks.values()) / len(ranks) for stage, ranks in stages.items()}
-    mean = sum(means.values()) / len(means)
-    factors = {stage: mean / own if own else 1.0 for stage, own in means.items()}
-    # What rounding to whole ns has left is no difference.
-    return {stage: 1.0 if abs(factor - 1) < _NO_DIFFERENCE else factor for stage, factor in factors.items()}
+    return (results.scales or Scales()).times(Scales(stages=even_factors(stages)))

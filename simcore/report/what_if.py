@@ -91,7 +91,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
 
 def _short_flags(one: WhatIf) -> str:
     """The flags of a change that is called by other words, where they are short; --json has all."""
-    return one.flags if _has_words(one) and len(one.flags) <= _FLAGS_CELLS else ""
+    return "" if one.name.startswith(one.flags) or len(one.flags) > _FLAGS_CELLS else one.flags
 
 
 def _has_words(one: WhatIf) -> bool:

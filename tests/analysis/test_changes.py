@@ -16,6 +16,7 @@ from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
+from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import run
 from tests.engine.test_folding_with_overrides import overridden
@@ -53,7 +54,7 @@ def test_every_change_gains_and_a_rerun_of_it_takes_what_is_said(case: Case) -> 
         assert base - of_flags[one.flags] >= max(0.001 * base, 1)
         if one.microbatches is None:
             assert one.better10_ns < base
-    same_work = [one.better10_ns for one in found if one.microbatches is None]
+    same_work = [one.better10_ns for one in found if one.microbatches is None and not one.meaning]
     assert same_work == sorted(same_work)
 
 
@@ -113,17 +114,49 @@ def test_of_two_changes_the_pair_is_said_where_it_gains_more_than_each() -> None
     assert not [flags for flags in found if flags.count("--overlap") + flags.count("--schedule") > 2]
 
 
-def test_a_stage_layout_is_offered_with_the_one_that_it_replaces() -> None:
-    """Nobody stated it and no note tells it; what is offered on one stage has nothing to say of it."""
-    layouts = [one for one in advice(simulate(open_workload(SEEDS["002"]), flags_of(""))) if one.meaning]
-    assert layouts
-    assert all("--stage-layout megatron" in one.flags for one in layouts)
-    assert {one.meaning for one in layouts} == {"stage layout now: uniform, the default"}
-    same = flags_of("--stage-layout uniform")
-    assert same == flags_of("")
+def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains() -> None:
+    """By default every stage runs what a model has once: not to run it makes nothing faster. So it is tried
+    alone, and no other change has its gain.
+
+    Planted: pairs with it; a place by its gain.
+    """
+    simulation = simulate(open_workload(SEEDS["002"]), flags_of(""))
+    found = advice(simulation)
+    (layout,) = [one for one in found if one.meaning]
+    assert layout.name == "--stage-layout megatron (undoes the default)"
+    assert layout.meaning.startswith("stage layout: by default every stage runs ")
+    assert [one.flags for one in found if "stage-layout" in one.flags] == [layout.flags]
+    behind = found[found.index(layout) + 1 :]
+    assert [one.flags for one in behind] == ["--microbatches 32"]
+    # It gains more than two that stand before it: they are what somebody can change.
+    assert sum(one.better10_ns > layout.better10_ns for one in found[: found.index(layout)]) == 2
+    # The same model, laid out as it is in Megatron, computes no row faster: its ranks compute less.
+    megatron = Results(simulate(simulation.workload, flags_of(layout.flags)))
+    assert megatron.mean_busy_ns < Results(simulation).mean_busy_ns
+
+
+def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing_is_undone() -> None:
     assert not [one for one in advice(simulate(open_workload(SEEDS["000"]), flags_of(""))) if one.meaning]
     there = simulate(open_workload(SEEDS["002"]), flags_of("--stage-layout megatron"))
-    assert {one.meaning for one in advice(there)} <= {"", "stage layout now: megatron, the default"}
+    assert not [one for one in advice(there) if one.meaning or "stage-layout" in one.flags]
+
+
+@pytest.mark.slow
+def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
+    """With 16 micro-batches zb-h2 is slower than zb-h1: on 16 stages it is made for 31, and with them faster.
+    """
+    workload = open_workload(SEEDS["002"])
+    few, many = (simulate(workload, flags_of(f"--microbatches {count}")) for count in (16, 31))
+    rows = {one.flags: one for one in advice(few)}
+    assert rows["--schedule zb-h2"].name == "--schedule zb-h2 (made for 31 micro-batches or more)"
+    assert rows["--schedule zb-v"].name == "--schedule zb-v (made for 31 micro-batches or more)"
+    assert rows["--schedule zb-h1"].name == "--schedule zb-h1"
+    assert rows["--schedule zb-h2"].better10_ns > rows["--schedule zb-h1"].better10_ns
+    again = {one.flags: one for one in advice(many)}
+    assert again["--schedule zb-h2"].name == "--schedule zb-h2"
+    assert again["--schedule zb-h2"].better10_ns < again["--schedule zb-h1"].better10_ns
+    # Of two changes it is not said: their names have no room for it.
+    assert all("made for" not in one.name for one in advice(few) if one.flags.count("--") > 2)
 
 
 def test_a_slow_rank_is_to_be_as_fast_as_its_peers() -> None:
@@ -139,7 +172,8 @@ def test_a_slow_rank_is_to_be_as_fast_as_its_peers() -> None:
 def test_twice_the_batch_comes_last_and_is_worth_it_by_the_micro_batch() -> None:
     simulation = run([BLOCK] * 2, {"pp": 4}, schedule="1f1b")
     last = advice(simulation)[-1]
-    assert (last.knob, last.microbatches) == ("--microbatches 4 (twice the batch)", 4)
+    each = duration(round(last.better10_ns / 4))
+    assert (last.knob, last.microbatches) == (f"--microbatches 4 (twice the batch, {each} each)", 4)
     assert last.better10_ns > simulation.step_time_ns > last.better10_ns // 2
 
 

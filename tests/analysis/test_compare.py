@@ -233,7 +233,7 @@ def test_zb_h1_against_1f1b_in_one_screen() -> None:
         "A  14.774 s    mean 923.4 ms a micro-batch  --schedule 1f1b",
         "B  10.695 s    mean 668.4 ms a micro-batch  --schedule zb-h1",
         "B - A  -4.079 s (-27.6 %); all 2 595 840 ops of 1 024 ranks matched",
-        "Why: bubble -4.080 s on the critical path: weight gradients fill the wait for the next "
+        "Why: fill and drain -4.080 s on the critical path: weight gradients fill the wait for the next "
         "backward.",
     ]
     assert lines[-2:] == [

@@ -89,7 +89,7 @@ def test_another_file_that_computes_less_is_explained_by_compute_first() -> None
     a, b = (Results(simulate(open_workload(path), Parameters())) for path in (SEED_000, SEED_001))
     found = Comparison(a, b)
     assert found.why.startswith(
-        "compute -216.6 ms and exposed dp -132.5 ms, though bubble +112.3 ms on the critical path: "
+        "compute -216.6 ms and exposed dp -132.5 ms, though fill and drain +112.3 ms on the critical path: "
         "another file, in which each rank computes 41.429 ms, before 259.2 ms; "
     )
     assert "B - A along the critical paths: compute -216.6 ms, exposed dp" in " ".join(
@@ -105,6 +105,23 @@ def test_another_schedule_of_the_same_work_changes_the_bubble(schedule: dict[str
     found = parts_of(seed(**schedule))
     assert set(found) == {"bubble", "exposed pp"}
     assert abs(found["exposed pp"]) < 0.01 * abs(found["bubble"])
+
+
+def test_what_is_on_a_path_has_no_name_of_what_ranks_have_meanwhile() -> None:
+    """Neither path has a segment of kind `bubble`, and the accounts beside the sentence have another figure.
+
+    Planted: the account's name on the path.
+    """
+    found = seed(schedule="zb-h1")
+    said = {part.account: part.words for part in found.parts}
+    assert said["bubble"].startswith("fill and drain -")
+    kinds = {kind for side in (found.a, found.b) for kind in side.critical_path.by_kind()}
+    assert "bubble" not in kinds
+    assert "bubble" not in found.why
+    accounts = {one.name: one.ns for one in found.accounts}
+    assert parts_of(found)["bubble"] != accounts["bubble"]
+    # What ranks stand still for it is the bubble and, at the end, idle time.
+    assert abs(parts_of(found)["bubble"] - accounts["bubble"] - accounts["idle"]) < 1_000_000
 
 
 def test_a_bubble_is_that_of_the_slots_by_hand() -> None:

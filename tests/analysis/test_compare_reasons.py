@@ -115,15 +115,15 @@ def test_every_parameter_but_no_fold_has_a_reason() -> None:
 def test_three_changes_give_two_reasons_and_say_that_there_are_more() -> None:
     found = seed(schedule="zb-h1", compute_scale=0.5, comm_scale=2.0)
     assert found.why == (
-        "compute -5.966 s and bubble -3.060 s on the critical path: each rank computes 3.607 s, before "
-        "7.213 s; weight gradients fill the wait for the next backward (and 1 more change)"
+        "compute -5.966 s and fill and drain -3.060 s on the critical path: each rank computes 3.607 s, "
+        "before 7.213 s; weight gradients fill the wait for the next backward (and 1 more change)"
     )
 
 
 def test_a_change_that_explains_nothing_named_is_counted_and_not_said() -> None:
     found = seed(schedule="zb-h1", comm_scale=1.01, compute_scale=1.01)
     assert found.why == (
-        "bubble -4.101 s on the critical path: weight gradients fill the wait for the next backward "
+        "fill and drain -4.101 s on the critical path: weight gradients fill the wait for the next backward "
         "(and 2 more changes)"
     )
 

@@ -129,9 +129,9 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
 
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
-        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (60.0 %) for its neighbours, the mean rank "
+        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (60.0 %) in all for its neighbours, the mean rank "
         "6.000 us (40.0 %): all stages compute alike, with 4 stages and 2 micro-batches 1f1b leaves "
-        "3 of 5 slots empty on every stage.",
+        "3 of 5 slots empty on every stage, as bubble or, once it is done, as idle time.",
         "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
     }
 
@@ -140,11 +140,37 @@ def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_seco
     assert said(mostly_compute()) == {
         "compute-bound": "Compute first, then bubble. Ranks compute 12.000 us (57.1 %) of the step, most in "
         "embedding_layer (57.1 %).",
-        "bubble": "Stage 0 waits 9.000 us (42.9 %) for its neighbours, the mean rank 6.000 us (28.6 %): "
-        "all stages compute alike, with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty "
-        "on every stage.",
+        "bubble": "Stage 0 waits 9.000 us (42.9 %) in all for its neighbours, the mean rank 6.000 us "
+        "(28.6 %): all stages compute alike, with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots "
+        "empty on every stage, as bubble or, once it is done, as idle time.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
     }
+
+
+def test_compute_of_a_layer_is_said_to_be_alone_where_its_communication_would_be_another_figure() -> None:
+    """Of seed 000: 29.2 % of the step in mlp_norm, and 29.9 with what it waits for, as the layers have it."""
+    results = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    (text,) = [one.text for one in results.sentences if one.rule == "compute-bound"]
+    assert text.endswith(", most in mlp_norm (29.2 %, compute alone).")
+    # The layer that takes most is another one, and computes nothing.
+    (layer_words,) = [one.words for one in results.worst if one.what == "layer"]
+    assert layer_words == "138.4 ms (32.2 %) of communication: grad_param_comm"
+    groups, step = results.layer_groups, results.step_time_ns
+    computed, exposed = (groups.by_name(ns)["mlp_norm"] for ns in (groups.compute_ns, groups.exposed_ns))
+    assert [round(1000 * ns / step) for ns in (computed, computed + exposed)] == [292, 299]
+
+
+def test_layers_that_compute_as_long_are_named_together() -> None:
+    """Seed 002: mlp_row and mlp_column each compute 2.027 s. Of three, one and how many more."""
+    found = Results(
+        simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters(pp=1, schedule="layer-loop"))
+    )
+    (text,) = [one.text for one in found.sentences if one.rule == "compute-bound"]
+    assert "most in mlp_column and mlp_row (" in text or "most in mlp_row and mlp_column (" in text
+    assert " % each, compute alone)" in text
+    three = run([layer(name, 5000) for name in ("embedding_layer", "mlp", "attention")], {})
+    (text,) = [one.text for one in Results(three).sentences if one.rule == "compute-bound"]
+    assert text.endswith("most in embedding_layer and 2 others (33.3 % each).")
 
 
 def test_kinds_of_communication_lead_together() -> None:
@@ -211,7 +237,7 @@ def test_slots_of_interleaved_are_chunks() -> None:
 
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
     text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
-    assert text == "Every stage waits 3.000 us (20.0 %) for its neighbours: all stages compute alike."
+    assert text == "Every stage waits 3.000 us (20.0 %) in all for its neighbours: all stages compute alike."
 
 
 def test_stages_of_which_one_computes_longer_are_not_alike() -> None:
@@ -239,8 +265,30 @@ def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> No
     percent = 100 * -saved / simulation.step_time_ns
     step_us = with_flag.step_time_ns / 1000
     assert sentence.text.endswith(
-        f"; with --overlap-grad-reduce the step would be {step_us:.3f} us ({percent:+.1f} %)."
+        f"; with --overlap-grad-reduce the step would be {step_us:.3f} us ({percent:+.1f} %), since "
+        f"{(sentence.ns - saved) / 1000:.3f} us would still come after the last backward."
     )
+
+
+def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
+    """Seed 001: of 5.347 ms the flag saves 1.785, since 3.562 would still come after the last backward. Where
+    it hides all, as in seed 002, nothing is left to say.
+    """
+    workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
+    plain, flagged = (
+        Results(simulate(workload, Parameters(overlap_grad_reduce=on))) for on in (False, True)
+    )
+    before, after = (
+        next(one for one in run.sentences if one.rule == "late-gradients") for run in (plain, flagged)
+    )
+    assert before.text.endswith(
+        f" (-1.0 %), since {after.ns / 1e6:.3f} ms would still come after the last backward."
+    )
+    assert plain.step_time_ns - flagged.step_time_ns == before.ns - after.ns
+    whole = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
+    (said,) = [one.text for one in whole.sentences if one.rule == "late-gradients"]
+    assert "with --overlap-grad-reduce the step would be" in said
+    assert "since" not in said
 
 
 def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> None:
@@ -464,7 +512,7 @@ def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     head, line = page.splitlines()[3:5]
     assert head == "In words"
     assert line.startswith(
-        "  Bubble-bound. Stage 0 waits 9.000 us (60.0 %) for its neighbours, the mean rank 6.000 us (40.0 %)"
+        "  Bubble-bound. Stage 0 waits 9.000 us (60.0 %) in all for its neighbours, the mean rank 6.000 us "
     )
 
 

@@ -163,8 +163,8 @@ def test_the_map_of_a_million_ranks_is_one_row() -> None:
 def test_the_worst_places_of_seed_002() -> None:
     assert [(place.what, place.words) for place in seed().worst] == [
         ("end", "14.774 s, last to end: ranks 0-63"),
-        ("bubble", "4.096 s from 3.064 s on: stage 0"),
-        ("layer", "2.100 s (14.2 %): mlp_row"),
+        ("bubble", "4.096 s at a stretch: stage 0, from 3.064 s"),
+        ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
         ("exposed", "228.3 ms: grad_param_comm, dp reduce-scatter"),
         ("link", "346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp"),
     ]

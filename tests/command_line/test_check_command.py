@@ -25,6 +25,9 @@ def test_findings_are_lines_that_compilers_write() -> None:
         f"are taken",
         f"{SEED_001}:1:80: warning ga-differs ga is 1, but the file has 2 blocks: 2 taken",
         f"{SEED_001}:2:1: warning row-count found 98 rows, expected 96; all are read, SimAI stops after 96",
+        f"{SEED_001}: note stage-layout-default stage layout uniform, the default: every stage runs all 7 "
+        "embedding, final and loss rows of the file; with --stage-layout megatron the first or the last "
+        "stage alone does",
         f"{SEED_001}: note aicb-model not AICB's: row 7 (line 10) is attention_column_1, a name that AICB "
         "does not write",
     ]
@@ -53,6 +56,7 @@ def test_an_error_is_exit_status_1_and_other_files_and_findings_are_told_too(tmp
         (f"{SEED_002}:1", ["note", "vpp-missing"]),
         (f"{SEED_002}:1", ["note", "pp-comm-missing"]),
         (f"{SEED_002}:10", ["warning", "backward-unsent"]),
+        (SEED_002, ["note", "stage-layout-default"]),
         (SEED_002, ["note", "aicb-model"]),
     ]
     assert all(LINE.fullmatch(line) for line in done.stdout.splitlines())

@@ -25,7 +25,7 @@ def test_the_first_screen_as_text() -> None:
     assert len(rows) == 37
     assert rows[0].startswith(" wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16")
     assert "What would help most" in done.stdout
-    assert "8.701 s" in done.stdout, "what is found in the background is awaited"
+    assert "8.702 s" in done.stdout, "what is found in the background is awaited"
     assert "\x1b" not in done.stdout
     assert rows[35].endswith("q quit")
 

@@ -132,6 +132,23 @@ def test_zb_h2_and_zb_v_have_no_bubble_where_f_i_and_w_are_equal(stages: int, mo
         assert max(stage.peak_microbatches for stage in simulation.program.stages) == held
 
 
+@pytest.mark.parametrize("stages", [2, 4, 8])
+@pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.full != (0, 0)])
+def test_from_the_micro_batches_that_it_is_made_for_on_a_bubble_stays_and_below_it_is_longer(
+    schedule: str, stages: int
+) -> None:
+    """What advice says of a schedule: `made for 31 micro-batches or more`. Planted: P in place of 2P-1."""
+    made_for = SCHEDULES[schedule].made_for(stages)
+
+    def bubble(microbatches: int) -> int:
+        simulation = run(schedule, stages, microbatches, EQUAL)
+        return longest_span(simulation) - microbatches * LAYERS * sum(EQUAL)
+
+    there = bubble(made_for)
+    assert [bubble(made_for + more) for more in (1, 5)] == [there, there]
+    assert bubble(made_for - 1) > there
+
+
 @pytest.mark.parametrize("stages", [2, 3, 4, 6, 8, 16])
 def test_the_bubble_of_zb_h2_where_times_differ(stages: int) -> None:
     """2401.10241 table 1: (P-1)(F+I-2W), for F = I and W from half of that on; besides it the wait for the

@@ -75,6 +75,37 @@ def test_the_group_that_holds_most_of_the_path_is_named_and_none_where_nothing_c
     assert not any("on the critical path longest" in line for line in alone.words)
 
 
+def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp_path: Path) -> None:
+    """One dp collective is longer than each of two tp groups', which come one after the other on the path."""
+
+    def of_kind(number: int, size: int, group: str, kind: str, **more: Any) -> dict[str, Any]:
+        found = reduce(number, size, group, **more)
+        return found | {"attributes": found["attributes"] | {"wltui_kind": kind}}
+
+    def ranks(kind: str) -> list[list[dict[str, Any]]]:
+        first = [of_kind(1, 30_000, "1", kind), of_kind(2, 40_000, "3", "dp", data=[1])]
+        second = [of_kind(2, 40_000, "3", "dp"), of_kind(3, 30_000, "2", kind, data=[2])]
+        return [first, first, second, second]
+
+    names = {"1": [0, 1], "2": [2, 3], "3": [0, 1, 2, 3]}
+    known, unknown = (tmp_path / name for name in ("known", "unknown"))
+    for folder in (known, unknown):
+        folder.mkdir()
+    parameters = replace(DIM, comm_groups=write_json(tmp_path / "groups.json", names))
+    run = opened(known, ranks("tp"), parameters)
+    (said,) = [line for line in run.words if "on the critical path longest" in line]
+    assert said.startswith("Of communication, tp collectives are on the critical path longest: ")
+    by_kind = {kind: 0 for kind, _ in run.path_parts("kind")}
+    for kind, ns in run.path_parts("kind"):
+        by_kind[kind] += ns
+    assert by_kind["tp"] > by_kind["dp"] > by_kind["tp"] // 2
+    assert share(said) == pytest.approx(100 * by_kind["tp"] / run.step_time_ns, abs=0.05)
+    # Where nobody says what a group is, it is the group.
+    other = opened(unknown, ranks("comm"), parameters)
+    (said,) = [line for line in other.words if "on the critical path longest" in line]
+    assert "group" in said
+
+
 def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp_path: Path) -> None:
     def ranks(late: int) -> list[list[dict[str, Any]]]:
         return [

@@ -113,7 +113,8 @@ def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
     assert insight_lines(results) == [
         "Most of the devices' time, 75.0 %, is idle: host gaps, and the time before the first and after the "
         "last operation; device 0 has the most, 900 ns.",
-        "Device 1 is slow: it computes 400 ns, the other device 100 ns.",
+        "Device 1 is slow: it computes 400 ns, device 0 100 ns; as fast as device 0, the step would take "
+        "700 ns (-30.0 %).",
     ]
 
 

@@ -38,7 +38,8 @@ def test_a_header_that_agrees_with_its_rows_needs_no_word() -> None:
 
 def test_a_pipeline_runs_1f1b_by_default() -> None:
     program, found = build(BLOCK * 2, AGREED | {"pp_comm": 8}, Layout(1, 1, 1, 2))
-    assert (program.schedule, program.pipelined, program.microbatches, found) == ("1f1b", True, 2, [])
+    assert (program.schedule, program.pipelined, program.microbatches) == ("1f1b", True, 2)
+    assert [one.code for one in found] == ["stage-layout-default"]
 
 
 DISAGREEMENTS = [
@@ -153,8 +154,9 @@ def test_a_missing_pp_comm_is_taken_from_the_first_attention_row_else_from_a_lay
 
 def test_a_stated_pp_comm_of_0_is_free_and_nothing_is_said() -> None:
     program, found = build(
-        [BLOCK[0], attention("ALLREDUCE", 9)], {"ga": 1, "vpp": 1, "pp_comm": 0}, TWO_STAGES
-    )
+        [BLOCK[0], attention("ALLREDUCE", 9)], {"ga": 1, "vpp": 1, "pp_comm": 0}, TWO_STAGES,
+        stage_layout="megatron",
+    )  # fmt: skip
     assert (transfer_bytes(program), found) == ({0}, [])
 
 
@@ -261,6 +263,41 @@ def test_dimensions_that_have_none_of_the_default_cluster_or_a_cluster_given_say
 ) -> None:
     workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=20, ga=1, vpp=1)
     assert texts(list(simulate(workload, parameters).diagnostics)) == []
+
+
+OF_ENDS = [*BLOCK, layer("final_norm", 1), layer("cross_entropy1", 1)]
+
+
+def layout_notes(rows: list[Row], pp: int, **parameters: Any) -> list[str]:
+    workload = make_workload(rows, **AGREED | {"ga": 1, "pp_comm": 8})
+    _, found = build_program(workload, Layout(1, 1, 1, pp), Parameters(**parameters))
+    return [one.message for one in found if one.code == "stage-layout-default"]
+
+
+def test_that_every_stage_runs_the_rows_of_the_ends_is_said_where_nobody_asked_for_another_layout() -> None:
+    said = layout_notes(OF_ENDS, 2)
+    assert said == [
+        "stage layout uniform, the default: every stage runs all 3 embedding, final and loss rows of the "
+        "file; with --stage-layout megatron the first or the last stage alone does"
+    ]
+    assert "every stage runs the embedding row of the file;" in layout_notes(BLOCK, 2)[0]
+    # What is said is so: each rank computes less with the other layout.
+    workload = make_workload(OF_ENDS, tp=1, ep=1, pp=2, all_gpus=2, ga=1, vpp=1, pp_comm=8)
+    uniform, megatron = (
+        simulate(workload, Parameters(stage_layout=name)) for name in ("uniform", "megatron")
+    )
+    for stage, rows in ((0, {"embedding_layer"}), (1, {"final_norm", "cross_entropy1"})):
+        kept = [{workload.name[row] for row in one.program.stages[stage].ops.row if row >= 0}
+                for one in (uniform, megatron)]  # fmt: skip
+        ends = {"embedding_layer", "final_norm", "cross_entropy1"}
+        assert (kept[0] & ends, kept[1] & ends) == (ends, rows)
+
+
+def test_nothing_is_said_of_the_stage_layout_where_it_changes_nothing() -> None:
+    assert layout_notes(OF_ENDS, 1) == []
+    assert layout_notes(OF_ENDS, 2, stage_layout="megatron") == []
+    assert layout_notes(BLOCK[1:], 2) == []
+    assert layout_notes([layer("embedding_layer", 0), *BLOCK[1:]], 2) == []
 
 
 def test_diagnostics_of_the_file_come_before_those_of_the_run() -> None:

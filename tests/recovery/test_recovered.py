@@ -104,6 +104,7 @@ def test_seed_000_is_gpt_13b_with_its_gather_edited() -> None:
     assert found.difference.text() == (
         "row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578 240"
     )
+    assert found.title() == "AICB: GPT 13B, 40 layers, 1 row edited (line 3)"
 
 
 def test_seed_001_is_none_and_that_is_said_why() -> None:
@@ -112,6 +113,7 @@ def test_seed_001_is_none_and_that_is_said_why() -> None:
     assert found.line() == (
         "not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write"
     )
+    assert found.title() == "not AICB's rows: line 10"
 
 
 @pytest.mark.parametrize("name", OF_CORPUS)

@@ -34,7 +34,7 @@ async def test_a_changed_run_stands_beside_the_opened_one_with_the_reason(make_a
         await run_over(pilot)
         assert session.current.simulation.parameters.schedule == "zb-h1"
         text = screen_text(app)
-        why = "Why: bubble -4.080 s on the critical path: weight gradients fill the wait for the next"
+        why = "Why: fill and drain -4.080 s on the critical path: weight gradients fill the wait for the next"
         assert why in text
         assert "all 2 595 840 ops of 1 024 ranks matched" in text
         assert "B - A  -4.079 s (-27.6 %)" in text

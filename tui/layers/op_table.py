@@ -32,7 +32,7 @@ _COLUMNS: dict[str, tuple[int, bool, str, bool]] = {
     "waits ms": (8, False, "waits", True),
     "compute ms": (10, False, "compute", True),
     "exposed ms": (10, False, "exposed", True),
-    "slowest": (10, False, "times mean", True),
+    "most on": (10, False, "times mean", True),
     "to mean": (7, False, "times mean", True),
     "MB": (9, False, "bytes", True),
     "algbw": (5, False, "algbw", True),
@@ -42,7 +42,7 @@ _COLUMNS: dict[str, tuple[int, bool, str, bool]] = {
 }
 # Which of them a screen has room for: from the front, as far as they fit.
 _FIRST = (
-    "operation", "rank", "kind", "count", "time ms", "exposed ms", "% step", "critical ms", "slowest",
+    "operation", "rank", "kind", "count", "time ms", "exposed ms", "% step", "critical ms", "most on",
     "to mean", "slack ms", "waits ms", "compute ms", "ranks", "run ms", "most ms", "MB", "algbw", "work",
 )  # fmt: skip
 # Headings where there is no room for them.
@@ -51,6 +51,7 @@ _SHORT = {"compute ms": "comp. ms", "critical ms": "crit. ms"}
 _OF = {
     "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "a run", "compute ms": "a rank",
     "exposed ms": "a rank", "% step": "a rank", "critical ms": "path", "slack ms": "least",
+    "most on": "x mean",
 }  # fmt: skip
 # What a screen of any width has.
 _ALWAYS = ("operation", "kind", "count", "time ms")
@@ -103,7 +104,7 @@ class OpTable:
     def _headings(self) -> set[str]:
         """The columns that say something of this run."""
         found = set(_COLUMNS) if self._operations.timed else set(_UNTIMED)
-        of_all = {"ranks", "slowest"}
+        of_all = {"ranks", "most on"}
         found -= of_all if self.each else {"rank", "to mean"}
         if not self._several:
             found -= of_all
@@ -184,7 +185,7 @@ class OpTable:
         if width < SPELLED_FROM and name in _SHORT:
             return len(_SHORT[name])
         number = len(str(self._ranks[-1].number))
-        needed = {"rank": number, "slowest": number + len(" x1.00")}.get(name, 0)
+        needed = {"rank": number, "most on": number + len(" x1.00")}.get(name, 0)
         return max(_COLUMNS[name][0], len(self._heading(name)), needed)
 
     def texts(self, line: int) -> dict[str, str]:
@@ -212,7 +213,7 @@ class OpTable:
         times = one.times_mean
         of_mean = "-" if times is None else f"x{figure(times, 4)}"
         texts["to mean"] = of_mean
-        texts["slowest"] = "-" if times is None else f"{self._ranks[one.own_rank].number} {of_mean}"
+        texts["most on"] = "-" if times is None else f"{self._ranks[one.own_rank].number} {of_mean}"
         texts["% step"] = percent(one.own_ns, self._step_ns)
         sizes, algbw = self._operations.sizes(one), self._operations.moved(one).algbw
         texts["MB"] = "" if sizes is None else figure(sizes[1] / 1e6, 9)

@@ -122,7 +122,7 @@ def _step(operations: Operations, one: Operation) -> str:
         if one.rank is None and len(one.ranks) > 1:
             words += f" on {_rank(operations, one.own_rank)}, the most of a rank"
         if one.times_mean is not None and len(results.run.ranks) > 1:
-            words += f", {one.times_mean:.2f} times the mean of its ranks"
+            words += f", {one.times_mean:.2f} times the mean of all that run it"
     if operations.path_known:
         critical = operations.critical_ns(one)
         several = " of all ranks" if critical and len(results.run.ranks) > 1 else ""

@@ -17,7 +17,7 @@ from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.notes.listing import ROLES, counted_weights
-from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, meaning_of, two_lists
+from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, lists_and_meaning, two_lists
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
 if TYPE_CHECKING:
@@ -149,8 +149,9 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.base_ns
     size = max(width - 21, 14)
-    words = meaning_of(model.knobs, row if focused else None) if rows > _WITH_MEANING else ""
-    shown = two_lists(model.knobs, row, rows - bool(words))
+    shown, words = two_lists(model.knobs, row, rows), ""
+    if rows > _WITH_MEANING:
+        shown, words = lists_and_meaning(model.knobs, row, focused, rows)
     lines: list[Line] = [
         [(f" {MATTERS}", "dim")]
         if index is None
@@ -350,7 +351,9 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
     lines += [rule(f"Worst of each kind, % of step{cut}", width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, t tries it"
-    meaning = meaning_of(model.knobs, None) if model.knobs and change_rows <= _WITH_MEANING else ""
+    meaning = ""
+    if model.knobs and change_rows <= _WITH_MEANING:
+        _, meaning = lists_and_meaning(model.knobs, model.row(WHAT_IF), False, change_rows + 1)
     if meaning and len(advice) + len(meaning) + 10 <= width:
         advice += f"; {meaning}"
     lines += [rule(advice, width, glyphs), *changes]

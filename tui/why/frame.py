@@ -14,7 +14,7 @@ from simcore.run.lanes import clock
 from simcore.units import duration, percent
 from tui.change_words import LESS_TIME, UNKNOWN, change_name, change_share, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
-from tui.panels import WHAT_IF, PanelCursor, beside, box, meaning_of, two_lists
+from tui.panels import WHAT_IF, PanelCursor, beside, box, lists_and_meaning, two_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -329,9 +329,9 @@ def _knob_rows(model: WhyModel, rows: int) -> tuple[list[int | None], str]:
     below them: what a change does or replaces.
     """
     knobs, row = model.knobs or (), model.row(WHAT_IF)
-    at = row if knobs and model.panel == WHAT_IF else None
-    words = meaning_of(knobs, at) or model.results.tried if rows > _WITH_MEANING else ""
-    return two_lists(knobs, row, rows - 1 - bool(words)), words
+    if rows <= _WITH_MEANING or not knobs:
+        return two_lists(knobs, row, rows - 1), ""
+    return lists_and_meaning(knobs, row, model.panel == WHAT_IF, rows - 1, model.results.tried)
 
 
 def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:

@@ -47,8 +47,22 @@ def compute_bound(facts: Facts) -> Sentence | None:
     if not facts.worth(busy, _HALF) and not (facts.worth(busy) and busy >= _MARGIN * max(others)):
         return None
     text = f"Ranks compute {facts.figure(busy)} of the step"
-    by_layer = facts.layer_compute_ns
-    most = max(by_layer, key=lambda name: by_layer[name], default=None)
-    if most is not None and by_layer[most]:
-        text += f", most in {printable(most, 32)} ({percent(by_layer[most], facts.step_ns)} %)"
+    if sum(facts.layer_compute_ns.values()):
+        text += f", most in {_most_computed(facts)}"
     return Sentence("compute-bound", f"{text}.", busy, "compute", busy)
+
+
+def _most_computed(facts: Facts) -> str:
+    """`mlp_norm (29.2 %, compute alone)`: the layer that computes most, with another of the same share."""
+    by_layer, groups = facts.layer_compute_ns, facts.results.layer_groups
+    exposed = groups.by_name(groups.exposed_ns)
+    most = sorted(by_layer, key=lambda name: -by_layer[name])
+    share = percent(by_layer[most[0]], facts.step_ns)
+    same = [name for name in most if percent(by_layer[name], facts.step_ns) == share]
+    # Beside a layer's figure of the summary, which has its communication too.
+    alone = any(percent(by_layer[name] + exposed.get(name, 0), facts.step_ns) != share for name in same)
+    names, each = f"{printable(same[0], 32)}", ""
+    if len(same) > 1:
+        others = printable(same[1], 32) if len(same) == 2 else f"{len(same) - 1} others"
+        names, each = f"{names} and {others}", " each"
+    return f"{names} ({share} %{each}{', compute alone' if alone else ''})"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, op_of
+from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, class_accounts, op_of
 from simcore.analysis.alike import alike
-from simcore.analysis.sentences.model import Facts, Sentence, rank_words
+from simcore.analysis.sentences.model import Facts, Sentence, late_reductions, rank_words
 from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, CollectiveCost
@@ -21,6 +21,8 @@ _PHASE_WORDS = {
 _LATE = "gradients after the last backward"
 # The network is not the cause where the step would be shorter by less than this without it.
 _CAUSE = 0.1
+# Where a flag gains less than this share of what is late, what it leaves there is said.
+_MOST_GAIN = 0.9
 
 
 def network(facts: Facts) -> Sentence | None:
@@ -153,7 +155,23 @@ def late_gradients(facts: Facts) -> Sentence | None:
         # What makes the step longer is no advice.
         if other is not None and other < facts.step_ns:
             text += f"; with --overlap-grad-reduce the step would be {facts.change(other)}"
+            left = _still_late(facts, most)
+            # A share of what is late that the flag leaves there is why it gains no more.
+            if facts.step_ns - other < _MOST_GAIN * sums[most] and left >= (1 - _MOST_GAIN) * sums[most]:
+                text += f", since {duration(left)} would still come after the last backward"
     return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", _lost(facts, _LATE))
+
+
+def _still_late(facts: Facts, number: int) -> int:
+    """What of the gradient reductions the ranks of a class have after their last backward, were they begun
+    beside it, ns.
+    """
+    other = facts.results.variants.run(overlap_grad_reduce=True)
+    if other is None:
+        return 0
+    again = other.timeline.folding.class_of(facts.classes[number].ranks.first)
+    found = late_reductions(other, again, class_accounts(other.timeline, again))
+    return sum(sum(ops.values()) for ops in found.values())
 
 
 def free_communication(facts: Facts) -> Sentence | None:

@@ -21,12 +21,13 @@ def bubble(facts: Facts) -> Sentence | None:
         return None
     mean = facts.mean_ns["bubble"]
     if min(bubbles) == worst:
-        text = f"Every stage waits {facts.figure(worst)} for its neighbours"
+        text = f"Every stage waits {facts.figure(worst)} in all for its neighbours"
     else:
         who = stage_words(facts, alike(bubbles, worst))
         wait, whose = are(who, "wait", "waits"), are(who, "their", "its")
         text = (
-            f"{who} {wait} {facts.figure(worst)} for {whose} neighbours, the mean rank {facts.figure(mean)}"
+            f"{who} {wait} {facts.figure(worst)} in all for {whose} neighbours, the mean rank "
+            f"{facts.figure(mean)}"
         )
     why = [*(["all stages compute alike"] if facts.stages_alike else []), *_slots(facts, lost)]
     text += f": {', '.join(why)}" if why else ""
@@ -47,7 +48,8 @@ def _slots(facts: Facts, lost: int) -> list[str]:
     chunks = f" of {program.virtual_stages} chunks each" if program.virtual_stages > 1 else ""
     return [
         f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
-        f"{program.schedule} leaves {stages - 1} of {full + stages - 1} slots empty on every stage"
+        f"{program.schedule} leaves {stages - 1} of {full + stages - 1} slots empty on every stage, "
+        "as bubble or, once it is done, as idle time"
     ]
 
 

@@ -12,16 +12,20 @@ from typing import Any
 from simcore.diagnostics import InputError, UsageError
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import slow_ranks_of
+from simcore.parameters import Parameters
 from simcore.program import SCHEDULES
 from simcore.program.schedule_choice import fitting_chunks
 from simcore.records import asdict, replace
 from simcore.run.changes import WORTH, Change
 from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
+from simcore.units import duration
 
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
 _USUAL = "1f1b"
+_DEFAULT_LAYOUT = Parameters().stage_layout
+_LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
 
 
 def _schedules(simulation: Simulation) -> Iterator[Change]:
@@ -39,7 +43,12 @@ def _schedules(simulation: Simulation) -> Iterator[Change]:
         for count in fitting_chunks(program.structure, simulation.layout.pp, program.microbatches, name):
             chunks = count or schedule.chunks
             if (name, chunks) != (program.schedule, program.virtual_stages):
-                yield Change({**shape, "schedule": name, "virtual_stages": count})
+                change = Change({**shape, "schedule": name, "virtual_stages": count})
+                least = schedule.made_for(simulation.layout.pp)
+                if program.microbatches < least:
+                    words = f"{change.flags} (made for {least} micro-batches or more)"
+                    change = replace(change, words=words)
+                yield change
 
 
 def _forwards_beside_backwards(simulation: Simulation) -> Iterator[Change]:
@@ -62,14 +71,17 @@ def _stage_layouts(simulation: Simulation) -> Iterator[Change]:
     if simulation.layout.pp > 1:
         for name in STAGE_LAYOUTS:
             if name != simulation.parameters.stage_layout:
-                yield Change({"stage_layout": name})
+                undoes = name != _DEFAULT_LAYOUT
+                yield Change(
+                    {"stage_layout": name}, f"--stage-layout {name} (undoes the default)" if undoes else ""
+                )
 
 
 def _microbatches(simulation: Simulation) -> Iterator[Change]:
     """Twice as many in a step: the pipeline fills and drains as rarely again."""
     count = simulation.program.microbatches
     if simulation.layout.pp > 1 and count:
-        yield Change({"microbatches": 2 * count}, f"--microbatches {2 * count} (twice the batch)")
+        yield Change({"microbatches": 2 * count})
 
 
 def _mended_ranks(simulation: Simulation) -> Iterator[Change]:
@@ -93,11 +105,9 @@ def _even_experts(simulation: Simulation) -> Iterator[Change]:
         yield replace(change, words=words)
 
 
-def _replaces(simulation: Simulation, change: Change) -> str:
-    """What a change replaces that nobody stated and no note tells: the stage layout."""
-    if "stage_layout" not in change.fields:
-        return ""
-    return f"stage layout now: {simulation.parameters.stage_layout}, the default"
+def _meaning(change: Change) -> str:
+    """What a change of the stage layout takes away, which looks like a gain: rows that stages run."""
+    return _LAYOUT if change.fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT else ""
 
 
 Family = Callable[[Simulation], Iterator[Change]]
@@ -126,8 +136,9 @@ def can_be_scheduled(simulation: Simulation) -> bool:
 
 def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> list[WhatIf]:
     """The changes of a run that shorten its step by 0.1 % or more, those that gain most first; two at a time
-    where the pair gains as much more than either alone. Behind them more micro-batches, where each takes
-    less of the longer step.
+    where the pair gains as much more than either alone. Behind them another stage layout, which takes rows
+    away that a stage runs by default and makes nothing faster: no other change is tried with it. Last more
+    micro-batches, where each takes less of the longer step.
 
     step(change): the step time with it, ns, None where it cannot be. Of each family the best is tried
     with that of each other one, where both gain; and with the best schedule what has no effect without one.
@@ -141,12 +152,17 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
         ns = step(change)
         if ns is not None:
             count = change.fields.get("microbatches")
+            # A schedule in place of a file's states as many as the run has.
+            count = count if count != simulation.program.microbatches else None
             alike = ns * simulation.program.microbatches // count if count else None
             alike_ns[change.flags] = ns if alike is None else alike
+            words = change.words or change.flags
+            if count:
+                words += f" (twice the batch, {duration(round(ns / count))} each)"
             rows[change.flags] = WhatIf(
-                change.words or change.flags, None, ns, flags=change.flags, microbatches=count,
+                words, None, ns, flags=change.flags, microbatches=count,
                 alike_ns=alike, parameters=replace(simulation.parameters, **change.fields),
-                meaning=_replaces(simulation, change),
+                meaning=_meaning(change),
             )  # fmt: skip
 
     best: list[Change] = []
@@ -159,9 +175,11 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
         for change in some:
             try_one(change)
         known = [change for change in some if change.flags in alike_ns]
-        # Another batch is another training: it stands for itself.
-        if known and family is not _microbatches:
-            best.append(min(known, key=lambda change: alike_ns[change.flags]))
+        # Another batch is another training, another layout another work: they stand for themselves.
+        if known and family not in (_stage_layouts, _microbatches):
+            one = min(known, key=lambda change: alike_ns[change.flags])
+            # What is said behind its flags is said where it stands alone.
+            best.append(replace(one, words="") if one.words.startswith(one.flags) else one)
     least = WORTH * base
     pairs += combinations([one for one in best if base - alike_ns[one.flags] >= least], 2)
     for one, other in pairs:
@@ -170,11 +188,12 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
         alone = min(alike_ns.get(change.flags, base) for change in (one, other))
         if alone - alike_ns.get(both.flags, alone) < least:
             rows.pop(both.flags, None)
-    gaining = [flags for flags in rows if base - alike_ns[flags] >= max(least, 1)]
-    return [
-        rows[flags]
-        for flags in sorted(gaining, key=lambda flags: (rows[flags].microbatches or 0, alike_ns[flags]))
-    ]
+    gaining = [rows[flags] for flags in rows if base - alike_ns[flags] >= max(least, 1)]
+
+    def place(one: WhatIf) -> tuple[int, bool, int]:
+        return one.microbatches or 0, bool(one.meaning), alike_ns[one.flags]
+
+    return sorted(gaining, key=place)
 
 
 def _has_room(simulation: Simulation) -> bool:

@@ -28,7 +28,8 @@ class Schedule(NamedTuple):
     splits_backward: weight gradients are put off, apart from the input gradients. bubble_slots: with
     stages alike, a stage's bubble is the slots of P - 1 micro-batches (chunks of them), forward and
     backward, of those that its step has. pairs: a forward and a backward can take turns, row by row
-    (--overlap-fwd-bwd). tried: whether a what-if tries it in place of another.
+    (--overlap-fwd-bwd). tried: whether a what-if tries it in place of another. full: (a, b), from a P + b
+    micro-batches on its bubble is what it is made for; (0, 0) for any number.
     """
 
     name: str
@@ -41,6 +42,12 @@ class Schedule(NamedTuple):
     bubble_slots: bool = False
     pairs: bool = False
     tried: bool = False
+    full: tuple[int, int] = (0, 0)
+
+    def made_for(self, stages: int) -> int:
+        """From how many micro-batches on its bubble is no longer."""
+        times, more = self.full
+        return times * stages + more
 
     def order(self, shape: Shape) -> Order:
         """The order of a step. `shape` is one that fits: see `misfit`."""
@@ -82,17 +89,19 @@ SCHEDULES: dict[str, Schedule] = {
     "interleaved": Schedule(
         "interleaved", chunks=None, multiple="stages", bubble_slots=True, pairs=True, tried=True
     ),
-    "zb-h1": Schedule("zb_h1", splits_backward=True, tried=True),
-    "zb-h2": Schedule("zb_h2", splits_backward=True, tried=True),
-    "zb-v": Schedule("zb_v", placement="v", chunks=2, splits_backward=True, tried=True),
+    "zb-h1": Schedule("zb_h1", splits_backward=True, tried=True, full=(1, 0)),
+    "zb-h2": Schedule("zb_h2", splits_backward=True, tried=True, full=(2, -1)),
+    "zb-v": Schedule("zb_v", placement="v", chunks=2, splits_backward=True, tried=True, full=(2, -1)),
     "v-half": Schedule("v_half", placement="v", chunks=2, splits_backward=True, tried=True),
     "v-min": Schedule("v_min", placement="v", chunks=2, splits_backward=True),
     "dualpipe": Schedule(
         "dualpipe", placement="both-ways", multiple="two", even_stages=True, splits_backward=True, pairs=True
     ),
-    "dualpipev": Schedule("dualpipev", placement="v", chunks=2, splits_backward=True, pairs=True),
-    "looped-bfs": Schedule("looped_bfs", chunks=None),
-    "breadth-first": Schedule("breadth_first", chunks=None),
+    "dualpipev": Schedule(
+        "dualpipev", placement="v", chunks=2, splits_backward=True, pairs=True, full=(2, 0)
+    ),
+    "looped-bfs": Schedule("looped_bfs", chunks=None, full=(1, 0)),
+    "breadth-first": Schedule("breadth_first", chunks=None, full=(1, 0)),
 }
 
 # A schedule of one's own: the file has its order and its shape.

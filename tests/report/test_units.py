@@ -111,7 +111,7 @@ def test_whole_percentages_are_rounded_once(part: int, whole: int) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)), max_size=20))
 def test_differences_are_those_element_by_element(pairs: list[tuple[int, int]]) -> None:
-    """Seen to fail: with columns cut to 7 B an element."""
+    """Seen to fail: with the bytes of a column read as if the highest came first."""
     later, earlier = (array("q", map(pick, pairs)) for pick in (max, min))
     assert differences(later, earlier) == array("q", map(sub, later, earlier))
 

@@ -57,7 +57,7 @@ def fastest(run: object, argument: object) -> float:
 def reading(table: Table, folder: str) -> None:
     """One file by itself, and the set."""
     from simcore.chakra import find_set, open_set
-    from simcore.chakra.wire import Table as Texts
+    from simcore.chakra.wire import TextTable as Texts
     from simcore.chakra.wire import read_columns
 
     data = Path(folder, "wl.0.et").read_bytes()

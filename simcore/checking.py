@@ -17,7 +17,7 @@ from simcore.records import Struct
 from simcore.workload import Workload
 
 if TYPE_CHECKING:
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.program.order_files import ReadOrder
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Checked(Struct, frozen=True):
     """What was found in one file. opened: None for one that cannot be opened. rows: of a workload."""
 
-    opened: Workload | MeasuredRun | TraceSet | ReadOrder | None
+    opened: Workload | MeasuredRun | ExecutionSet | ReadOrder | None
     diagnostics: tuple[Diagnostic, ...]
     rows: int | None = None
 
@@ -35,7 +35,7 @@ class Checked(Struct, frozen=True):
         return sum(found.severity == "error" for found in self.diagnostics)
 
 
-def check_file_of(open_file: Callable[[], Workload | MeasuredRun | TraceSet]) -> Checked:
+def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]) -> Checked:
     """The diagnostics of the file that `open_file` opens, in the order of their places.
 
     Those of its reader, and those of a run of it without any parameter that are about the file:

@@ -25,11 +25,11 @@ from simcore.workload.opening import (
 )
 
 if TYPE_CHECKING:
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
 
 
-def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | TraceSet:
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | ExecutionSet:
     """The workload, measured run or execution traces at `path`.
 
     A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files
@@ -103,7 +103,7 @@ def read_input(
     return read_source(name, source)
 
 
-def workload_of(opened: Workload | MeasuredRun | TraceSet, asked_by: str) -> Workload:
+def workload_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) -> Workload:
     """The workload that was opened. asked_by: who wants one. Raises `UsageError` where it is another kind."""
     if not isinstance(opened, Workload):
         found = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
@@ -111,7 +111,7 @@ def workload_of(opened: Workload | MeasuredRun | TraceSet, asked_by: str) -> Wor
     return opened
 
 
-def measured_of(opened: Workload | MeasuredRun | TraceSet, asked_by: str) -> MeasuredRun:
+def measured_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) -> MeasuredRun:
     """The measured run that was opened. Raises `UsageError` where it is another kind."""
     if isinstance(opened, Workload) or opened.format == "chakra":
         found = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"

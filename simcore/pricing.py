@@ -69,9 +69,7 @@ class Prices(Struct):
         """ns of a cost for a rank class, without jitter."""
         return scaled(*self._price(cost, folding, rank_class))
 
-    def _price(
-        self, cost: AnyCost, folding: Folding, rank_class: RankClass
-    ) -> tuple[int, float]:
+    def _price(self, cost: AnyCost, folding: Folding, rank_class: RankClass) -> tuple[int, float]:
         """(ns, factor on it) of a cost for a class; 0 for a transfer to a neighbour it does not have."""
         if isinstance(cost, ComputeCost):
             return cost.ns_of(rank_class.expert), self.compute_scale * cost.scale * rank_class.slowdown

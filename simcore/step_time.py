@@ -52,7 +52,7 @@ from simcore.program.ops import (
     TransferCost,
 )
 from simcore.program.order import Action
-from simcore.program.plan import Plan, Segment
+from simcore.program.plan import OpSegment, Plan
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import made, place, simulate
@@ -173,9 +173,7 @@ class StepTimes:
             raise UsageError(
                 "the step would take 2^63 ns (292 years) or more: too long for its times"
             ) from None
-        return StepTime(
-            step_ns, layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps
-        )
+        return StepTime(step_ns, layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps)
 
     def _folded(self, plans: Planned, costs: _Costs, parameters: Parameters, cluster: Cluster) -> Folding:
         """The rank classes. What several runs share goes by the layout and by what communicates at all."""
@@ -365,7 +363,7 @@ def _pattern_of(plan: Plan) -> object:
     )
 
 
-def _shape(segment: Segment) -> object:
+def _shape(segment: OpSegment) -> object:
     ops = segment.ops
     return bytes(ops.stream), bytes(ops.blocking), tuple(segment.joins)
 
@@ -374,7 +372,7 @@ def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
     """The costs of another run in the same order; None where it has other ops."""
     builder = StageBuilder(plan, 0)
     mine = dict(zip(order.rows, _rows_of(plan), strict=True))
-    segments: dict[_Part, Segment] = {}
+    segments: dict[_Part, OpSegment] = {}
     for (part, rows), shape in order.parts.items():
         segment = segments[part, rows] = builder.part_ops(part, mine.get(rows, rows))
         if _shape(segment) != shape:

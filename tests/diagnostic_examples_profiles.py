@@ -66,8 +66,8 @@ def _killed(path: str, part: object, told: object) -> NoReturn:
 def _ended(folder: Path) -> list[Diagnostic]:
     """A process that reads is gone before it is through."""
     from simcore.kineto import loading
-    from simcore.kineto.progress import Progress
-    from simcore.kineto.sets import Found
+    from simcore.kineto.progress import ReadingLine
+    from simcore.kineto.sets import ProfilerFile
 
     kept = loading._guarded
     paths = [folder / f"rank{rank}.json" for rank in (0, 1)]
@@ -75,9 +75,9 @@ def _ended(folder: Path) -> list[Diagnostic]:
         path.write_text(_trace(_event()))
     loading._guarded = _killed
     try:
-        files = [Found(str(path), "kineto", 0, 1) for path in paths]
+        files = [ProfilerFile(str(path), "kineto", 0, 1) for path in paths]
         with pytest.raises(InputError) as caught:
-            list(loading._in_processes(files, loading.Part(), 2, Progress([])))
+            list(loading._in_processes(files, loading.Part(), 2, ReadingLine([])))
     finally:
         loading._guarded = kept
     return relative(caught.value.diagnostics, folder)

@@ -26,9 +26,7 @@ class FileQuestion:
     refuse: gets the line that says why a path cannot be written.
     """
 
-    def __init__(
-        self, app: Host, write: Callable[[str, bool], None], refuse: Callable[[str], None]
-    ) -> None:
+    def __init__(self, app: Host, write: Callable[[str, bool], None], refuse: Callable[[str], None]) -> None:
         self._app = app
         self._write = write
         self._refuse = refuse

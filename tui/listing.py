@@ -8,7 +8,7 @@ from typing import Protocol
 from simcore.records import NamedTuple
 
 
-class Column(NamedTuple):
+class ListColumn(NamedTuple):
     """size: in cells. left: whether its texts stand at its left end. short: the heading where a screen has no
     room for it. ends: whether what is too long is cut in its middle, as texts differ at their ends. of: what
     its figures are of (`a rank`), said in the rule under the heading; "" where the heading says it.
@@ -45,7 +45,7 @@ class Listing(Protocol):
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         """The key that a column sorts by, and whether its largest comes first; others do not sort."""
 
-    def columns_for(self, width: int) -> list[Column]:
+    def columns_for(self, width: int) -> list[ListColumn]:
         """The columns that fit a screen of this width."""
         ...
 
@@ -65,7 +65,7 @@ class Listing(Protocol):
         """The order that it opens in: in words, and in fewer."""
         ...
 
-    def legend(self, columns: Sequence[Column], short: bool) -> str:
+    def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         """What a heading means that does not say it."""
         ...
 

@@ -158,9 +158,7 @@ class Palette(FieldScreen["KeyAction | None"]):
         super().__init__(PromptInput("", select_on_focus=False))
         here = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
         screen = view.id or ""
-        self._list = ActionList(
-            here, lambda: elsewhere(screen, here, keymap), view.glyphs, things.found
-        )
+        self._list = ActionList(here, lambda: elsewhere(screen, here, keymap), view.glyphs, things.found)
 
     def compose(self) -> ComposeResult:
         with Horizontal():

@@ -9,7 +9,7 @@ from textual.binding import Binding
 
 from tui.frame import Line, cells, end_cut, fitted, middle_cut, scrolled, width_of
 from tui.frame_view import ScreenView, binding
-from tui.listing import Column, Listing
+from tui.listing import ListColumn, Listing
 from tui.prompt import LivePrompt
 from tui.session import Session
 
@@ -78,7 +78,7 @@ class TableView(ScreenView):
         lines += [self._row(line, columns, width) for line in in_view]
         return lines + [[] for _ in range(3 + rows - len(lines))]
 
-    def _heading(self, columns: Sequence[Column], width: int) -> list[Line]:
+    def _heading(self, columns: Sequence[ListColumn], width: int) -> list[Line]:
         """The headings, and under them a rule that shows which one is chosen and what figures are of."""
         heading: Line = [(" ", "")]
         for place, one in enumerate(columns):
@@ -100,7 +100,7 @@ class TableView(ScreenView):
         line_below.append((self.glyphs.horizontal * width, "dim"))
         return [heading, fitted(line_below, width)]
 
-    def _title(self, columns: Sequence[Column], width: int) -> Line:
+    def _title(self, columns: Sequence[ListColumn], width: int) -> Line:
         """How many rows, in which order, which of them; in fewer words where there is no room."""
         table = self.table
         order, few = table.order()
@@ -128,7 +128,7 @@ class TableView(ScreenView):
             return ""
         return "v" if self.table.descending else "^"
 
-    def _row(self, line: int, columns: Sequence[Column], width: int) -> Line:
+    def _row(self, line: int, columns: Sequence[ListColumn], width: int) -> Line:
         texts, focused = self.table.texts(line), line == self.line
         words = "".join(_aligned(texts[one.heading], one) for one in columns)
         mark = ">" if focused else " "
@@ -253,6 +253,6 @@ class TableView(ScreenView):
         self.changed()
 
 
-def _aligned(text: str, column: Column) -> str:
+def _aligned(text: str, column: ListColumn) -> str:
     text = (middle_cut if column.ends else end_cut)(text, column.size)
     return f"{text:<{column.size}} " if column.left else f"{text:>{column.size}} "

@@ -22,7 +22,7 @@ from simcore.timeline import Timeline
 from simcore.workload.model import GroupKind
 
 
-class Waiting(Struct, frozen=True):
+class ClassWaiting(Struct, frozen=True):
     """Class `early` waits `ns` in a step, on each of its ranks, for class `late`.
 
     In collectives of their groups of kind `kind`; late is the member class that waits least, the first
@@ -36,7 +36,7 @@ class Waiting(Struct, frozen=True):
     all_late: tuple[int, ...]
 
 
-def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[Waiting]:
+def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[ClassWaiting]:
     """Who waits for whom, the longest wait first; ties in the order of the classes."""
     waited: dict[tuple[int, int], int] = {}
     for number, one in enumerate(accounts):
@@ -55,7 +55,7 @@ def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[Waiting]:
         least = min(waited.get((group, member), 0) for member in group_class.members)
         late = tuple(one for one in group_class.members if waited.get((group, one), 0) == least)
         if number not in late:
-            found.append(Waiting(number, late[0], group_class.kind, ns, late))
+            found.append(ClassWaiting(number, late[0], group_class.kind, ns, late))
     return sorted(found, key=lambda one: (-one.ns, one.early))
 
 
@@ -85,12 +85,12 @@ class LongestWait(Struct, frozen=True):
     ns: int
 
 
-def longest_wait(classes: Sequence[RankClass], waits: Sequence[Waiting]) -> LongestWait:
+def longest_wait(classes: Sequence[RankClass], waits: Sequence[ClassWaiting]) -> LongestWait:
     """The longest of `waits` (the longest first, at least one), with all ranks that wait as long alike."""
     first = waits[0]
     same = [one for one in waits if (one.ns, one.kind) == (first.ns, first.kind)]
 
-    def ranks(of: Callable[[Waiting], Collection[int]]) -> RankSet:
+    def ranks(of: Callable[[ClassWaiting], Collection[int]]) -> RankSet:
         return ranks_of(classes, {number for one in same for number in of(one)})
 
     return LongestWait(ranks(lambda one: (one.early,)), ranks(lambda one: one.all_late), first.kind, first.ns)

@@ -135,7 +135,7 @@ class PathStep(NamedTuple):
     words: str
 
 
-class Dependency(Struct, frozen=True):
+class OpDependency(Struct, frozen=True):
     """An op that another waits for, or that waits for another, with the reason in words.
 
     number: its rank class. rank: which of its ranks. op: IDLE_OP for a state change.
@@ -180,7 +180,7 @@ class Dependencies:
 
     # -- for screens -----------------------------------------------------------------
 
-    def causes(self, number: int, op: int, rank: int | None = None) -> list[Dependency]:
+    def causes(self, number: int, op: int, rank: int | None = None) -> list[OpDependency]:
         """What ended when `op` of class `number` started and held it back until then.
 
         The binding one first: compute before it on its rank, then what its rank waited for, its
@@ -190,7 +190,7 @@ class Dependencies:
         number, rank = self._folded_class(number, rank)
         return self._causes(number, op, rank)
 
-    def effects(self, number: int, op: int, rank: int | None = None) -> list[Dependency]:
+    def effects(self, number: int, op: int, rank: int | None = None) -> list[OpDependency]:
         """What started when `op` of class `number` ended and could not start before."""
         number, rank = self._folded_class(number, rank)
         return self._effects(number, op, rank)
@@ -217,7 +217,7 @@ class Dependencies:
 
     def segment_causes(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
-    ) -> list[Dependency]:
+    ) -> list[OpDependency]:
         """What a rank of class `number` waits for in a segment of its accounts.
 
         While it computes: what held the op back. While it waits: what it waits for first, then what
@@ -238,7 +238,7 @@ class Dependencies:
 
     def segment_effects(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
-    ) -> list[Dependency]:
+    ) -> list[OpDependency]:
         """What a rank of class `number` does when a segment of its accounts is over."""
         number, rank = self._folded_class(number, rank)
         op = accounts.op[segment]
@@ -256,10 +256,10 @@ class Dependencies:
         stage = self.timeline.stage_of(sender)
         return sender, sent, self.folded.layout.neighbour(rank, stage)
 
-    def _causes(self, number: int, op: int, rank: int) -> list[Dependency]:
+    def _causes(self, number: int, op: int, rank: int) -> list[OpDependency]:
         return [self._dependency(cause, number, op, rank) for cause in self.op_causes(number, op)]
 
-    def _effects(self, number: int, op: int, rank: int) -> list[Dependency]:
+    def _effects(self, number: int, op: int, rank: int) -> list[OpDependency]:
         found = []
         times = self.timeline.times
         for other, waiting in self._behind(number, op):
@@ -269,15 +269,15 @@ class Dependencies:
                     reason = reason_words(self.folded, cause, other, waiting, rank)
                     start, end = times.start[other][waiting], times.end[other][waiting]
                     shown = self._shown_class(other, of_other)
-                    found.append(Dependency(shown, waiting, of_other, reason, start, end))
+                    found.append(OpDependency(shown, waiting, of_other, reason, start, end))
                     break
         return found
 
-    def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> Dependency:
+    def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> OpDependency:
         late, other = self.ranks_of(cause, number, op, rank)
         reason = reason_words(self.folded, cause, number, op, late)
         shown = self._shown_class(cause.number, other)
-        return Dependency(shown, cause.op, other, reason, cause.start_ns, cause.end_ns)
+        return OpDependency(shown, cause.op, other, reason, cause.start_ns, cause.end_ns)
 
     def ranks_of(self, cause: OpCause, number: int, op: int, rank: int) -> tuple[int, int]:
         """Which ranks a cause of `op` is about, when `op` is that of `rank`, of class `number` (folded).

@@ -1,6 +1,5 @@
 """A finished simulation, and all that is computed of it, each figure once and when it is first asked for."""
 
-
 from __future__ import annotations
 
 from array import array
@@ -15,7 +14,7 @@ from simcore.analysis.accounts import (
     class_accounts,
     stage_accounts,
 )
-from simcore.analysis.alike import Waiting, longest_of_all, longest_waits, who_waits
+from simcore.analysis.alike import ClassWaiting, longest_of_all, longest_waits, who_waits
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.rank_map import MapRow, rank_map
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from simcore.analysis.model_figures import ModelFigures
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.run.gradients import Gradient
-
 
 
 Figure = TypeVar("Figure")
@@ -136,7 +134,7 @@ class Finished(Struct, frozen=True, dict=True):
         return layer_groups(self.layers)
 
     @cached_property
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[ClassWaiting]:
         """Who waits for whom in collectives, the longest first."""
         return who_waits(self.simulation.timeline, self.accounts)
 

@@ -26,11 +26,11 @@ from simcore.run.lanes import (
     KINDS,
     TIME,
     Figure,
-    Figures,
     LaneOrder,
     Searched,
     Spans,
-    Stretch,
+    StretchFigures,
+    TimeStretch,
     codes,
     figures_of,
 )
@@ -401,10 +401,10 @@ class SimulatedLanes:
 
     # -- what one moves by ---------------------------------------------------------------
 
-    def passes(self, number: int) -> Sequence[Stretch]:
+    def passes(self, number: int) -> Sequence[TimeStretch]:
         microbatches = self.results.simulation.program.microbatches
         found = self.results.passes(number)
-        return [Stretch(one.start_ns, one.end_ns, pass_words(one, microbatches)) for one in found]
+        return [TimeStretch(one.start_ns, one.end_ns, pass_words(one, microbatches)) for one in found]
 
     def waits(self, number: int) -> Sequence[int]:
         return self.results.waits(number)
@@ -429,11 +429,11 @@ class SimulatedLanes:
     def figure_words(self) -> Sequence[str]:
         return [one.words for one in _FIGURES]
 
-    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
+    def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
         found = self.results.ranges.of_class(number, first_ns, last_ns)
         return figures_of(_FIGURES, found, last_ns - first_ns, 1)
 
-    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
+    def all_figures(self, first_ns: int, last_ns: int) -> StretchFigures:
         world = self._layout.world
         found = self.results.ranges.of_all(first_ns, last_ns)
         return figures_of(_FIGURES, found, (last_ns - first_ns) * world, world)

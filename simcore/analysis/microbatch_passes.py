@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from simcore.program import Ops
-from simcore.program.ops import COMPUTE, FWD, Stretch
+from simcore.program.ops import COMPUTE, FWD, ActionOps
 from simcore.records import NamedTuple
 from simcore.timeline import Timeline
 
@@ -73,7 +73,7 @@ def class_passes(timeline: Timeline, number: int) -> list[Pass]:
     return passes
 
 
-def _of_action(ops: Ops, stretch: Stretch) -> list[int]:
+def _of_action(ops: Ops, stretch: ActionOps) -> list[int]:
     """The ops of an action that count, not those of the one it takes turns with."""
     action = stretch.action
     forward = action.kind == "F"

@@ -1,6 +1,5 @@
 """A simulated run, as every kind of run is asked (`Run`); its figures are those of `Finished`."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
-
 
 
 class Results(Finished, frozen=True, dict=True):

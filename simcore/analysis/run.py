@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.simai_estimate import EstimateLine, SimaiEstimate
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.cluster import Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
@@ -116,7 +116,7 @@ class Run(Protocol):
     @property
     def simai_estimate(self) -> SimaiEstimate | None: ...
     @property
-    def source(self) -> Workload | MeasuredRun | TraceSet:
+    def source(self) -> Workload | MeasuredRun | ExecutionSet:
         """What was read: what an export with its parameters begins with."""
         ...
 

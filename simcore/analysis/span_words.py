@@ -21,7 +21,7 @@ from simcore.analysis.accounts import (
     received_op,
 )
 from simcore.analysis.alike import waited_for
-from simcore.analysis.dependencies import Dependency, op_kind
+from simcore.analysis.dependencies import OpDependency, op_kind
 from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.collectives import WITH_COPIES, algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
@@ -43,7 +43,7 @@ from simcore.program.ops import (
 )
 from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
-from simcore.run.lanes import COMPUTE_STREAM, RunLanes, Said, Step, clock, microbatch_words
+from simcore.run.lanes import COMPUTE_STREAM, RunLanes, SpanSaid, Step, clock, microbatch_words
 from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, number, plural
 from simcore.workload.model import PHASES as CELLS
@@ -290,10 +290,10 @@ class SimulatedSpanWords:
 
     # -- in few words ------------------------------------------------------------------
 
-    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
         whose = self._whose(ranks)
         if index is None:
-            return Said("", whose)
+            return SpanSaid("", whose)
         spans = self._lanes.spans(number, stream)
         start, end, op = spans.start[index], spans.end[index], spans.op[index]
         facts = op_facts(self._simulation, number, op)
@@ -301,7 +301,7 @@ class SimulatedSpanWords:
         if facts is None:
             over = end >= self._simulation.step_time_ns
             why = "the step of these ranks is over" if over else "ASTRA-sim 1.0 changes its state"
-            return Said(f"idle, {why}", whose, times, duration(end - start))
+            return SpanSaid(f"idle, {why}", whose, times, duration(end - start))
         itself = ("", "")
         if facts.end_ns - facts.start_ns != end - start:
             is_copy = facts.group == "offload"
@@ -310,7 +310,7 @@ class SimulatedSpanWords:
             takes = duration(facts.end_ns - facts.start_ns)
             itself = f"{kind} takes {takes}", f", from {clock(facts.start_ns)}"
         what = self._what(number, stream, index, facts)
-        return Said(what, whose, times, duration(end - start), itself, self._origin(facts))
+        return SpanSaid(what, whose, times, duration(end - start), itself, self._origin(facts))
 
     def _origin(self, facts: OpFacts) -> str:
         return origin(self._simulation, facts.of, facts.op, self._priced)
@@ -491,7 +491,7 @@ class SimulatedSpanWords:
         find = self._effects if direction > 0 else self._causes
         return [self._step(number, stream, one) for one in find(number, stream, index, rank)]
 
-    def _causes(self, number: int, stream: str | None, index: int, rank: int | None) -> list[Dependency]:
+    def _causes(self, number: int, stream: str | None, index: int, rank: int | None) -> list[OpDependency]:
         """What a span waited for, what bound it first; nothing for what starts with the step."""
         dependencies = self._results.dependencies
         if stream is None:
@@ -508,7 +508,7 @@ class SimulatedSpanWords:
         sender, sent = self._timeline.received(number, received_op(op))
         return dependencies.causes(sender, sent)
 
-    def _effects(self, number: int, stream: str | None, index: int, rank: int | None) -> list[Dependency]:
+    def _effects(self, number: int, stream: str | None, index: int, rank: int | None) -> list[OpDependency]:
         dependencies = self._results.dependencies
         if stream is None:
             return dependencies.segment_effects(number, self._results.accounts[number], index, rank)
@@ -529,7 +529,7 @@ class SimulatedSpanWords:
         stream = self._shown_in(segment.number, segment.op, segment.start_ns, segment.end_ns)
         return Step(segment.number, stream, segment.start_ns, segment.rank, words)
 
-    def _step(self, number: int, stream: str | None, one: Dependency) -> Step:
+    def _step(self, number: int, stream: str | None, one: OpDependency) -> Step:
         what = "idle" if one.op == IDLE_OP else self._named(one.number, one.op)
         shown_in = self._shown_in(one.number, one.op, one.start_ns, one.end_ns)
         if stream == COMPUTE_STREAM and shown_in is None:

@@ -31,7 +31,7 @@ class Target(Struct, frozen=True):
     ns_on: Callable[[Cluster], int]
 
 
-class Found(Struct, frozen=True):
+class FittedDimension(Struct, frozen=True):
     """What became of a dimension. gbps: its bandwidth, the old one where it could not be fitted. by: names
     of the kinds that decided. together: the dimensions that got one factor, if it is not this one alone.
     why: it was not fitted, "" if it was.
@@ -44,9 +44,9 @@ class Found(Struct, frozen=True):
     why: str = ""
 
 
-def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[Found]:
+def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[FittedDimension]:
     """One entry for each dimension, inner first."""
-    found: dict[int, Found] = {}
+    found: dict[int, FittedDimension] = {}
     left = list(targets)
     while left:
         dimensions, deciding = _next(left, found)
@@ -58,12 +58,12 @@ def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[Found]:
             cluster = _with(cluster, {one.dimension: one.gbps})
     nothing = "nothing that could be compared crosses it"
     return [
-        found.get(index) or Found(index, dimension.bandwidth, why=nothing)
+        found.get(index) or FittedDimension(index, dimension.bandwidth, why=nothing)
         for index, dimension in enumerate(cluster.dims)
     ]
 
 
-def _next(left: list[Target], found: Mapping[int, Found]) -> tuple[tuple[int, ...], list[Target]]:
+def _next(left: list[Target], found: Mapping[int, FittedDimension]) -> tuple[tuple[int, ...], list[Target]]:
     """The fewest dimensions that a kind depends on beyond those found, and all kinds that need no others."""
     open_sets = [target.dimensions - found.keys() for target in left]
     fewest = min(open_sets, key=lambda one: (len(one), sorted(one)))
@@ -72,7 +72,9 @@ def _next(left: list[Target], found: Mapping[int, Found]) -> tuple[tuple[int, ..
     ]
 
 
-def _fitted(cluster: Cluster, dimensions: tuple[int, ...], deciding: Sequence[Target]) -> Iterable[Found]:
+def _fitted(
+    cluster: Cluster, dimensions: tuple[int, ...], deciding: Sequence[Target]
+) -> Iterable[FittedDimension]:
     names = tuple(target.name for target in deciding)
     goal = sum(target.measured_ns for target in deciding)
     old = {index: cluster.dims[index].bandwidth for index in dimensions}
@@ -85,12 +87,12 @@ def _fitted(cluster: Cluster, dimensions: tuple[int, ...], deciding: Sequence[Ta
     least = 2.0**-_MOST_DOUBLINGS
     if ns(least) >= goal:
         why = "latency and other fixed costs alone take as long as was measured, or longer"
-        return [Found(index, gbps, names, together, why) for index, gbps in old.items()]
+        return [FittedDimension(index, gbps, names, together, why) for index, gbps in old.items()]
     slower = _slowness(ns, goal)
     if slower is None:
         why = "no bandwidth is low enough for what was measured"
-        return [Found(index, gbps, names, together, why) for index, gbps in old.items()]
-    return [Found(index, _within(gbps / slower), names, together) for index, gbps in old.items()]
+        return [FittedDimension(index, gbps, names, together, why) for index, gbps in old.items()]
+    return [FittedDimension(index, _within(gbps / slower), names, together) for index, gbps in old.items()]
 
 
 def _slowness(ns: Callable[[float], int], goal: int) -> float | None:

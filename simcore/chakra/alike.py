@@ -12,7 +12,7 @@ import re
 from array import array
 from hashlib import blake2b
 
-from simcore.chakra.wire import Columns, Table, WireError, messages, places_of, read_columns
+from simcore.chakra.wire import Columns, TextTable, WireError, messages, places_of, read_columns
 from simcore.records import NamedTuple, replace
 from simcore.workload.opening import read_file
 
@@ -41,7 +41,7 @@ class _Read(NamedTuple):
 class Reader:
     """Reads the files of one set into columns that share a table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TextTable) -> None:
         self._table = table
         self._read: dict[tuple[object, ...], _Read | None] = {}
         self._unchecked: dict[tuple[object, ...], _Read] = {}

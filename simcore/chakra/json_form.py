@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 from simcore.chakra.schema import bool_attribute, bools_attribute, integer_attribute, text_attribute
-from simcore.chakra.wire import Columns, Table
+from simcore.chakra.wire import Columns, TextTable
 from simcore.diagnostics import Diagnostic, InputError
 
 _TYPES = ("INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE",
@@ -33,7 +33,7 @@ _FIELDS = (
 )
 
 
-def read_json(path: str, data: bytes, table: Table) -> Columns:
+def read_json(path: str, data: bytes, table: TextTable) -> Columns:
     """The nodes of a file. Raises InputError with the place of what does not fit."""
     try:
         text = data.decode("utf-8")
@@ -82,7 +82,7 @@ def _snake(key: str) -> str:
     return "".join(f"_{one.lower()}" if one.isupper() else one for one in key).lstrip("_")
 
 
-def _add(found: Columns, node: dict[str, Any], number: int, path: str, table: Table) -> None:
+def _add(found: Columns, node: dict[str, Any], number: int, path: str, table: TextTable) -> None:
     def whole(value: Any, what: str) -> int:
         if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 21:
             value = int(value)

@@ -9,7 +9,7 @@ from array import array
 from heapq import heappop, heappush
 
 from simcore.chakra.attributes import INTEGERS, Attributes, Value, parse
-from simcore.chakra.wire import Columns, Table
+from simcore.chakra.wire import Columns, TextTable
 from simcore.records import NamedTuple, Struct, replace
 
 INVALID, METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLL = range(8)
@@ -160,7 +160,7 @@ def ordered(columns: Columns, by_shape: dict[int, Nodes]) -> Nodes:
 class Kinds:
     """Attributes of nodes, each set parsed once."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TextTable) -> None:
         self._table = table
         self._blobs: list[tuple[bytes, ...]] = []
         self._names: list[str] = []

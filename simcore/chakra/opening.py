@@ -11,7 +11,7 @@ from simcore.chakra.alike import Reader
 from simcore.chakra.files import SetFiles
 from simcore.chakra.nodes import Kinds, Nodes, ordered
 from simcore.chakra.schema import SCHEMAS, schema_of, translated
-from simcore.chakra.wire import Columns, Table, messages, read_columns
+from simcore.chakra.wire import Columns, TextTable, messages, read_columns
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.ranks import RankSet
 from simcore.records import Struct
@@ -22,7 +22,7 @@ from simcore.workload.source import GZIP
 _MOST_ERRORS = 40
 
 
-class TraceFile(Struct, frozen=True):
+class ExecutionFile(Struct, frozen=True):
     """One rank's file as it was read. packed: whether it is gzip. headed: whether its first message is
     metadata; without, the first message is a node.
     """
@@ -34,7 +34,7 @@ class TraceFile(Struct, frozen=True):
     columns: Columns
 
 
-class TraceSet(Struct, frozen=True, dict=True):
+class ExecutionSet(Struct, frozen=True, dict=True):
     """A set of execution traces. path: as the user gave it. prefix: names of the files up to the rank.
 
     files: by rank, as many as there are. missing: ranks below the highest that have none.
@@ -43,9 +43,9 @@ class TraceSet(Struct, frozen=True, dict=True):
 
     path: str
     prefix: str
-    files: tuple[TraceFile, ...]
+    files: tuple[ExecutionFile, ...]
     missing: RankSet
-    table: Table
+    table: TextTable
     schema: str
     diagnostics: tuple[Diagnostic, ...]
     kinds: Kinds
@@ -82,9 +82,9 @@ class TraceSet(Struct, frozen=True, dict=True):
         return [ordered(file.columns, by_shape) for file in self.files]
 
 
-def open_set(found: SetFiles) -> TraceSet:
+def open_set(found: SetFiles) -> ExecutionSet:
     """The set in these files. Raises InputError for one that cannot be read at all."""
-    table = Table()
+    table = TextTable()
     # One file is like no other.
     reader = Reader(table) if len(found.by_rank) > 1 else None
     files = [_read(rank, found.by_rank[rank], table, reader) for rank in sorted(found.by_rank)]
@@ -113,25 +113,27 @@ def open_set(found: SetFiles) -> TraceSet:
             "taken as a node; ASTRA-sim loses it"
         )
         said.append(Diagnostic("warning", "no-metadata", message, bare[0].path))
-    return TraceSet(found.path, found.prefix, tuple(files), absent, table, schema, tuple(said), Kinds(table))
+    return ExecutionSet(
+        found.path, found.prefix, tuple(files), absent, table, schema, tuple(said), Kinds(table)
+    )
 
 
-def _with_columns(file: TraceFile, columns: Columns) -> TraceFile:
+def _with_columns(file: ExecutionFile, columns: Columns) -> ExecutionFile:
     """The file with other columns."""
-    return TraceFile(file.rank, file.path, file.packed, file.headed, columns)
+    return ExecutionFile(file.rank, file.path, file.packed, file.headed, columns)
 
 
-def _read(rank: int, path: str, table: Table, reader: Reader | None) -> TraceFile:
+def _read(rank: int, path: str, table: TextTable, reader: Reader | None) -> ExecutionFile:
     packed = _begins_with_gzip(path)
     data = read_file(path)
     if data[:1] in (b"{", b"[") and path.removesuffix(".gz").endswith(".json"):
         from simcore.chakra.json_form import read_json
 
-        return TraceFile(rank, path, packed, True, read_json(path, data, table))
+        return ExecutionFile(rank, path, packed, True, read_json(path, data, table))
     headed = has_metadata(data)
     first = 1 if headed else 0
     columns = read_columns(data, table, first) if reader is None else reader.columns(path, data, first)
-    return TraceFile(rank, path, packed, headed, columns)
+    return ExecutionFile(rank, path, packed, headed, columns)
 
 
 def has_metadata(data: bytes) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from simcore.chakra.wire import BYTES, VARINT, Columns, Table, WireError, fields, messages, packed
+from simcore.chakra.wire import BYTES, VARINT, Columns, TextTable, WireError, fields, messages, packed
 
 # The present one first.
 SCHEMAS = ("0.0.4", "0.0.3", "0.0.2", "0.0.1")
@@ -65,7 +65,7 @@ def _is_newer(blob: bytes) -> bool:
     return False
 
 
-def translated(data: bytes, headed: bool, table: Table, schema: str) -> Columns:
+def translated(data: bytes, headed: bool, table: TextTable, schema: str) -> Columns:
     """The nodes of a file of an older schema as columns of 0.0.4."""
     spans, cut = messages(data)
     found = Columns(cut=cut)
@@ -87,7 +87,7 @@ def _is_header(data: bytes, spans: list[tuple[int, int]]) -> bool:
 
 
 def _add(
-    found: Columns, parts: list[tuple[int, int, int | bytes]], at: int, table: Table, schema: str
+    found: Columns, parts: list[tuple[int, int, int | bytes]], at: int, table: TextTable, schema: str
 ) -> None:
     node_id = kind = duration = 0
     name = b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.chakra.nodes import Nodes, topological
-from simcore.chakra.opening import TraceSet
+from simcore.chakra.opening import ExecutionSet
 from simcore.diagnostics import Diagnostic
 from simcore.records import NamedTuple
 
@@ -13,7 +13,7 @@ _OF_A_FILE = 8
 _LISTED = 8
 
 
-class Structure(NamedTuple):
+class NodeOrder(NamedTuple):
     """The nodes of each rank by id, the order of each in which nodes are behind what they wait for, and
     errors.
     """
@@ -23,7 +23,7 @@ class Structure(NamedTuple):
     errors: list[Diagnostic]
 
 
-def structure_of(traces: TraceSet) -> Structure:
+def structure_of(traces: ExecutionSet) -> NodeOrder:
     """The nodes of a set, and an error for what is cut, damaged, missing, twice or in a circle."""
     errors = traces.damage()
     if len(traces.missing):
@@ -54,7 +54,7 @@ def structure_of(traces: TraceSet) -> Structure:
             verb = "waits for itself" if len(circle) == 1 else "wait for each other in a circle"
             noun = "node" if len(circle) == 1 else "nodes"
             errors.append(Diagnostic("error", "node-cycle", f"byte {at}: {noun} {names} {verb}", file.path))
-    return Structure(nodes, orders, errors)
+    return NodeOrder(nodes, orders, errors)
 
 
 def _circle(nodes: Nodes, there: Sequence[int]) -> list[int]:

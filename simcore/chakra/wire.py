@@ -30,7 +30,7 @@ class WireError(Exception):
         self.message = message
 
 
-class Table(Struct):
+class TextTable(Struct):
     """Texts and attributes that occur in the files of a set, each once; shared by all ranks.
 
     names: raw bytes of names. attributes: the attributes of a node as bytes, one item an attribute.
@@ -184,7 +184,7 @@ def packed(value: bytes) -> list[int]:
     return found
 
 
-def read_columns(data: bytes, table: Table, first: int = 1) -> Columns:
+def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
     """The nodes of a file's messages from the `first`-th on, as schema 0.0.4 has them.
 
     A message that is cut or damaged is there as far as it could be read, and `cut` says where the first is

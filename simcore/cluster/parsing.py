@@ -117,9 +117,7 @@ def either(names: Sequence[str]) -> str:
 Algorithms = tuple[str | None, ...]
 
 
-def _with_names(
-    names: Algorithms, chosen: Sequence[tuple[str, int, str]], dimensions: int
-) -> Algorithms:
+def _with_names(names: Algorithms, chosen: Sequence[tuple[str, int, str]], dimensions: int) -> Algorithms:
     """One name a dimension, those that are chosen in their places."""
     if not chosen:
         return names

@@ -30,7 +30,7 @@ from simcore.workload.model import LARGEST
 _INSTANTS_BETWEEN_CANCEL_CHECKS = 256
 
 
-class QueuedPhase(Protocol):
+class NumberedPhase(Protocol):
     """One phase of a chunk: the number of the queue it waits in, and its ns once it is served."""
 
     @property
@@ -45,9 +45,9 @@ class Chunked(Protocol):
     @property
     def number(self) -> int: ...
     @property
-    def each(self) -> Sequence[QueuedPhase]: ...
+    def each(self) -> Sequence[NumberedPhase]: ...
     @property
-    def last(self) -> Sequence[QueuedPhase]: ...
+    def last(self) -> Sequence[NumberedPhase]: ...
 
 
 class _Rank:
@@ -221,7 +221,7 @@ class DimensionQueues:
 
     # -- queues ----------------------------------------------------------------------
 
-    def _walk(self, collective: _Collective, chunk: int) -> Sequence[QueuedPhase]:
+    def _walk(self, collective: _Collective, chunk: int) -> Sequence[NumberedPhase]:
         chunks = collective.chunks
         return chunks.last if chunk == chunks.number - 1 else chunks.each
 

@@ -54,7 +54,7 @@ class Times(Struct, frozen=True):
     finish: tuple[int, ...]
 
 
-class Meeting:
+class GroupMeeting:
     """A collective of a group. missing: members that have not come. ready: when the last one came."""
 
     __slots__ = ("members", "missing", "ready")
@@ -79,7 +79,7 @@ class Engine:
         self.group_classes = folding.group_classes
         # By group class the collective that some members have come to: a stream is first in, first out, so no
         # member comes to the next one before it is over.
-        self.meetings: dict[int, Meeting] = {}
+        self.meetings: dict[int, GroupMeeting] = {}
         self.awake: list[Actor] = []
         # By the durations of a stretch when its ops are over: micro-batches, and stages, repeat each other.
         self.offsets: dict[tuple[int, ...], array[int]] = {}
@@ -251,7 +251,7 @@ class Engine:
             group = here.groups[lane]
             meeting = self.meetings.get(group)
             if meeting is None:
-                meeting = self.meetings[group] = Meeting(len(self.group_classes[group].members))
+                meeting = self.meetings[group] = GroupMeeting(len(self.group_classes[group].members))
             op, issued = here.queued[lane][0]
             meeting.members.append((here, op))
             if issued > meeting.ready:
@@ -263,12 +263,12 @@ class Engine:
                 del self.meetings[group]
                 coming += self._begin_collective(meeting, lane)
 
-    def _begin_collective(self, meeting: Meeting, lane: int) -> list[Actor]:
+    def _begin_collective(self, meeting: GroupMeeting, lane: int) -> list[Actor]:
         """All members have come. Returns those that come to their next meeting on the stream."""
         member, op = meeting.members[0]
         return self._end_collective(meeting, lane, meeting.ready + member.durations[op])
 
-    def _end_collective(self, meeting: Meeting, lane: int, over: int) -> list[Actor]:
+    def _end_collective(self, meeting: GroupMeeting, lane: int, over: int) -> list[Actor]:
         """Give every member the end. Returns those whose next collective is queued on the stream."""
         going_on = []
         ready = meeting.ready

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Cancelled
 from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, SEND, Actor
-from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, Meeting, Times
+from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, GroupMeeting, Times
 from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import OFFLOAD
@@ -34,7 +34,7 @@ class Traffic(NamedTuple):
 
 
 class _Collective(NamedTuple):
-    meeting: Meeting
+    meeting: GroupMeeting
     lane: int
 
 
@@ -128,7 +128,7 @@ class SharedEngine(Engine):
                 time = actor.end[op]
         actor.time = time
 
-    def _begin_collective(self, meeting: Meeting, lane: int) -> list[Actor]:
+    def _begin_collective(self, meeting: GroupMeeting, lane: int) -> list[Actor]:
         member, op = min(meeting.members, key=lambda pair: pair[0].index)
         places = [one.index for one, _ in meeting.members]
         token = _Collective(meeting, lane)

@@ -29,7 +29,7 @@ from simcore.chakra.nodes import (
 )
 from simcore.executing.custom import CustomCollective
 from simcore.messages.clock import Clock, Fault, Stop
-from simcore.messages.collectives import Group, RankCollectives, Rules, chunks_of
+from simcore.messages.collectives import Communicator, RankCollectives, Rules, chunks_of
 from simcore.messages.network import TAGS, TRANSFER_TAG, Matching
 from simcore.records import NamedTuple
 
@@ -40,7 +40,7 @@ NEVER = -1
 _HUGE = 1 << 63
 
 
-class Memory(NamedTuple):
+class RemoteMemory(NamedTuple):
     """The remote memory file. kind: as ASTRA-sim names it. per_node: ranks that share a memory."""
 
     kind: str = "NO_MEMORY_EXPANSION"
@@ -59,7 +59,7 @@ class System(NamedTuple):
     custom: Mapping[str, str] = {}
 
 
-class Outcome(NamedTuple):
+class AstraOutcome(NamedTuple):
     """A finished run. start, end: of each rank's nodes by ascending id, NEVER for none. finished: (rank, end
     ns, exposed ns) in the order in which they ended. fault: what stopped the program; swallowed: what cut off
     a rank's event. stuck: of each rank that did not finish why.
@@ -180,7 +180,7 @@ class AstraRun:
         network: Matching,
         rules: Rules,
         system: System,
-        memory: Memory,
+        memory: RemoteMemory,
         groups: Mapping[int, tuple[int, ...]] | None,
         custom: Callable[[str, int], Nodes] | None = None,
     ) -> None:
@@ -198,9 +198,9 @@ class AstraRun:
         self._never: dict[int, str] = {}
         self.ranks = [_Rank(number, one, self) for number, one in enumerate(nodes)]
         self.collectives = [RankCollectives(rank.number, clock, network, rules) for rank in self.ranks]
-        self._group_of: dict[str, Group] = {}
+        self._group_of: dict[str, Communicator] = {}
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> AstraOutcome:
         """Runs to the end and gives what became of it."""
         fault = None
         try:
@@ -215,7 +215,7 @@ class AstraRun:
         except Fault as one:
             fault = one
         held = {} if fault else {rank.number: self._why(rank) for rank in self.ranks if not rank.is_done}
-        return Outcome(
+        return AstraOutcome(
             [rank.start for rank in self.ranks], [rank.end for rank in self.ranks], self.finished, fault,
             self.clock.swallowed, held, [rank.behind for rank in self.ranks],
         )  # fmt: skip
@@ -363,7 +363,7 @@ class AstraRun:
             self._never[rank.number] = f"node {node}: {why}"
 
     def _custom_collective(
-        self, rank: _Rank, place: int, node: int, kind: str, size: int, group: Group
+        self, rank: _Rank, place: int, node: int, kind: str, size: int, group: Communicator
     ) -> str | None:
         """R4.17: its own file of nodes; gives why it never ends, None when it may."""
         ranks = range(len(self.ranks)) if group.ranks is None else group.ranks
@@ -379,7 +379,7 @@ class AstraRun:
     def _nothing(self) -> None:
         """The chunks that are left never end."""
 
-    def _group(self, rank: _Rank, node: int, attributes: Attributes) -> Group:
+    def _group(self, rank: _Rank, node: int, attributes: Attributes) -> Communicator:
         """R5.1 to R5.6."""
         value = attributes.get("pg_name")
         if value is not None and value.kind != "string":
@@ -394,21 +394,21 @@ class AstraRun:
             )
         return group
 
-    def _open_group(self, rank: _Rank, node: int, name: str) -> Group:
+    def _open_group(self, rank: _Rank, node: int, name: str) -> Communicator:
         if name in ("", "0"):
-            return Group(0, None)
+            return Communicator(0, None)
         number = leading_number(name)
         if number is None:
             raise Fault(rank.number, node, f"pg_name {name!r} is no number (R5.4)")
         if number == 0:
-            return Group(0, None)
+            return Communicator(0, None)
         ranks = None if self.groups is None else self.groups.get(number)
         if ranks is None:
             none = self.groups is None
             where = "there is no --comm-groups FILE" if none else "not in that of --comm-groups"
             message = f"communicator group {number} is in no file of groups (R5.4): {where}"
             raise Stop(rank.number, node, message, "exits")
-        return Group(number, None if len(ranks) == len(self.ranks) else ranks)
+        return Communicator(number, None if len(ranks) == len(self.ranks) else ranks)
 
     def _transfer(self, rank: _Rank, place: int, node: int, attributes: Attributes, kind: int) -> None:
         """R4.12 to R4.14."""

@@ -16,18 +16,18 @@ from simcore.chakra.nodes import (
     order,
     ordered,
 )
-from simcore.chakra.opening import TraceFile, TraceSet, first_errors
+from simcore.chakra.opening import ExecutionFile, ExecutionSet, first_errors
 from simcore.chakra.wire import Columns, read_columns
 from simcore.cluster import Cluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.executing.astra2 import FREE, AstraRun, Memory, Outcome, System
+from simcore.executing.astra2 import FREE, AstraOutcome, AstraRun, RemoteMemory, System
 from simcore.executing.executed import Executed, alone, group_name, sends_of, without_times
 from simcore.executing.fifo import NEVER
 from simcore.executing.folded import units_of
 from simcore.executing.system_file import AstraSystem, read_astra_system, read_groups, read_memory
 from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Rules
-from simcore.messages.network import Links, Unshared
+from simcore.messages.network import LinkByLink, Unshared
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, flag_of
 from simcore.ranks import RankSet
@@ -35,7 +35,7 @@ from simcore.units import plural
 from simcore.workload.opening import read_file
 
 
-def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
+def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
     scales = ("compute_scale", "comm_scale", "slow_rank")
     given = [flag_of(name).option for name in scales if getattr(parameters, name) != flag_of(name).default]
     if given:
@@ -81,10 +81,10 @@ def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
         found.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
     astra, rules, used = _astra_rules(parameters, cluster)
     groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
-    memory = read_memory(parameters.remote_memory) if parameters.remote_memory else Memory()
+    memory = read_memory(parameters.remote_memory) if parameters.remote_memory else RemoteMemory()
     clock = Clock(cluster.npus)
     rendezvous = _truth(parameters.rendezvous_protocol)
-    links = Links(clock, dims, rendezvous) if parameters.network == "links" else None
+    links = LinkByLink(clock, dims, rendezvous) if parameters.network == "links" else None
     network = links or Unshared(clock, dims, rendezvous)
     custom = _Custom(astra.custom, parameters.system or "", traces)
     run = AstraRun(nodes, traces.kinds, clock, network, rules, astra, memory, groups, custom.nodes)
@@ -131,13 +131,13 @@ def _without_system(parameters: Parameters) -> Parameters:
     return replace(parameters, system=None)
 
 
-def _world_of(traces: TraceSet, parameters: Parameters) -> int:
+def _world_of(traces: ExecutionSet, parameters: Parameters) -> int:
     highest = max(file.rank for file in traces.files)
     choice = choose_cluster(_without_system(parameters))
     return choice.npus or highest + 1
 
 
-def _as_there(file: TraceFile, traces: TraceSet) -> Columns:
+def _as_there(file: ExecutionFile, traces: ExecutionSet) -> Columns:
     """The columns as ASTRA-sim reads them: the first message is lost, whatever it is, and gzip is not
     opened.
     """
@@ -193,7 +193,7 @@ def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rule
 class _Custom:
     """The files of custom collectives, each read once."""
 
-    def __init__(self, prefixes: Mapping[str, str], system: str, traces: TraceSet) -> None:
+    def __init__(self, prefixes: Mapping[str, str], system: str, traces: ExecutionSet) -> None:
         self._prefixes = prefixes
         self._folder = os.path.dirname(system)
         self._traces = traces
@@ -218,7 +218,7 @@ def _told(fault: Fault) -> str:
     return f"{where}: {fault.rule}"
 
 
-def _unfinished(outcome: Outcome, traces: TraceSet, world: int) -> InputError:
+def _unfinished(outcome: AstraOutcome, traces: ExecutionSet, world: int) -> InputError:
     """What stopped the run, or why each rank that did not finish waits."""
     paths = {file.rank: file.path for file in traces.files}
     done = len(outcome.finished)
@@ -243,8 +243,8 @@ def _unfinished(outcome: Outcome, traces: TraceSet, world: int) -> InputError:
 
 
 def _astra_executed(
-    traces: TraceSet, parameters: Parameters, cluster: Cluster, run: AstraRun, outcome: Outcome,
-    links: Links | None, groups: Mapping[int, tuple[int, ...]] | None, found: tuple[Diagnostic, ...],
+    traces: ExecutionSet, parameters: Parameters, cluster: Cluster, run: AstraRun, outcome: AstraOutcome,
+    links: LinkByLink | None, groups: Mapping[int, tuple[int, ...]] | None, found: tuple[Diagnostic, ...],
     astra: System, used: Mapping[str, Any],
 ) -> Executed:  # fmt: skip
     nodes = [rank.nodes for rank in run.ranks]

@@ -15,7 +15,7 @@ from simcore.chakra.nodes import (
     Nodes,
     integer,
 )
-from simcore.chakra.opening import TraceSet
+from simcore.chakra.opening import ExecutionSet
 from simcore.cluster import Cluster
 from simcore.diagnostics import Diagnostic
 from simcore.executing.astra2 import System
@@ -65,7 +65,7 @@ class Executed(Struct, frozen=True, dict=True):
     network prices it.
     """
 
-    traces: TraceSet
+    traces: ExecutionSet
     parameters: Parameters
     cluster: Cluster
     rules: str
@@ -199,7 +199,9 @@ def _messages_of(
             (receives if types[row] == RECV else sends).setdefault(key, []).append((rank, place))
 
 
-def without_times(traces: TraceSet, nodes: Sequence[Nodes], system: System, rules: str) -> list[Diagnostic]:
+def without_times(
+    traces: ExecutionSet, nodes: Sequence[Nodes], system: System, rules: str
+) -> list[Diagnostic]:
     """A note where compute of rank 0 states operations and no duration, and nothing gives it one."""
     if not nodes or system.roofline or system.replay:
         return []

@@ -16,7 +16,7 @@ from simcore.chakra.nodes import Nodes
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
-    from simcore.messages.traffic import LinkTraffic, Sent
+    from simcore.messages.traffic import LinkTraffic, Payload
 
 NEVER = -1
 # What a node is, for this engine: it runs on a stream, with others, as a message, or waits for one.
@@ -49,11 +49,11 @@ class OnLinks(NamedTuple):
     """
 
     carrier: LinkTraffic
-    meetings: list[tuple[Sent, tuple[int, ...]] | None]
-    messages: list[tuple[Sent, int, int]]
+    meetings: list[tuple[Payload, tuple[int, ...]] | None]
+    messages: list[tuple[Payload, int, int]]
 
 
-class Timed(NamedTuple):
+class NodeTimes(NamedTuple):
     """When every node started, when what it waited for was there, and when it ended; NEVER for not at all.
 
     order: (rank, place) of the nodes by their ends, each behind what it waited for. before: of each meeting
@@ -67,7 +67,7 @@ class Timed(NamedTuple):
     before: array[int]
 
 
-def run_fifo(work: Work, links: OnLinks | None = None) -> Timed:
+def run_fifo(work: Work, links: OnLinks | None = None) -> NodeTimes:
     """The times of all nodes; those that wait for ever have none. links: of `--network links`."""
     return _Engine(work, links).run()
 
@@ -117,7 +117,7 @@ class _Engine:
             if count == 255
         }
 
-    def run(self) -> Timed:
+    def run(self) -> NodeTimes:
         ready = [
             (rank, place)
             for rank, waits in enumerate(self.waits)
@@ -146,7 +146,7 @@ class _Engine:
             self._start(freed)
             if carrier is not None:
                 carrier.settle(self.now)
-        return Timed(self.start, self.begin, self.end, self.order, self.before)
+        return NodeTimes(self.start, self.begin, self.end, self.order, self.before)
 
     def _put(self, delay: int, what: int, rank: int, place: int) -> None:
         self._puts += 1

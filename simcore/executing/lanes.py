@@ -19,7 +19,7 @@ from simcore.run.lanes import (
     LaneOrder,
     Searched,
     Spans,
-    Stretch,
+    TimeStretch,
     codes,
 )
 from simcore.run.rank_lanes import SEARCHED, RankLanes, figures_of_accounts, kinds_of_accounts
@@ -193,7 +193,7 @@ class TraceLanes(RankLanes):
 
     # -- what one moves by ---------------------------------------------------------------
 
-    def passes(self, number: int) -> Sequence[Stretch]:
+    def passes(self, number: int) -> Sequence[TimeStretch]:
         return []
 
     def all_waits(self) -> Sequence[tuple[int, int]]:

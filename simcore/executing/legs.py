@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from simcore.chakra.nodes import COMP, RECV, SEND, integer
 from simcore.executing.accounts import ACCOUNTS, phase_of_node
-from simcore.executing.ran import RanTraces, Segment, pattern_of
+from simcore.executing.ran import NodeSegment, RanTraces, pattern_of
 from simcore.run.findings import Leg
 from simcore.run.legs import Key, stretches
 
@@ -34,7 +34,7 @@ def legs(results: RanTraces) -> list[Leg]:
     return found
 
 
-def _key(results: RanTraces, part: Segment) -> Key:
+def _key(results: RanTraces, part: NodeSegment) -> Key:
     name = results.name_of(part.rank, part.place)
     told = _MICROBATCH.search(name)
     kind = results.type_of(part.rank, part.place)
@@ -48,7 +48,7 @@ def _key(results: RanTraces, part: Segment) -> Key:
     return part.rank, ACCOUNTS[phase].removeprefix("compute "), int(told[1])
 
 
-def _is_placeholder(results: RanTraces, part: Segment, key: Key) -> bool:
+def _is_placeholder(results: RanTraces, part: NodeSegment, key: Key) -> bool:
     """Whether a segment is compute outside of micro-batches of which the traces know nothing."""
     executed, rank, place = results.executed, part.rank, part.place
     if key[2] >= 0 or results.type_of(rank, place) != COMP:

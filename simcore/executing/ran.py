@@ -26,7 +26,7 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.run.figures import GroupUse, NameUse
-from simcore.run.graph import ARRIVED, RECEIVED, Step
+from simcore.run.graph import ARRIVED, RECEIVED, ChainStep
 from simcore.run.track import Track
 from simcore.units import percent, plural
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat, LinkUse
 
 
-
-class Segment(NamedTuple):
+class NodeSegment(NamedTuple):
     """A part of the critical path: a node of a rank, and why it could not start earlier."""
 
     start: int
@@ -226,7 +225,7 @@ class RanTraces(Struct, frozen=True, dict=True):
         ])  # fmt: skip
 
     @cached_property
-    def critical_path(self) -> list[Segment]:
+    def critical_path(self) -> list[NodeSegment]:
         """What the step time is made of, 0 to the end, in time order."""
         built, one = self.graph, self.executed
         step = self.step_time_ns
@@ -235,7 +234,7 @@ class RanTraces(Struct, frozen=True, dict=True):
         ends = one.end
         rank = next(number for number, end, _ in one.ranks if end == step)
         place = max(range(len(ends[rank])), key=lambda at: (ends[rank][at], -at))
-        found: list[Segment] = []
+        found: list[NodeSegment] = []
         until = step
         unit = one.units.of[rank]
         for walked in built.graph.path(built.over[unit][place], built.ends, unit):
@@ -246,12 +245,12 @@ class RanTraces(Struct, frozen=True, dict=True):
             who = one.units.first[unit]
             # On the path a collective is itself, beside compute too: what is exposed of it accounts say.
             kind = ACCOUNTS[account_of(one, who, where)].removeprefix("exposed ")
-            found.append(Segment(walked.start, until, who, where, kind, self._reason(walked)))
+            found.append(NodeSegment(walked.start, until, who, where, kind, self._reason(walked)))
             until = walked.start
         found.reverse()
         return found
 
-    def _member(self, walked: Step, unit: int, place: int) -> tuple[int, int]:
+    def _member(self, walked: ChainStep, unit: int, place: int) -> tuple[int, int]:
         """Of a collective the node of the class of ranks that the path goes through."""
         number = self.executed.meetings[self.executed.units.first[unit]][place]
         if number == NONE or walked.track == unit:
@@ -267,7 +266,7 @@ class RanTraces(Struct, frozen=True, dict=True):
             for rank in one.units.first
         ]
 
-    def _reason(self, walked: Step) -> str:
+    def _reason(self, walked: ChainStep) -> str:
         cause = walked.cause
         if cause is None:
             return "the step begins"

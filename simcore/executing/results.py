@@ -22,7 +22,7 @@ from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.units import duration, plural
 
 if TYPE_CHECKING:
-    from simcore.chakra.opening import TraceSet
+    from simcore.chakra.opening import ExecutionSet
     from simcore.cluster import Dimension
     from simcore.executing.figures import TraceFigures
     from simcore.executing.lanes import TraceLanes
@@ -101,7 +101,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         return ignored(self, self.with_parameters, COLLECTIVE_FIELDS)
 
     @property
-    def source(self) -> TraceSet:
+    def source(self) -> ExecutionSet:
         """The traces that were read."""
         return self.executed.traces
 
@@ -256,7 +256,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
 
 def executed_results(
-    traces: TraceSet, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+    traces: ExecutionSet, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
 ) -> TraceResults:
     """A set that has run with these parameters. Raises `UsageError`, InputError, `Cancelled`."""
     try:

@@ -19,12 +19,12 @@ from simcore.chakra.nodes import (
     Nodes,
     integer,
 )
-from simcore.chakra.opening import TraceSet, first_errors
+from simcore.chakra.opening import ExecutionSet, first_errors
 from simcore.chakra.structure import structure_of
 from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape, parameter_values, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.executing.astra2 import Memory, System
+from simcore.executing.astra2 import RemoteMemory, System
 from simcore.executing.executed import (
     WLTUI,
     Executed,
@@ -34,7 +34,17 @@ from simcore.executing.executed import (
     sends_of,
     without_times,
 )
-from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, OnLinks, Timed, Work, run_fifo
+from simcore.executing.fifo import (
+    MEETING,
+    MESSAGE,
+    NEVER,
+    RECEIVE,
+    STREAM,
+    NodeTimes,
+    OnLinks,
+    Work,
+    run_fifo,
+)
 from simcore.executing.folded import units_of
 from simcore.executing.system_file import read_astra_system, read_groups, read_memory
 from simcore.names import ASTRA_SIM_2
@@ -58,7 +68,7 @@ _KIND_OF = {
 _GPU_STREAM, _CPU_STREAM, _MEMORY_STREAM = 0, 1, 2
 
 
-def execute(traces: TraceSet, parameters: Parameters) -> Executed:
+def execute(traces: ExecutionSet, parameters: Parameters) -> Executed:
     """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for what cannot be
     run.
     """
@@ -92,7 +102,7 @@ def values_in_force(parameters: Parameters, world: int) -> tuple[Cluster, Mappin
     return cluster, parameter_values(cluster)
 
 
-def _by_wltui(traces: TraceSet, parameters: Parameters) -> Executed:
+def _by_wltui(traces: ExecutionSet, parameters: Parameters) -> Executed:
     _refuse_astra_flags(parameters)
     found = structure_of(traces)
     if found.errors:
@@ -133,7 +143,7 @@ class _Pricing:
     """Makes the work of the engine of the nodes: streams, groups, messages, durations."""
 
     def __init__(
-        self, traces: TraceSet, parameters: Parameters, nodes: list[Nodes], orders: list[list[int]]
+        self, traces: ExecutionSet, parameters: Parameters, nodes: list[Nodes], orders: list[list[int]]
     ) -> None:
         self.orders = orders
         self.traces = traces
@@ -144,7 +154,7 @@ class _Pricing:
         self.found: list[Diagnostic] = [*traces.diagnostics]
         groups = read_groups(parameters.comm_groups, self.world, True) if parameters.comm_groups else {}
         self.group_ranks = {str(number): ranks for number, ranks in groups.items()}
-        self.memory = read_memory(parameters.remote_memory) if parameters.remote_memory else Memory()
+        self.memory = read_memory(parameters.remote_memory) if parameters.remote_memory else RemoteMemory()
         self.system = System()
         if parameters.system is not None:
             self.system = read_astra_system(parameters.system, len(self.cluster.dims)).system
@@ -255,7 +265,7 @@ class _Pricing:
         )
         return [Diagnostic("note", "priced-anew", message, self.traces.path)]
 
-    def _ended(self, timed: Timed, units: Units) -> list[tuple[int, int, int]]:
+    def _ended(self, timed: NodeTimes, units: Units) -> list[tuple[int, int, int]]:
         """(rank, end, exposed) of all ranks."""
         found = []
         for unit, rank in enumerate(units.first):
@@ -373,9 +383,7 @@ class _Pricing:
                 group.append(index)
         return found, named, group, took, members
 
-    def _classes_in(
-        self, name: str, ranks: tuple[int, ...], units: Units
-    ) -> tuple[dict[int, str], int]:
+    def _classes_in(self, name: str, ranks: tuple[int, ...], units: Units) -> tuple[dict[int, str], int]:
         """(of each class in a group what its lowest rank calls its own such group, how many ranks are not
         there).
         """
@@ -526,22 +534,22 @@ class _Pricing:
         """What carries the collectives and messages of all ranks. Raises `UsageError` for too many."""
         # Imported here: closed forms send no messages.
         from simcore.messages.alone import check_messages, estimate, rules_of
-        from simcore.messages.traffic import LinkTraffic, Sent
+        from simcore.messages.traffic import LinkTraffic, Payload
 
         rules = rules_of(self.cluster)
         total = 0
-        meetings: list[tuple[Sent, tuple[int, ...]] | None] = []
+        meetings: list[tuple[Payload, tuple[int, ...]] | None] = []
         for moved, (_, ranks) in zip(self._moved, named, strict=True):
-            meetings.append(None if moved is None else (Sent(*moved), ranks))
+            meetings.append(None if moved is None else (Payload(*moved), ranks))
             if moved is not None:
                 total += estimate(self.cluster, len(ranks), moved[0], rules)
         for _, source, target in self._sent:
             total += sum(hops for _, hops in transfer_shape(self.cluster, source, target))
         check_messages(total, "the step")
-        messages = [(Sent(None, size), source, target) for size, source, target in self._sent]
+        messages = [(Payload(None, size), source, target) for size, source, target in self._sent]
         return OnLinks(LinkTraffic(self.cluster, range(self.world)), meetings, messages)
 
-    def _check_ended(self, timed: Timed, work: Work, groups: list[tuple[str, tuple[int, ...]]]) -> None:
+    def _check_ended(self, timed: NodeTimes, work: Work, groups: list[tuple[str, tuple[int, ...]]]) -> None:
         """Raises InputError that names, of each rank, the first node that waits for ever and for what."""
         errors = []
         for unit, ends in enumerate(timed.end):

@@ -12,7 +12,7 @@ from simcore.diagnostics import in_short
 from simcore.executing.legs import legs
 from simcore.ranks import RankSet
 from simcore.run.findings import Leg
-from simcore.run.lanes import RunLanes, Said, Step
+from simcore.run.lanes import RunLanes, SpanSaid, Step
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ class TraceSpanWords:
     def _place(self, number: int, stream: str | None, index: int) -> int:
         return self._lanes.spans(number, stream).op[index]
 
-    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
         place = NOTHING if index is None else self._place(number, stream, index)
         if place == NOTHING:
-            return Said("", (f"rank {number}",))
+            return SpanSaid("", (f"rank {number}",))
         results, axis = self._results, self._lanes.axis
         executed = results.executed
         start, begin, end = (one[number][place] for one in (executed.start, executed.begin, executed.end))
@@ -49,7 +49,7 @@ class TraceSpanWords:
             said.insert(0, f"after waiting {duration(begin - start)} {behind}")
         times = f"{axis.clock(start)} .. {axis.clock(end)}"
         whose = (f"rank {number}, node {node}", f"rank {number}")
-        return Said(what, whose, times, axis.length(end - begin), more=", ".join(said))
+        return SpanSaid(what, whose, times, axis.length(end - begin), more=", ".join(said))
 
     def volume(self, number: int, stream: str | None, index: int) -> str:
         """A node's time has waiting in it: as a bandwidth it would mislead."""

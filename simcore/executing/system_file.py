@@ -10,7 +10,7 @@ from typing import Any
 from simcore.cluster.files.astra_system import ALGORITHMS_EXPECTED, algorithm_named
 from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, quoted
 from simcore.cluster.parsing import either
-from simcore.executing.astra2 import Memory, System
+from simcore.executing.astra2 import RemoteMemory, System
 from simcore.names import COLLECTIVES
 from simcore.parameters import MOST_CHUNKS
 from simcore.records import NamedTuple
@@ -95,7 +95,7 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_memory(path: str) -> Memory:
+def read_memory(path: str) -> RemoteMemory:
     """The file of `--remote-memory`. Raises InputError."""
     entries = json_entries(ClusterText(path), "remote-memory", "a remote memory file of ASTRA-sim")
     kind = entries.by_key.get("memory-type")
@@ -106,7 +106,7 @@ def read_memory(path: str) -> Memory:
     if kind.value not in _MEMORIES:
         raise entries.wrong("memory-type", either(list(_MEMORIES)))
     if kind.value == _MEMORIES[0]:
-        return Memory()
+        return RemoteMemory()
     bandwidth = _number(entries, "remote-mem-bw")
     if not bandwidth:
         raise entries.source.refusal(
@@ -117,7 +117,9 @@ def read_memory(path: str) -> Memory:
         raise entries.source.refusal(
             "remote-memory", "found no num-npus-per-node, expected it with this memory-type"
         )
-    return Memory(kind.value, entries.count("remote-mem-latency", 0, 0, 10**12), bandwidth, per_node or 1)
+    return RemoteMemory(
+        kind.value, entries.count("remote-mem-latency", 0, 0, 10**12), bandwidth, per_node or 1
+    )
 
 
 def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tuple[int, ...]]:

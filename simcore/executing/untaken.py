@@ -14,7 +14,7 @@ from simcore.parameters import Parameters, as_flags, flag_of
 from simcore.records import replace
 
 if TYPE_CHECKING:
-    from simcore.chakra.opening import TraceSet
+    from simcore.chakra.opening import ExecutionSet
 
 _MOST_COMMAND = 4096
 # What asks for them, in the order in which they are listed.
@@ -23,7 +23,7 @@ _FILES = ("cluster", "system", "comm_groups", "remote_memory")
 _OTHERS = ("compute_scale", "comm_scale", "slow_rank")
 
 
-def untaken(traces: TraceSet, parameters: Parameters) -> list[Diagnostic]:
+def untaken(traces: ExecutionSet, parameters: Parameters) -> list[Diagnostic]:
     """A note where files of a network, a system, groups or a remote memory lie beside a set and are not
     taken: which, and the command line that takes them, by ASTRA-sim's rules where they are a network's.
     """
@@ -52,7 +52,7 @@ def untaken(traces: TraceSet, parameters: Parameters) -> list[Diagnostic]:
     return [Diagnostic("note", "files-not-taken", message, traces.path)]
 
 
-def taken(traces: TraceSet, parameters: Parameters) -> Parameters | None:
+def taken(traces: ExecutionSet, parameters: Parameters) -> Parameters | None:
     """The parameters that take the files beside a set too; None where there are none that are not taken."""
     files = _beside(traces)
     fields: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def taken(traces: TraceSet, parameters: Parameters) -> Parameters | None:
     return replace(parameters, **fields)
 
 
-def _beside(traces: TraceSet) -> FilesBeside:
+def _beside(traces: ExecutionSet) -> FilesBeside:
     """Looked for once a set: a run is asked for anew with each change of a parameter."""
     known: FilesBeside | None = traces.__dict__.get("_beside")
     if known is None:

@@ -47,7 +47,7 @@ _STEP = 8
 Rerun = Callable[[Parameters], RanTraces]
 
 
-class Found(NamedTuple):
+class TriedChanges(NamedTuple):
     """The rows of a what-if table, and what is to be said of the changes that were tried."""
 
     rows: list[WhatIf]
@@ -59,7 +59,7 @@ def what_if(
     rerun: Rerun,
     progress: Callable[[int, int], None],
     cancelled: Callable[[], bool],
-) -> Found:
+) -> TriedChanges:
     """The changes that shorten the step by 0.1 % or more, those that gain most first; then 10 % less time on
     each thing, the greatest gain first: of nodes and streams with the order of everything kept, of the
     network by running the set again.
@@ -71,7 +71,7 @@ def what_if(
     changes = trials.changes()
     knobs = [*parts, *trials.dimensions()]
     progress(trials.done, trials.done)
-    return Found(
+    return TriedChanges(
         [*changes, *sorted(knobs, key=lambda one: (one.better10_ns, one.best_ns, one.name))], trials.said()
     )
 

@@ -133,9 +133,7 @@ class _Written:
 
     def _group_numbers(self) -> list[int]:
         """A group for each collective: those of one run one at a time, as far as they did so in the graph."""
-        followers = {
-            earlier: number for number, earlier in enumerate(self.ties.before) if earlier != NONE
-        }
+        followers = {earlier: number for number, earlier in enumerate(self.ties.before) if earlier != NONE}
         found = [NONE] * len(self.ties.members)
         for number, earlier in enumerate(self.ties.before):
             if earlier != NONE:

@@ -14,7 +14,7 @@ from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.simulation import Simulation
     from simcore.workload import Workload
@@ -28,7 +28,7 @@ class Request(NamedTuple):
     ranks, also of equal ones. per_rank: a file for each rank.
     """
 
-    opened: Workload | MeasuredRun | TraceSet
+    opened: Workload | MeasuredRun | ExecutionSet
     parameters: Parameters
     ranks: RankSet | None = None
     every_rank: bool = False

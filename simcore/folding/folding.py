@@ -7,9 +7,9 @@ from collections.abc import Hashable, Sequence
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
 from simcore.folding.graph import (
+    CellGraph,
+    CellGroup,
     Folding,
-    Graph,
-    Group,
     GroupClass,
     Link,
     RankClass,
@@ -100,7 +100,7 @@ def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_
     check_memory(needed, what, hint)
 
 
-def _refined(graph: Graph, every_rank: bool) -> list[int]:
+def _refined(graph: CellGraph, every_rank: bool) -> list[int]:
     """The colour of each cell when nothing splits any more."""
     if every_rank:
         return list(range(len(graph.cells)))
@@ -125,7 +125,7 @@ def _refined(graph: Graph, every_rank: bool) -> list[int]:
         colours = refined
 
 
-def _group_colours(groups: list[Group], colours: list[int]) -> list[int]:
+def _group_colours(groups: list[CellGroup], colours: list[int]) -> list[int]:
     keys = []
     for group in groups:
         counts: dict[int, int] = {}
@@ -141,7 +141,7 @@ def _numbered(keys: Sequence[Hashable]) -> list[int]:
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
-def _classes(graph: Graph, colours: list[int]) -> Folding:
+def _classes(graph: CellGraph, colours: list[int]) -> Folding:
     """Classes in the order of their lowest rank, so that a class's number says where it lies."""
     members: dict[int, list[int]] = {}
     for number, colour in enumerate(colours):

@@ -95,7 +95,7 @@ class Cell(Struct):
     links: dict[int, tuple[int, TransferShape, PortFactors]] = field(default_factory=dict)
 
 
-class Group(Struct):
+class CellGroup(Struct):
     """A group, or equal ones: its signature, and how many members each cell has in it."""
 
     kind: GroupKind
@@ -104,11 +104,11 @@ class Group(Struct):
     members: dict[int, int]
 
 
-class Graph(Struct):
+class CellGraph(Struct):
     """Cells and the groups they form."""
 
     cells: list[Cell]
-    groups: list[Group]
+    groups: list[CellGroup]
 
 
 def listed_graph(
@@ -118,7 +118,7 @@ def listed_graph(
     steps: list[int],
     overrides: Overrides,
     experts: tuple[int, ...] = (),
-) -> Graph:
+) -> CellGraph:
     """The graph whose cells are single ranks."""
     cells = []
     for rank in range(layout.world):
@@ -127,20 +127,20 @@ def listed_graph(
         ports = ports_of(overrides, cluster, (rank,))
         expert = experts[layout.expert_place(rank)] if experts else 0
         cells.append(Cell(RankSet([Block(rank, rank)]), rank, stage, slowdown, ports, expert))
-    groups: list[Group] = []
+    groups: list[CellGroup] = []
     for kind in kinds:
         for members in layout.groups(kind):
             for rank in members:
                 cells[rank].groups[kind] = len(groups)
             ports = ports_of(overrides, cluster, members)
-            groups.append(Group(kind, group_shape(cluster, members), ports, dict.fromkeys(members, 1)))
+            groups.append(CellGroup(kind, group_shape(cluster, members), ports, dict.fromkeys(members, 1)))
     for cell in cells:
         for step in steps:
             if 0 <= cell.stage + step < layout.pp:
                 other = layout.neighbour(cell.first, cell.stage + step)
                 shape = transfer_shape(cluster, cell.first, other)
                 cell.links[step] = (other, shape, ports_of(overrides, cluster, (cell.first, other)))
-    return Graph(cells, groups)
+    return CellGraph(cells, groups)
 
 
 def ports_of(overrides: Overrides, cluster: Cluster, ranks: tuple[int, ...] | list[int]) -> PortFactors:
@@ -255,7 +255,7 @@ def boxed_graph(
     steps: list[int],
     overrides: Overrides,
     experts: tuple[int, ...] = (),
-) -> Graph:
+) -> CellGraph:
     """The graph of an aligned layout: as many cells as the overrides need, however many ranks.
 
     Along each axis a value that an override names is a part of its own, all others together are
@@ -275,7 +275,7 @@ def boxed_graph(
     boxes = list(itertools.product(*(range(len(values)) for values in parts)))
     index_of = {box: index for index, box in enumerate(boxes)}
     cells: list[Cell] = []
-    groups: list[Group] = []
+    groups: list[CellGroup] = []
     shapes = {kind: group_shape(cluster, next(layout.groups(kind))) for kind in kinds}
     for stage in range(layout.pp):
         base = stage * len(boxes)
@@ -300,7 +300,7 @@ def boxed_graph(
                         if _kept(varied, other) == kept
                     }
                     ports = _ports_of_cells(cells, members, len(cluster.dims))
-                    groups.append(Group(kind, shapes[kind], ports, members))
+                    groups.append(CellGroup(kind, shapes[kind], ports, members))
                 cells[base + index_of[box]].groups[kind] = found[kept]
     for number, cell in enumerate(cells):
         for step in steps:
@@ -309,7 +309,7 @@ def boxed_graph(
                 other = layout.neighbour(cell.first, cell.stage + step)
                 ports = ports_of(overrides, cluster, (cell.first, other))
                 cell.links[step] = (neighbour, transfer_shape(cluster, cell.first, other), ports)
-    return Graph(cells, groups)
+    return CellGraph(cells, groups)
 
 
 def _parts(size: int, named: set[int]) -> list[tuple[int, ...]]:

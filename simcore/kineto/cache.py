@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import msgspec
 
 from simcore.diagnostics import Diagnostic
-from simcore.kineto.recording import Recording, Step
-from simcore.measured.columns import MEASURED, Collective, DeviceColumns, HostColumns, OpColumns
+from simcore.kineto.recording import ProfilerStep, Recording
+from simcore.measured.columns import MEASURED, DeviceColumns, HostColumns, OpColumns, ToldCollective
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
 _VERSION = 5
@@ -55,7 +55,7 @@ class _Kept(msgspec.Struct):
     numbers: dict[str, bytes]
     texts: list[str]
     places: dict[str, bytes]
-    collectives: dict[int, Collective]
+    collectives: dict[int, ToldCollective]
     first: int
     last: int
     count: int
@@ -234,7 +234,7 @@ def _recording(kept: _Kept, path: str) -> Recording:
         text["grid"], text["block"], number["occupancy"], kept.collectives, kept.on_device,
         None if kept.host is None else _host(kept.host, count),
     )  # fmt: skip
-    steps = tuple(Step(*step) for step in kept.steps)
+    steps = tuple(ProfilerStep(*step) for step in kept.steps)
     return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,
                      kept.groups, kept.stated, kept.cut, kept.job, kept.first, kept.last, kept.count,
                      kept.held)  # fmt: skip

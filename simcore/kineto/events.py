@@ -76,7 +76,7 @@ class Args(msgspec.Struct, gc=False):
     dims: Any = msgspec.field(default=None, name="Input Dims")
 
 
-class Row(msgspec.Struct, gc=False):
+class DeviceRow(msgspec.Struct, gc=False):
     """An operation of a device, us as written. number: place in the file; said: what the event itself says of
     a collective.
     """
@@ -94,7 +94,7 @@ class Row(msgspec.Struct, gc=False):
     said: Args | None
 
 
-class Rows:
+class DeviceRows:
     """Operations of devices in the order of the file, columns. start, end: ns; external: by which the call of
     a collective is found; said: by row what the event itself says of one.
     """
@@ -112,7 +112,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.name)
 
-    def take(self, rows: list[Row], start: list[int], dur: list[int]) -> None:
+    def take(self, rows: list[DeviceRow], start: list[int], dur: list[int]) -> None:
         """Adds rows, ns of each. A batch at a time, while they are in the processor's cache."""
         done = len(self)
         self.start.extend(start)
@@ -133,7 +133,7 @@ class Rows:
                 self.said[place] = row.said
 
 
-def _device(row: Row) -> int:
+def _device(row: DeviceRow) -> int:
     stated = row.args.device
     if type(stated) is int and 0 <= stated < MOST_NUMBER:
         return stated
@@ -159,7 +159,7 @@ class Distributed(msgspec.Struct):
     pg_config: Any = None
 
 
-class TraceFile(msgspec.Struct):
+class KinetoFile(msgspec.Struct):
     """The top level of a file, its events not decoded yet."""
 
     traceEvents: msgspec.Raw
@@ -171,7 +171,7 @@ class _Correlated(msgspec.Struct, gc=False):
     correlation: Any = None
 
 
-_FILE = msgspec.json.Decoder(TraceFile)
+_FILE = msgspec.json.Decoder(KinetoFile)
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[Event])
 _KERNEL_ARGS = msgspec.json.Decoder(KernelArgs)
@@ -179,7 +179,7 @@ _ARGS = msgspec.json.Decoder(Args)
 _CORRELATED = msgspec.json.Decoder(_Correlated)
 
 
-def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
+def opened(path: str, data: bytes) -> tuple[KinetoFile, list[Diagnostic]]:
     """The file's top level, and what was found. A file that was cut has the events before the cut.
 
     Raises InputError, naming the byte or the field, for what is no trace.
@@ -214,11 +214,13 @@ def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
     raise InputError(Diagnostic("error", "cut-file", message, path))
 
 
-def _opened(data: bytes, is_list: bool) -> TraceFile:
-    return TraceFile(_RAW.decode(data)) if is_list else _FILE.decode(data)
+def _opened(data: bytes, is_list: bool) -> KinetoFile:
+    return KinetoFile(_RAW.decode(data)) if is_list else _FILE.decode(data)
 
 
-def batches(path: str, file: TraceFile, told: Callable[[float], None] | None = None) -> Iterator[list[Event]]:
+def batches(
+    path: str, file: KinetoFile, told: Callable[[float], None] | None = None
+) -> Iterator[list[Event]]:
     """The events in their order, a batch at a time, so that few are in memory at once. told: is given the
     share of the bytes that is read.
 

@@ -15,7 +15,7 @@ from typing import Any
 from simcore.diagnostics import Diagnostic, printable
 from simcore.kineto.values import ranks_of, text_of
 from simcore.kineto.vocabulary import category_of_group_name
-from simcore.measured.columns import Collective, RankTrace
+from simcore.measured.columns import RankTrace, ToldCollective
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.records import replace
 from simcore.units import duration, plural
@@ -111,7 +111,7 @@ def _spread(
 def _name(rank: RankTrace, op: int, operation: str, description: str, members: tuple[int, ...]) -> None:
     device = rank.device
     assert device is not None
-    one: Collective = device.collectives[op]
+    one: ToldCollective = device.collectives[op]
     device.collectives[op] = replace(
         one, operation=operation, group=description, ranks=members, size=len(members)
     )

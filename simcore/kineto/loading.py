@@ -14,10 +14,10 @@ from functools import partial
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.cache import LAST, Read, is_kept, keep, load, places_of
-from simcore.kineto.progress import LEAST_BYTES, Progress
+from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
-from simcore.kineto.sets import Found
+from simcore.kineto.sets import ProfilerFile
 from simcore.memory import free_bytes
 from simcore.records import NamedTuple
 from simcore.units import byte_size
@@ -48,7 +48,7 @@ def most_bytes(path: str) -> int:
     return min(fitting, max(_MOST_PACKED * os.path.getsize(path), MOST_BYTES))
 
 
-class Part(NamedTuple):
+class HowRead(NamedTuple):
     """How files are read. names: a pattern of kernels that communicate. keep: whether what was read the last
     time is taken, and what is read now kept. step: the operations of this step alone are held, None of the
     last one that is whole; whole: all of them. host: whether what the host did beside a device is read.
@@ -66,7 +66,7 @@ class Part(NamedTuple):
         return self.step is None and not self.whole
 
 
-def read_one(path: str, part: Part, told: Told | None = None) -> Read:
+def read_one(path: str, part: HowRead, told: Told | None = None) -> Read:
     """The recordings of a file, and what was found. told: is given the share that is read, now and then."""
     places = places_of(path, part.names, part.host) if part.keep else ()
     if part.is_last:
@@ -91,7 +91,7 @@ def _kept(path: str, places: Sequence[str]) -> Read | None:
     return next((found for place in places if (found := load(place, path)) is not None), None)
 
 
-def _read(path: str, part: Part, told: Told | None) -> Read:
+def _read(path: str, part: HowRead, told: Told | None) -> Read:
     if form_of(read_beginning(path)[:16]) == "nsys":
         from simcore.kineto.nsys import read_nsys
 
@@ -100,7 +100,7 @@ def _read(path: str, part: Part, told: Told | None) -> Read:
     return read_file_events(path, data, part.names, part.host, told)
 
 
-def read_all(files: Sequence[Found], part: Part) -> Read:
+def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
     """The recordings of all files in their order, and what was found; what cannot be read is a warning.
 
     Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
@@ -112,7 +112,7 @@ def read_all(files: Sequence[Found], part: Part) -> Read:
     kept = {file.path for file in files if part.keep and is_kept(file.path, part.names, part.host)}
     left = [file for file in files if file.path not in kept]
     workers = _workers(left)
-    with Progress([(f"rank {file.rank}", file.bytes) for file in left]) as progress:
+    with ReadingLine([(f"rank {file.rank}", file.bytes) for file in left]) as progress:
         done = (
             _in_processes(left, part, workers, progress)
             if workers > 1
@@ -138,7 +138,7 @@ def read_all(files: Sequence[Found], part: Part) -> Read:
     return found, said
 
 
-def _workers(files: Sequence[Found]) -> int:
+def _workers(files: Sequence[ProfilerFile]) -> int:
     """How many files are read at once. Raises UsageError when one alone does not fit."""
     if not files:
         return 1
@@ -162,11 +162,11 @@ def _cores() -> int:
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
-def _unpacked(file: Found) -> int:
+def _unpacked(file: ProfilerFile) -> int:
     return file.bytes * (_PACKED if file.path.endswith(".gz") else 1)
 
 
-def _guarded(path: str, part: Part, told: Told | None = None) -> _One:
+def _guarded(path: str, part: HowRead, told: Told | None = None) -> _One:
     """`read_one`, with what is wrong in the file beside it."""
     try:
         recordings, said = read_one(path, part, told)
@@ -176,10 +176,10 @@ def _guarded(path: str, part: Part, told: Told | None = None) -> _One:
 
 
 # Of a process that reads: what it tells how far it is, if that is shared with it.
-_shared: Progress | None = None
+_shared: ReadingLine | None = None
 
 
-def _begin(progress: Progress | None) -> None:
+def _begin(progress: ReadingLine | None) -> None:
     """In a process that reads."""
     global _shared
     _shared = progress
@@ -187,11 +187,13 @@ def _begin(progress: Progress | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _in_process(path: str, part: Part, place: int) -> _One:
+def _in_process(path: str, part: HowRead, place: int) -> _One:
     return _guarded(path, part, None if _shared is None else partial(_shared.tell, place))
 
 
-def _in_processes(files: Sequence[Found], part: Part, workers: int, progress: Progress) -> Iterator[_One]:
+def _in_processes(
+    files: Sequence[ProfilerFile], part: HowRead, workers: int, progress: ReadingLine
+) -> Iterator[_One]:
     # Imported here: a small set starts no process.
     import multiprocessing
     import threading

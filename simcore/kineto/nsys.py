@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.kineto.host import NOTHING, Around, Threads, around
-from simcore.kineto.recording import NO_STEP, Recording, Step, refuse_devices
+from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
 from simcore.kineto.vocabulary import COMMUNICATION, STEP, kernel_kind
-from simcore.measured.columns import Collective, DeviceColumns, OpColumns
+from simcore.measured.columns import DeviceColumns, OpColumns, ToldCollective
 from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
 from simcore.units import plural
 from simcore.workload.model import LARGEST
@@ -229,7 +229,7 @@ class _Reader:
                     communicates[name] = self.pattern.search(name) is not None
                 if communicates[name]:
                     category = _COMM
-                    columns.collectives[len(ops.name)] = Collective(kernel_kind(name))
+                    columns.collectives[len(ops.name)] = ToldCollective(kernel_kind(name))
             ops.name.append(name)
             ops.group.append("comm" if category == _COMM else None)
             ops.start.append(start)
@@ -254,7 +254,7 @@ class _Reader:
                 ends[number] = max(ends[number], end)
                 counts[number] += 1
             step.append(number)
-        found = tuple(Step(number, start, ends[number], counts[number]) for start, _, number in steps)
+        found = tuple(ProfilerStep(number, start, ends[number], counts[number]) for start, _, number in steps)
         return Recording(self.path, None, None, rows[0][3], ops, columns, step, found, {}, False, job="nsys")
 
     def _say(self, severity: Severity, code: str, message: str) -> None:

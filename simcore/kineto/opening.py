@@ -11,8 +11,8 @@ from typing import Literal
 from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.groups import name_groups
-from simcore.kineto.loading import Part, read_all, read_one
-from simcore.kineto.progress import Progress
+from simcore.kineto.loading import HowRead, read_all, read_one
+from simcore.kineto.progress import ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import Job, jobs_of, profiler_files
@@ -34,9 +34,9 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     _check(asked)
     if not os.path.isdir(path):
         size = os.path.getsize(path) if os.path.isfile(path) else 0
-        with Progress([(os.path.basename(path), size)]) as progress:
+        with ReadingLine([(os.path.basename(path), size)]) as progress:
             progress.show()
-            part = Part(asked.comm_names, asked.cache, host=asked.host)
+            part = HowRead(asked.comm_names, asked.cache, host=asked.host)
             found, said = read_one(path, part, partial(progress.tell, 0))
         return _run(path, found, said, asked, is_set=False)
     files, others = profiler_files(path)
@@ -50,7 +50,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     step = _step_asked(asked)
     number = None if step in (None, ALL_STEPS) else int(step or 0)
     found, said = read_all(
-        files, Part(asked.comm_names, asked.cache, number, step == ALL_STEPS, asked.host)
+        files, HowRead(asked.comm_names, asked.cache, number, step == ALL_STEPS, asked.host)
     )
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
@@ -134,7 +134,7 @@ def _run(
         wanted = step if any(step == other.number for other in one.steps) else None
         if not one.has(wanted):
             # It has another last step than the rest of its job.
-            again = read_one(one.path, Part(asked.comm_names, asked.cache, host=asked.host))[0]
+            again = read_one(one.path, HowRead(asked.comm_names, asked.cache, host=asked.host))[0]
             one = next(other for other in again if other.device == one.device)
         trace = one.trace(rank, wanted)
         if len(trace.ops):
@@ -222,9 +222,7 @@ def _steps(
         launched = {
             step.number for some in job.ranks.values() for one in some for step in one.steps if step.ops
         }
-        with_ops = [
-            one.number for one in steps if len(one.ns) == len(job.ranks) and one.number in launched
-        ]
+        with_ops = [one.number for one in steps if len(one.ns) == len(job.ranks) and one.number in launched]
         if with_ops:
             return with_ops[-1], steps
         why = "there is no ProfilerStep" if not steps else "no step is whole on every rank"

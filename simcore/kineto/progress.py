@@ -26,7 +26,7 @@ _LOOKED_S = 0.1
 _CELLS = 78
 
 
-class Progress:
+class ReadingLine:
     """A line that is written over itself while files are read; nothing stays of it.
 
     files: what each is called, and its bytes. Whoever reads tells how far it is, in processes that were
@@ -44,7 +44,7 @@ class Progress:
         self._over = threading.Event()
         self._drawing = threading.Lock()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ReadingLine:
         if self.is_shown and sys.stdin is not None and sys.stdin.isatty():
             # Imported here: Windows has none, and a pipe needs none.
             with suppress(ImportError, OSError):

@@ -16,11 +16,11 @@ from simcore.diagnostics import Diagnostic, InputError
 from simcore.kineto.events import (
     NO_LAUNCH,
     Args,
+    DeviceRow,
+    DeviceRows,
     Distributed,
     Event,
-    Row,
-    Rows,
-    TraceFile,
+    KinetoFile,
     args_of,
     batches,
     correlation_of,
@@ -40,7 +40,7 @@ from simcore.kineto.host import (
     outermost,
     with_launches,
 )
-from simcore.kineto.recording import NO_STEP, Recording, Step, refuse_devices
+from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
 from simcore.kineto.values import (
     MOST_NUMBER,
     MOST_US,
@@ -71,7 +71,7 @@ from simcore.kineto.vocabulary import (
     operation_word,
     phase_of,
 )
-from simcore.measured.columns import Collective, DeviceColumns, HostColumns, OpColumns
+from simcore.measured.columns import DeviceColumns, HostColumns, OpColumns, ToldCollective
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.records import NamedTuple
 from simcore.units import plural
@@ -140,7 +140,7 @@ class _Step(NamedTuple):
 
 class _Reader:
     def __init__(
-        self, path: str, file: TraceFile, names: str | None, host: bool, told: Callable[[float], None] | None
+        self, path: str, file: KinetoFile, names: str | None, host: bool, told: Callable[[float], None] | None
     ) -> None:
         self.path = path
         self.told = told
@@ -154,9 +154,9 @@ class _Reader:
             message = f"baseTimeNanoseconds: found {self.base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
         self.pool = Pool()
-        self.rows = Rows()
+        self.rows = DeviceRows()
         # Those of the batch that is read.
-        self.taken: list[Row] = []
+        self.taken: list[DeviceRow] = []
         self.launches = Launches()
         self.flows = Flows()
         # What the host did: operations; annotations and calls of modules.
@@ -250,7 +250,7 @@ class _Reader:
         args.grid = args.block = _EMPTY
         name = event.name
         self.taken.append(
-            Row(event.ts or 0, event.dur or 0, number, event.pid, event.tid,
+            DeviceRow(event.ts or 0, event.dur or 0, number, event.pid, event.tid,
                  self.pool[name] if type(name) is str and name else _NO_NAME, is_copy, args,
                  grid, block, None if args.collective is None else args_of(event))
         )  # fmt: skip
@@ -450,7 +450,7 @@ class _Reader:
         if rank is None:
             named = _RANK.search(os.path.basename(self.path))
             rank = int(named[1]) if named else None
-        found = [Step(one.number, one.start, ends[one.number], counts[one.number]) for one in steps]
+        found = [ProfilerStep(one.number, one.start, ends[one.number], counts[one.number]) for one in steps]
         job = f"{world}/{self.who.backend}/{sorted({words for words, _ in self.groups.values()})}"
         return Recording(
             self.path, rank, world, device, ops, columns, step, tuple(found), self.groups, stated, job=job
@@ -483,7 +483,7 @@ class _Reader:
             if made is not None:
                 word = COLLECTIVE_ANNOTATION.match(name)
                 kind = operation_word(word[1] if word else name)
-                columns.collectives[op] = Collective(kind, elements_in=made.elements)
+                columns.collectives[op] = ToldCollective(kind, elements_in=made.elements)
                 group, category = "comm", _COMM
                 shape = self.pool[f"[{made.elements}]"] if made.elements >= 0 else None
             ops.name.append(name)
@@ -505,14 +505,14 @@ class _Reader:
 
     # -- values ----------------------------------------------------------------------
 
-    def _collective(self, name: str, said: Args | None, call: str | None) -> Collective | None:
+    def _collective(self, name: str, said: Args | None, call: str | None) -> ToldCollective | None:
         """What a kernel communicates; None of one that computes. said: by its event or its call; call: the
         collective whose annotation is around its launch.
         """
         if said is None or said.collective is None:
             if self.pattern.search(name) is None and call is None:
                 return None
-            return Collective(kernel_kind(name))
+            return ToldCollective(kernel_kind(name))
         group = text_of(said.description) or text_of(said.group)
         ranks = ranks_of(said.ranks)
         key = text_of(said.group)
@@ -524,7 +524,7 @@ class _Reader:
             me = whole(self.who.rank)
             ends = (whole(said.source), whole(said.target))
             peer = next((one for one in ends if one is not None and one not in (me, -1)), -1)
-        return Collective(
+        return ToldCollective(
             operation, group, ranks, whole(said.group_size) or len(ranks or ()), whole(said.sequence),
             text_of(said.communicator), count_of(said.elements_in), count_of(said.elements_out),
             text_of(said.dtype), peer,

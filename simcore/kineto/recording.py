@@ -24,7 +24,7 @@ def refuse_devices(path: str, count: int) -> None:
         raise InputError(Diagnostic("error", "bad-trace", message, path))
 
 
-class Step(Struct, frozen=True):
+class ProfilerStep(Struct, frozen=True):
     """A step of the host's annotation: its number, when it starts and when the last kernel that it launched
     ends, or itself if that is later, ns. ops: how many operations of the device it launched.
     """
@@ -53,7 +53,7 @@ class Recording(Struct):
     ops: OpColumns
     columns: DeviceColumns
     step: array[int]
-    steps: tuple[Step, ...]
+    steps: tuple[ProfilerStep, ...]
     groups: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     stated: bool = True
     cut: bool = False

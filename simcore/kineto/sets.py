@@ -25,7 +25,7 @@ _DEPTH = 3
 _MOST_FILES = 100_000
 
 
-class Found(Struct, frozen=True):
+class ProfilerFile(Struct, frozen=True):
     """A profiler's file. rank: as its beginning says it, else its name; None where neither does. bytes: of
     the file as it is stored. form: `kineto` or `nsys`.
     """
@@ -36,12 +36,12 @@ class Found(Struct, frozen=True):
     bytes: int
 
 
-def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[Found], int]:
+def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], int]:
     """(the profiler's files of a directory, by name; how many other files it has).
 
     Folders are looked into where the directory itself has none. Raises OSError when it cannot be read.
     """
-    found: list[Found] = []
+    found: list[ProfilerFile] = []
     folders: list[str] = []
     others = 0
     for entry in sorted(os.scandir(path), key=lambda one: one.name):
@@ -64,7 +64,7 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[Found], int]:
         said = _HEAD_RANK.search(head) if form == "kineto" else None
         named = _NAME_RANK.search(entry.name)
         rank = int(said[1]) if said else int(named[1]) if named else None
-        found.append(Found(entry.path, form, rank, size.st_size))
+        found.append(ProfilerFile(entry.path, form, rank, size.st_size))
         if len(found) > _MOST_FILES:
             break
     if not found and depth:

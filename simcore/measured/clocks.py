@@ -123,7 +123,7 @@ _TOLERATED_NS = 1_000_000
 _LEAST_MATCHED = 2
 
 
-class Clock(Struct, frozen=True):
+class RankClock(Struct, frozen=True):
     """Ranks of one clock. members: indices of ranks. shift_ns: to add to their times. matched: how many
     communications tell it, 0 of the clock that the others are brought to.
     """
@@ -146,7 +146,7 @@ class CommonClock(Struct, frozen=True):
     to them, which stay as written. breach: what is impossible on any clocks, the worst of it.
     """
 
-    clocks: tuple[Clock, ...] = ()
+    clocks: tuple[RankClock, ...] = ()
     loose: tuple[int, ...] = ()
     breach: Breach | None = None
 
@@ -213,9 +213,9 @@ def _ties(ranks: Sequence[RankTrace], matches: Matches) -> dict[tuple[int, int],
 
 def _shifts(
     clocks: Sequence[tuple[int, ...]], ties: Sequence[dict[int, Tie]], least_matched: int
-) -> dict[int, Clock]:
+) -> dict[int, RankClock]:
     """The clocks that can be brought to the first one, by the most matched communications first."""
-    found = {0: Clock(clocks[0], 0, 0)}
+    found = {0: RankClock(clocks[0], 0, 0)}
     while True:
         edges = [(*tie.matched, -one, -other) for one in found for other, tie in ties[one].items()
                  if other not in found and sum(tie.matched) >= least_matched]  # fmt: skip
@@ -231,7 +231,7 @@ def _shifts(
         offset = ties[one][other].offset() - found[one].shift_ns
         if least <= most:
             offset = min(max(offset, least), most)
-        found[other] = Clock(clocks[other], -offset, collectives or messages)
+        found[other] = RankClock(clocks[other], -offset, collectives or messages)
 
 
 def _worst(ranks: Sequence[RankTrace], matches: Matches, shifts: Sequence[int]) -> Breach | None:

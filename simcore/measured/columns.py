@@ -61,7 +61,7 @@ class OpColumns(Struct):
         return category_of_op(self.name[op], self.group[op])
 
 
-class Collective(Struct, frozen=True):
+class ToldCollective(Struct, frozen=True):
     """What a profiler says of a communication. operation: `allreduce`, `send` ...; group: as the trace names
     it, None where it does not. ranks: its members, None where they are not known; size: how many, 0 if not
     known. sequence, communicator: the number of the call in its communicator, None where not told. elements:
@@ -139,7 +139,7 @@ class DeviceColumns(Struct):
     grid: list[str | None] = field(default_factory=list)
     block: list[str | None] = field(default_factory=list)
     occupancy: array[int] = field(default_factory=lambda: array("h"))
-    collectives: dict[int, Collective] = field(default_factory=dict)
+    collectives: dict[int, ToldCollective] = field(default_factory=dict)
     on_device: bool = True
     host: HostColumns | None = None
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median_low
 
-from simcore.measured.columns import TOLERANCE_NS, Collective, RankTrace
+from simcore.measured.columns import TOLERANCE_NS, RankTrace, ToldCollective
 from simcore.measured.matching import Call, Matches, Meeting, times_of
 from simcore.measured.names import Degrees
 from simcore.measured.places import GroupKey, Places
@@ -125,7 +125,7 @@ def _met(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> bool:
     return min(end for _, end in times) >= max(start for start, _ in times) - TOLERANCE_NS
 
 
-def _said(ranks: Sequence[RankTrace], call: Call) -> Collective:
+def _said(ranks: Sequence[RankTrace], call: Call) -> ToldCollective:
     device = ranks[call.rank].device
     assert device is not None
     return device.collectives[call.op]
@@ -155,12 +155,12 @@ def _together(ranks: Sequence[RankTrace]) -> Iterator[tuple[_Key, tuple[Call, ..
             yield key, calls
 
 
-def _key(said: Collective, number: int) -> _Key:
+def _key(said: ToldCollective, number: int) -> _Key:
     pair = _pair(said, number)
     return (said.group, said.ranks, *pair) if pair else (said.group, said.ranks, said.operation)
 
 
-def _pair(said: Collective, number: int) -> tuple[object, ...]:
+def _pair(said: ToldCollective, number: int) -> tuple[object, ...]:
     """Of a send or receive (from, to)."""
     if said.peer < 0:
         return ()

@@ -25,7 +25,7 @@ from simcore.measured.columns import (
     SubColumns,
 )
 from simcore.records import NamedTuple
-from simcore.workload.formats.cell import Cell, Findings, quoted, read_number
+from simcore.workload.formats.cell import Findings, TextCell, quoted, read_number
 from simcore.workload.formats.format import is_comment, without_bom
 from simcore.workload.model import LARGEST
 
@@ -221,7 +221,7 @@ def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnosti
             continue
         if is_comment(line.lstrip()):
             reader.findings.add(
-                "note", "comment", "found a comment; the line is ignored", Cell(line, number, 1)
+                "note", "comment", "found a comment; the line is ignored", TextCell(line, number, 1)
             )
             continue
         reader.take(line, number)
@@ -282,12 +282,12 @@ class _Reader:
         try:
             line = parse_line(text)
         except GrammarError as error:
-            self.findings.add("error", error.code, error.message, Cell(text, number, error.column))
+            self.findings.add("error", error.code, error.message, TextCell(text, number, error.column))
             return
         self.kind = self.kind or line.kind
         if line.kind != self.kind:
             message = f"found {quoted(text)}, expected {self.kind}:N:operation(...) as on the lines before"
-            self._error("trace-line", message, Cell(text, number, 1))
+            self._error("trace-line", message, TextCell(text, number, 1))
             return
         rank = self.ranks.setdefault(line.number, _Rank())
         self._op(rank, line, number)
@@ -427,7 +427,7 @@ class _Reader:
         mantissa, _, exponent = text.lower().partition("e")
         fits = re.fullmatch(r"[+-]?[0-9]{1,3}", exponent or "0") and len(mantissa) <= 400
         value = read_number(f"{mantissa}e{int(exponent or 0) + 6}") if fits else None
-        cell = Cell(text, number, fields[key].column)
+        cell = TextCell(text, number, fields[key].column)
         if value is None:
             self._error("not-a-number", f"{key}: found {cell.shown()}, expected a number of ms", cell)
             return None
@@ -447,7 +447,7 @@ class _Reader:
             return None
         if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < _MOST_STAGE:
             return int(text)
-        cell = Cell(text, number, fields[key].column)
+        cell = TextCell(text, number, fields[key].column)
         expected = "a whole number below 2147483648"
         self._error("not-a-number", f"{key}: found {cell.shown()}, expected {expected}", cell)
         return None
@@ -457,11 +457,11 @@ class _Reader:
             message = f"group kind {quoted(group)} is not one of the tracer's; it has a lane of its own"
             self._note("note", "unknown-group", message, number)
 
-    def _error(self, code: str, message: str, cell: Cell) -> None:
+    def _error(self, code: str, message: str, cell: TextCell) -> None:
         self.findings.add("error", code, message, cell)
 
     def _note(self, severity: Severity, code: str, message: str, number: int) -> None:
-        self.findings.add(severity, code, message, Cell("", number, 1))
+        self.findings.add(severity, code, message, TextCell("", number, 1))
 
 
 def _text(fields: dict[str, TraceField], key: str) -> str | None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
 from simcore.messages.clock import Clock, Fault
-from simcore.messages.collectives import Group, RankCollectives, Rules
-from simcore.messages.network import Links, LinkUse
+from simcore.messages.collectives import Communicator, RankCollectives, Rules
+from simcore.messages.network import LinkByLink, LinkUse
 from simcore.records import NamedTuple
 from simcore.units import plural
 
@@ -61,11 +61,11 @@ def collective_alone(cluster: Cluster, ranks: Sequence[int], collective: str, si
     rules = rules_of(cluster)
     whole = len(ranks) == world
     # On some of the ranks each dimension has those of its places that are in the group.
-    group = Group(0, None) if whole else Group(1, tuple(ranks), True)
+    group = Communicator(0, None) if whole else Communicator(1, tuple(ranks), True)
     share = -(-size // len(ranks)) if collective == "ALLGATHER" else size
     check_messages(estimate(cluster, len(ranks), collective, rules), "the collective")
     clock = Clock(world)
-    links = Links(clock, cluster.dims)
+    links = LinkByLink(clock, cluster.dims)
     owners = [RankCollectives(rank, clock, links, rules) for rank in ranks]
     ends = [-1] * len(ranks)
 

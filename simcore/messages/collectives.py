@@ -50,7 +50,7 @@ class Rules(NamedTuple):
     baseline: bool
 
 
-class Group(NamedTuple):
+class Communicator(NamedTuple):
     """Ranks of a collective. number: of its stream numbers, 0 for the default group. ranks: in the order of
     the list; None for the whole world. grid: on each dimension those run of it that share all other places,
     where the group is such a grid; without it a group is one ring.
@@ -61,7 +61,7 @@ class Group(NamedTuple):
     grid: bool = False
 
 
-class Phase(NamedTuple):
+class ChunkPhase(NamedTuple):
     """One phase of a chunk on one rank. queue: (dimension, queue). step: 1 clockwise, -1 anticlockwise.
     last_root: which of the two trees it is.
     """
@@ -81,7 +81,7 @@ class Chunk:
 
     __slots__ = ("_delay", "_next", "collective", "machine", "phases", "rank", "tag", "where")
 
-    def __init__(self, collective: Collective, tag: int, phases: list[Phase]) -> None:
+    def __init__(self, collective: Collective, tag: int, phases: list[ChunkPhase]) -> None:
         self.collective = collective
         self.rank = collective.owner.rank
         self.tag = tag
@@ -204,7 +204,7 @@ class RankCollectives:
         self.never = ""
 
     def start(
-        self, kind: str, size: int, group: Group, involved: Sequence[bool], over: Callable[[], None]
+        self, kind: str, size: int, group: Communicator, involved: Sequence[bool], over: Callable[[], None]
     ) -> str | None:
         """Starts this rank's part; `over` is called when it has ended here.
 
@@ -251,7 +251,9 @@ class RankCollectives:
 
     # -- phases ------------------------------------------------------------------------
 
-    def _phases(self, kind: str, size: int, parts: list[tuple[int, Members, str]], delay: int) -> list[Phase]:
+    def _phases(
+        self, kind: str, size: int, parts: list[tuple[int, Members, str]], delay: int
+    ) -> list[ChunkPhase]:
         steps: list[tuple[str, tuple[int, Members, str], str]]
         if kind == ALLREDUCE and not self.rules.baseline:
             steps = [(REDUCESCATTER, part, "out") for part in parts[:-1]]
@@ -267,9 +269,11 @@ class RankCollectives:
             if name == "double-binary-tree":
                 turn = self._trees.get((kind, dimension), 0)
                 self._trees[kind, dimension] = turn + 1
-                phases.append(Phase(one, name, ring, size, (dimension, queue), step, delay, turn % 2 == 0))
+                phases.append(
+                    ChunkPhase(one, name, ring, size, (dimension, queue), step, delay, turn % 2 == 0)
+                )
                 continue
-            phases.append(Phase(one, name, ring, size, (dimension, queue), step, delay))
+            phases.append(ChunkPhase(one, name, ring, size, (dimension, queue), step, delay))
             if one == REDUCESCATTER:
                 size //= len(ring.ranks)
             elif one == ALLGATHER:
@@ -288,7 +292,7 @@ class RankCollectives:
             return queue, -1 if queues > 1 and queue >= half else 1
         return queue, 1 if way == "out" else -1
 
-    def machine(self, chunk: Chunk, phase: Phase) -> Machine | Tree | None:
+    def machine(self, chunk: Chunk, phase: ChunkPhase) -> Machine | Tree | None:
         """The machine of a phase; None for one that never ends."""
         name = phase.algorithm.removeprefix("one-")
         ring = phase.ring

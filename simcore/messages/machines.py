@@ -17,7 +17,7 @@ from simcore.records import NamedTuple
 ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL = "ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"
 
 
-class Chunk(Protocol):
+class MachineChunk(Protocol):
     """The chunk whose phase a machine runs, on one rank."""
 
     rank: int

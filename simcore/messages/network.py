@@ -1,7 +1,7 @@
 """Messages between ranks: how long one takes, and which receive it belongs to.
 
 Two networks, as ASTRA-sim's analytical backends have them. `Unshared`: every message has the whole bandwidth,
-and over several dimensions the lowest in which the two ranks differ charges it. `Links`: a message goes link
+and over several dimensions the lowest in which the two ranks differ charges it. `LinkByLink`: a message goes link
 by
 link, each a FIFO, stored and forwarded, dimension by dimension from the lowest.
 """
@@ -245,7 +245,7 @@ class _Link:
         self.messages = self.bytes = self.busy_ns = self.queued_ns = 0
 
 
-class Links(Matching):
+class LinkByLink(Matching):
     """Every message goes link by link; a link is busy floor(bytes / bandwidth) ns with one, and those that
     come meanwhile wait in the order of coming. It is at the other end floor(latency + bytes / bandwidth) ns
     after it began.

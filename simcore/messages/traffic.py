@@ -15,23 +15,23 @@ from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
 from simcore.messages.alone import rules_of
 from simcore.messages.clock import Clock, Fault
-from simcore.messages.collectives import Group, RankCollectives
-from simcore.messages.network import TRANSFER_TAG, LinkHeat, Links, LinkUse
+from simcore.messages.collectives import Communicator, RankCollectives
+from simcore.messages.network import TRANSFER_TAG, LinkByLink, LinkHeat, LinkUse
 from simcore.records import NamedTuple
 
 # The first instant is refused to ASTRA-sim's messages of 0 ns: this clock runs one ahead.
 _AHEAD_NS = 1
 
 
-class Sent(NamedTuple):
+class Payload(NamedTuple):
     """What a collective, or with None a transfer, moves: bytes of the whole buffer."""
 
     collective: str | None
     size: int
 
-    def scaled(self, factor: float) -> Sent:
+    def scaled(self, factor: float) -> Payload:
         """The same with so many times the bytes: of messages on links no duration is known beforehand."""
-        return self if factor == 1.0 else Sent(self.collective, round(self.size * factor))
+        return self if factor == 1.0 else Payload(self.collective, round(self.size * factor))
 
 
 class LinkTraffic:
@@ -43,10 +43,10 @@ class LinkTraffic:
     def __init__(self, cluster: Cluster, ranks: Sequence[int]) -> None:
         self._ranks = ranks
         self._clock = Clock(cluster.npus)
-        self._links = Links(self._clock, cluster.dims)
+        self._links = LinkByLink(self._clock, cluster.dims)
         self._rules = rules_of(cluster)
         self._owners: dict[tuple[int, int], RankCollectives] = {}
-        self._groups: dict[tuple[tuple[int, ...], int], Group] = {}
+        self._groups: dict[tuple[tuple[int, ...], int], Communicator] = {}
         self._left: dict[int, int] = {}
         self._over: list[object] = []
         self._started = 0
@@ -55,7 +55,7 @@ class LinkTraffic:
         self,
         now: int,
         token: object,
-        sent: Sent,
+        sent: Payload,
         senders: Sequence[int],
         receivers: Sequence[int],
         stream: int,
@@ -78,7 +78,7 @@ class LinkTraffic:
         group = self._groups.get((ranks, stream))
         if group is None:
             whole = len(ranks) == self._clock.ranks
-            group = Group(len(self._groups) + 1, None if whole else ranks, True)
+            group = Communicator(len(self._groups) + 1, None if whole else ranks, True)
             self._groups[ranks, stream] = group
         size = -(-sent.size // len(ranks)) if sent.collective == "ALLGATHER" else sent.size
         number = self._started
@@ -144,7 +144,7 @@ def _nothing(_: object) -> None:
     """A transfer is over for both its ends at once."""
 
 
-def alone_ns(cluster: Cluster, ranks: Sequence[int], sent: Sent) -> int:
+def alone_ns(cluster: Cluster, ranks: Sequence[int], sent: Payload) -> int:
     """What a collective takes on idle links, until its last rank is done. Raises `UsageError`."""
     traffic = LinkTraffic(cluster, ranks)
     places = range(len(ranks))

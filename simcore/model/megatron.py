@@ -24,7 +24,7 @@ from simcore.model.sharding import (
     whole_parameters,
 )
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, GroupKind, Phase, Pieces, StageRows, Uneven
+from simcore.workload.model import PHASES, GroupKind, Phase, PiecedCell, StageRows, Uneven
 
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
@@ -115,9 +115,9 @@ class MegatronRows:
                     found[phase, place] = Uneven(compute, ports)
         return found
 
-    def _pieces(self) -> dict[tuple[Phase, int], Pieces]:
+    def _pieces(self) -> dict[tuple[Phase, int], PiecedCell]:
         """With `--overlap-tp` the cells of layers whose collectives run beside their products."""
-        found: dict[tuple[Phase, int], Pieces] = {}
+        found: dict[tuple[Phase, int], PiecedCell] = {}
         if not self.training.overlap_tp:
             return found
         for place, row in enumerate(self._rows):
@@ -133,7 +133,7 @@ class MegatronRows:
                     before, product = nanoseconds(ops[:first]), nanoseconds(ops[first:last])
                     before = min(before, nanoseconds(ops))
                     product = min(product, nanoseconds(ops) - before)
-                    found[phase, place] = Pieces(self.training.tp, before, product)
+                    found[phase, place] = PiecedCell(self.training.tp, before, product)
         return found
 
     def _buckets(self) -> dict[int, int]:

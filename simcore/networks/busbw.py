@@ -22,7 +22,7 @@ from simcore.collectives import NAMES
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.layout import Layout
 from simcore.networks.model import Network
-from simcore.networks.simai import Bandwidth, SimaiNetwork
+from simcore.networks.simai import BusBandwidth, SimaiNetwork
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind
@@ -163,14 +163,14 @@ class Busbw(SimaiNetwork):
         self._file = BusbwFile(path)
         self.pp_gibps = self._file.get("PP.busbw")
 
-    def bandwidth(self, kind: GroupKind, collective: str, size: int) -> Bandwidth:
+    def bandwidth(self, kind: GroupKind, collective: str, size: int) -> BusBandwidth:
         entry, reason = self._entry(kind, _KEYS[collective])
         if entry is None:
-            return Bandwidth(0.0, reason)
+            return BusBandwidth(0.0, reason)
         what = (
             f"{NAMES[collective]} of {kind} groups needs it, and SimAI's own time wraps to 2^64 ns without it"
         )
-        return Bandwidth(self._file.needed(entry, what), f"{entry} of the file")
+        return BusBandwidth(self._file.needed(entry, what), f"{entry} of the file")
 
     def _entry(self, kind: GroupKind, key: str) -> tuple[str | None, str]:
         """The entry that SimAI takes; None, and why, where it takes none."""

@@ -11,7 +11,7 @@ from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.messages.alone import check_messages, estimate, rules_of
 from simcore.messages.network import astra_bandwidth
-from simcore.messages.traffic import LinkTraffic, Sent, alone_ns
+from simcore.messages.traffic import LinkTraffic, Payload, alone_ns
 from simcore.networks.analytical import Analytical
 from simcore.networks.model import Carrier, Network, PlacedCollective
 from simcore.parameters import Parameters, flag_of
@@ -40,7 +40,7 @@ class LinkNetwork(Analytical):
                     estimate(self.cluster, len(ranks), placed.collective, rules_of(self.cluster)),
                     "a collective",
                 )
-                sent = Sent(placed.collective, placed.size)
+                sent = Payload(placed.collective, placed.size)
                 self._alone[key] = alone_ns(self.cluster, ranks, sent)
         return round(self._alone[key] * scale)
 
@@ -66,11 +66,11 @@ class LinkNetwork(Analytical):
         alone = self.collective_ns(placed)
         return f"{super().explain_collective(placed)}\nits messages, link by link, make it {alone} ns alone"
 
-    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Sent:
-        return Sent(collective, size)
+    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Payload:
+        return Payload(collective, size)
 
-    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Sent:
-        return Sent(None, size)
+    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Payload:
+        return Payload(None, size)
 
     def carrier(self, folding: Folding) -> Carrier:
         return LinkTraffic(self.cluster, [one.ranks.blocks[0].first for one in folding.classes])

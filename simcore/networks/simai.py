@@ -155,7 +155,7 @@ def priced_bytes(workload: Workload, phase: Phase, size: int) -> int:
     return max(size, least_forward_bytes(workload)) if phase == "fwd" and size else size
 
 
-class Bandwidth(NamedTuple):
+class BusBandwidth(NamedTuple):
     """What a collective gets. gibps: B; 0 where SimAI has none, and the collective costs nothing.
 
     ratio: r. origin: where B comes from, in words.
@@ -198,7 +198,7 @@ class SimaiNetwork(ABC):
         self._free: dict[tuple[GroupKind, str], Diagnostic] = {}
 
     @abstractmethod
-    def bandwidth(self, kind: GroupKind, collective: str, size: int) -> Bandwidth:
+    def bandwidth(self, kind: GroupKind, collective: str, size: int) -> BusBandwidth:
         """The bandwidth of a collective of `size` bytes in a group of more than one.
 
         Raises InputError or UsageError where the model needs one that is not there.

@@ -16,7 +16,7 @@ from simcore.cluster import Cluster, TransferShape
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.networks.model import Network
-from simcore.networks.simai import Bandwidth, SimaiNetwork, simai_bandwidths
+from simcore.networks.simai import BusBandwidth, SimaiNetwork, simai_bandwidths
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple
 from simcore.units import number
@@ -29,7 +29,7 @@ MULTI_NODE = "Multi 16"
 _COLUMNS = (*map(str, _NODES), MULTI_NODE)
 
 
-class Table(NamedTuple):
+class RatioTable(NamedTuple):
     """One table. sizes: bytes of each row, ascending; columns: the ratios of each."""
 
     sizes: tuple[int, ...]
@@ -59,7 +59,7 @@ def ratio(table: str, column: str, size: int) -> float:
 
 
 @lru_cache(maxsize=1)
-def _tables() -> dict[str, Table]:
+def _tables() -> dict[str, RatioTable]:
     text = Path(__file__).with_name("simai_ratio.csv").read_text(encoding="utf-8")
     rows = [line.split(",") for line in text.splitlines() if not line.startswith("#")][1:]
     tables = {}
@@ -67,7 +67,7 @@ def _tables() -> dict[str, Table]:
         own = [row[1:] for row in rows if row[0] == name]
         ratios = [[float(cell) if cell else 1.0 for cell in row[1:]] for row in own]
         columns = dict(zip(_COLUMNS, zip(*ratios, strict=True), strict=True))
-        tables[name] = Table(tuple(int(row[0]) for row in own), columns)
+        tables[name] = RatioTable(tuple(int(row[0]) for row in own), columns)
     return tables
 
 
@@ -77,7 +77,7 @@ _SMALL_BELOW = 2**20
 _NVLINK_BOUND = "NVLink, the NICs are faster"
 
 
-class Nodes(NamedTuple):
+class GroupNodes(NamedTuple):
     """A group as SimAI sees it. nodes: N; gpus: q, its GPUs in a node; nics: k, those it may use.
 
     divisor: among how many GPUs of a node its NICs are divided, for a message.
@@ -100,7 +100,7 @@ class SimaiAuto(SimaiNetwork):
         self.nvlink, self.nic = figures["nvlink"], figures["nic"]
         self.nics = parameters.nics_per_server
 
-    def bandwidth(self, kind: GroupKind, collective: str, size: int) -> Bandwidth:
+    def bandwidth(self, kind: GroupKind, collective: str, size: int) -> BusBandwidth:
         group = self._nodes(kind)
         if group.nodes > 1 and group.nics == 0:
             raise UsageError(
@@ -122,39 +122,39 @@ class SimaiAuto(SimaiNetwork):
             ratio=ratio(table, column, size), ratio_origin=f"table {table}, column {column}"
         )
 
-    def _nodes(self, kind: GroupKind) -> Nodes:
+    def _nodes(self, kind: GroupKind) -> GroupNodes:
         """How SimAI spreads a group of more than one; all quotients are floored."""
         tp, ep, server, nics = self.layout.tp, self.layout.ep, self.server, self.nics
         if kind == "tp":
-            return Nodes(max(1, tp // server), min(tp, server), nics)
+            return GroupNodes(max(1, tp // server), min(tp, server), nics)
         # The GPUs of a node among which a member of the group stands alone.
         inner = tp * ep if kind == "dp_ep" else tp
         divisor = inner if inner <= server else server
         gpus = server // inner if inner <= server else 1
         if kind == "ep":
             nodes = 1 if tp * ep <= server else tp * ep // server
-            return Nodes(nodes, gpus, nics if nodes == 1 else nics // divisor, divisor)
-        return Nodes(self.members(kind), gpus, nics // divisor, divisor)
+            return GroupNodes(nodes, gpus, nics if nodes == 1 else nics // divisor, divisor)
+        return GroupNodes(self.members(kind), gpus, nics // divisor, divisor)
 
-    def _ring(self, group: Nodes) -> Bandwidth:
+    def _ring(self, group: GroupNodes) -> BusBandwidth:
         if group.nodes == 1:
-            return Bandwidth(self.nvlink, "NVLink in one node")
+            return BusBandwidth(self.nvlink, "NVLink in one node")
         through = group.nics * self.nic
         nics = f"{group.nics} x {number(self.nic)} of NICs over {group.nodes} nodes"
         if group.gpus > 1 and through > self.nvlink:
             within = self.nvlink * group.gpus / (group.gpus - 1)
             if within < through:
-                return Bandwidth(within, _NVLINK_BOUND)
-        return Bandwidth(through, nics)
+                return BusBandwidth(within, _NVLINK_BOUND)
+        return BusBandwidth(through, nics)
 
-    def _alltoall(self, group: Nodes) -> Bandwidth:
+    def _alltoall(self, group: GroupNodes) -> BusBandwidth:
         if group.nodes == 1:
-            return Bandwidth(self.nvlink, "NVLink in one node")
+            return BusBandwidth(self.nvlink, "NVLink in one node")
         peers = group.nodes * group.gpus - 1
         outside = (group.nodes - 1) * group.gpus
         each = group.nics * self.nic / group.gpus
         origin = f"{group.nics} x {number(self.nic)} / {group.gpus} of NICs x {peers}/{outside} peers"
-        return Bandwidth(each * peers / outside, origin)
+        return BusBandwidth(each * peers / outside, origin)
 
     def fixed_ns(self, kind: GroupKind, size: int) -> int | None:
         if not 1 < size < _SMALL_BELOW:

@@ -174,7 +174,7 @@ def _parameters(runs: Sequence[Run]) -> str:
     if not rows:
         return ""
     names = ["value"] if len(runs) == 1 else ["A", "B"]
-    head = "".join(f'<th class=l scope=col>{name}</th>' for name in ("parameter", *names))
+    head = "".join(f"<th class=l scope=col>{name}</th>" for name in ("parameter", *names))
     return (
         '<section id="parameters" class="parameters"><h2>Parameters, as they were in force</h2>'
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n' + "\n".join(rows)

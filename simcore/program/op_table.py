@@ -14,7 +14,7 @@ from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
 from simcore.program.ops import FWD, IG, TO_NEXT, TO_PREVIOUS, Join, Program, Receive, TransferCost
-from simcore.program.plan import ONE_LOOP, Plan, RowOps
+from simcore.program.plan import ONE_LOOP, Plan, RowBuilder
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
 from simcore.units import plural
@@ -124,7 +124,7 @@ class _TableBuilder(StageBuilder):
         of `order` for those of that place.
         """
         fwd, ig = self.plan.workload.fwd, self.plan.workload.ig
-        row_ops = RowOps(self.plan, self.ops, dict.fromkeys(order, 0))
+        row_ops = RowBuilder(self.plan, self.ops, dict.fromkeys(order, 0))
         reduced: dict[int, list[int]] = {}
         joined: set[int] = set()
         for number in range(self.plan.passes):

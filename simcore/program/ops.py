@@ -226,7 +226,7 @@ class Ops(Struct):
         )
 
 
-class Stretch(NamedTuple):
+class ActionOps(NamedTuple):
     """The ops first..last-1 of an action of the schedule. step: of those that the run has.
 
     The two of an overlapped pair have one stretch, in which their ops take turns.
@@ -265,12 +265,12 @@ class Stretches(Struct):
         self.paired.append(action.paired)
         self.step.append(step)
 
-    def __iter__(self) -> Iterator[Stretch]:
+    def __iter__(self) -> Iterator[ActionOps]:
         columns = zip(
             self.first, self.last, self.kind, self.microbatch, self.chunk, self.paired, self.step, strict=True
         )
         for first, last, kind, microbatch, chunk, paired, step in columns:
-            yield Stretch(first, last, Action(KINDS[kind], microbatch, chunk, bool(paired)), step)
+            yield ActionOps(first, last, Action(KINDS[kind], microbatch, chunk, bool(paired)), step)
 
 
 class StageProgram(Struct, frozen=True):

@@ -35,10 +35,10 @@ from simcore.program.order import ONE_PLACE, Placement
 from simcore.records import NamedTuple, Struct, field
 from simcore.units import shares
 from simcore.workload import Cells, Workload
-from simcore.workload.model import Phase, Pieces, Uneven, base_name
+from simcore.workload.model import Phase, PiecedCell, Uneven, base_name
 
 
-class Segment(NamedTuple):
+class OpSegment(NamedTuple):
     """Ops of a part of a micro-batch. joins: (op, the op of them that is over before it), ascending."""
 
     ops: Ops
@@ -75,7 +75,7 @@ class Plan(Struct):
     layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
     costs: dict[tuple[type, Any], int] = field(default_factory=dict)
     messages: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
-    segments: dict[tuple[str, tuple[int, ...]], Segment] = field(default_factory=dict)
+    segments: dict[tuple[str, tuple[int, ...]], OpSegment] = field(default_factory=dict)
     joined: frozenset[int] | None = None
     beside: frozenset[int] = frozenset()
     was_busy: bool = False
@@ -136,7 +136,7 @@ class Plan(Struct):
         here = at_end if self.megatron else chunk % placement.parts == placement.parts - 1
         return self.structure.loss if here else ()
 
-    def of_alike_rows(self, part: str, rows: tuple[int, ...]) -> Segment | None:
+    def of_alike_rows(self, part: str, rows: tuple[int, ...]) -> OpSegment | None:
         """The segment of a part over `rows` from that of other rows with the same names and cells.
 
         A file repeats its rows for each micro-batch: 32 times in seed 002, whose ops take 7 of the 16 ms of
@@ -155,7 +155,7 @@ class Plan(Struct):
         found, joins = self.segments[part, other]
         moved = found.part(0, len(found))
         moved.row = array("i", map(here.__getitem__, found.row))
-        return Segment(moved, joins)
+        return OpSegment(moved, joins)
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
         """Which of `rows` (ascending) run forward again before the input gradient of which of them.
@@ -220,7 +220,7 @@ def _first_alike(workload: Workload, structure: Structure) -> list[int]:
     return found
 
 
-class RowOps:
+class RowBuilder:
     """Appends the ops of single rows to `ops`: compute cells, then their collectives.
 
     wait: called before a row whose compute waits for an op that was issued earlier (`Workload.waits`).
@@ -291,7 +291,7 @@ class RowOps:
             STREAM_OF_GROUP[what.group], phase, int(blocking), cost, row, self.microbatch_of.get(row, -1)
         )
 
-    def _in_pieces(self, cells: Cells, row: int, phase: int, size: int, pieces: Pieces) -> None:
+    def _in_pieces(self, cells: Cells, row: int, phase: int, size: int, pieces: PiecedCell) -> None:
         """The cell of a row piece by piece: its collective of `size` bytes beside its products."""
         count, name, group = pieces.cut_in, cells.collective[row], cells.group[row]
         assert name is not None
@@ -365,7 +365,7 @@ class RowOps:
             self.forward(row, RECOMPUTE)
 
 
-def joined(segment: Segment, plan: Plan) -> Segment:
+def joined(segment: OpSegment, plan: Plan) -> OpSegment:
     """The same part with what can only run one after another as one op, of the first one's row and phase.
 
     That is compute, collectives that compute waits for on the streams of `plan.joined`, and a collective on
@@ -397,7 +397,7 @@ def joined(segment: Segment, plan: Plan) -> Segment:
     while True:
         joins += [(len(found), number_of[one]) for one in waits.get(op, ()) if one not in ended]
         if op == count:
-            return _as_part(Segment(found, joins), plan)
+            return _as_part(OpSegment(found, joins), plan)
         together: Counter[Any] = Counter()
         until = op
         while until < count and (until == op or ended.issuperset(waits.get(until, ()))):
@@ -423,7 +423,7 @@ def joined(segment: Segment, plan: Plan) -> Segment:
             op += 1
 
 
-def _as_part(segment: Segment, plan: Plan) -> Segment:
+def _as_part(segment: OpSegment, plan: Plan) -> OpSegment:
     """The same part as one op, and one that takes no time on each of its streams: behind that is whoever
     waits for what the part left there.
     """
@@ -453,7 +453,7 @@ def _as_part(segment: Segment, plan: Plan) -> Segment:
     found.append(COMPUTE, phase, 1, plan.cost(PartCost(streams, tuple(steps))), row)
     for stream in streams:
         found.append(stream, phase, 0, plan.cost(_NOTHING), row)
-    return Segment(found, [])
+    return OpSegment(found, [])
 
 
 _NOTHING = ComputeCost(0)

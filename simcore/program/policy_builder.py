@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from simcore.program.ops import FWD, IG, WG, Join, OpRun, Ops, Pause, StageProgram, Wait
-from simcore.program.plan import Plan, RowOps
+from simcore.program.plan import Plan, RowBuilder
 from simcore.workload import Cells
 
 STATE_CHANGE_NS = 1
@@ -25,7 +25,7 @@ class PolicyBuilder:
         self.workload = plan.workload
         self._ops = Ops()
         blocks = enumerate(plan.structure.blocks)
-        self._row_ops = RowOps(plan, self._ops, {row: block for block, rows in blocks for row in rows})
+        self._row_ops = RowBuilder(plan, self._ops, {row: block for block, rows in blocks for row in rows})
         self._cells = dict(zip((FWD, IG, WG), (plan.workload.fwd, plan.workload.ig, plan.workload.wg),
                                strict=True))  # fmt: skip
         self._newest_first = newest_first

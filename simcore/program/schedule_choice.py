@@ -60,9 +60,7 @@ def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
     return FROM_FILE._replace(splits_backward=splits), given
 
 
-def given_microbatches(
-    given: ReadOrder, structure: Structure, layout: Layout, parameters: Parameters
-) -> int:
+def given_microbatches(given: ReadOrder, structure: Structure, layout: Layout, parameters: Parameters) -> int:
     """The micro-batches of a schedule file. Raises `UsageError` where the run has another shape."""
     placement, name = given.order.placement, printable(given.path, 60)
     if layout.pp != placement.stages:

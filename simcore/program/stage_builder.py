@@ -21,7 +21,7 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action
-from simcore.program.plan import Plan, RowOps, Segment, joined
+from simcore.program.plan import OpSegment, Plan, RowBuilder, joined
 from simcore.records import NamedTuple
 from simcore.units import shares
 
@@ -47,7 +47,7 @@ class StageBuilder:
         self.stage = stage
         self.stages = plan.layout.pp
         self.ops = Ops()
-        self._row_ops = RowOps(plan, self.ops)
+        self._row_ops = RowBuilder(plan, self.ops)
         self._runs: list[OpRun] = []
         self._waits: list[Wait] = []
         self._run_start = 0
@@ -232,7 +232,7 @@ class StageBuilder:
 
     # -- ops of rows and between stages ----------------------------------------------
 
-    def part_ops(self, part: str, rows: tuple[int, ...]) -> Segment:
+    def part_ops(self, part: str, rows: tuple[int, ...]) -> OpSegment:
         """The ops of a part of a micro-batch over rows: made once, of no micro-batch."""
         key = (part, rows)
         segment = self.plan.segments.get(key)
@@ -241,9 +241,9 @@ class StageBuilder:
             if segment is not None:
                 self.plan.segments[key] = segment
                 return segment
-            segment = self.plan.segments[key] = Segment(Ops(), [])
+            segment = self.plan.segments[key] = OpSegment(Ops(), [])
             ops, joins = segment
-            row_ops = RowOps(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
+            row_ops = RowBuilder(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
             if part == "fwd":
                 for row in rows:
                     row_ops.forward(row)
@@ -266,7 +266,7 @@ class StageBuilder:
         self._remember_asynchronous(first)
 
     def _extend(
-        self, segment: Segment, begun: int, end: int, microbatch: int, issued: dict[int, int]
+        self, segment: OpSegment, begun: int, end: int, microbatch: int, issued: dict[int, int]
     ) -> None:
         """The ops begun..end-1 of a segment, and what they wait for. issued: where those are that are."""
         awaited = {op for _, op in segment.joins}
@@ -283,12 +283,12 @@ class StageBuilder:
                 self._wait(Join(issued[op]))
         copy(end)
 
-    def _row_ops_of(self, microbatch_of: dict[int, int]) -> RowOps:
+    def _row_ops_of(self, microbatch_of: dict[int, int]) -> RowBuilder:
         """What appends rows here and now, in no segment."""
-        return RowOps(self.plan, self.ops, microbatch_of, lambda op: self._wait(Join(op)))
+        return RowBuilder(self.plan, self.ops, microbatch_of, lambda op: self._wait(Join(op)))
 
     @staticmethod
-    def _row_gradients(row_ops: RowOps, part: str, row: int, recomputed: dict[int, list[int]]) -> None:
+    def _row_gradients(row_ops: RowBuilder, part: str, row: int, recomputed: dict[int, list[int]]) -> None:
         if part != "wg":
             if row in recomputed:
                 # Its weights are needed by then.
@@ -439,7 +439,9 @@ class StageBuilder:
         """
         rows = tuple(range(len(self.plan.workload)))
         blocks = enumerate(self.plan.structure.blocks)
-        row_ops = RowOps(self.plan, self.ops, {row: block for block, members in blocks for row in members})
+        row_ops = RowBuilder(
+            self.plan, self.ops, {row: block for block, members in blocks for row in members}
+        )
         recomputed = self.plan.recomputed(rows)
         reduced: dict[int, int] = {}
         joined: set[int] = set()

@@ -43,7 +43,7 @@ def _shown(text: str) -> str:
     return digits(int(text)) if text.isdigit() and len(text) < 20 else printable(text, 40)
 
 
-class Compared(NamedTuple):
+class ComparedRows(NamedTuple):
     """first: None where all is equal. rows: how many differ in names, types or bytes; cells: how many in
     times alone; header: how many of its numbers.
     """
@@ -54,7 +54,7 @@ class Compared(NamedTuple):
     header: int
 
 
-def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: bytes | None) -> Compared:
+def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: bytes | None) -> ComparedRows:
     """The workload beside the rows that AICB would write. data: the file, for what no column has: sizes of
     what is not sent, dependencies.
     """
@@ -95,7 +95,7 @@ def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: 
             last = workload.line[-1] if len(workload) else workload.header.line
             first_row = Difference(common, last, rows[common].name, "rows", "the end", rows[common].name)
     header = _header_difference(workload, config, len(rows))
-    return Compared(header[0] if header else first_row, differing, cells, len(header))
+    return ComparedRows(header[0] if header else first_row, differing, cells, len(header))
 
 
 def _sent(cells: Cells, row: int, made: tuple[str, int]) -> tuple[str, int]:

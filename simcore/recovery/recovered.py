@@ -9,7 +9,7 @@ from simcore.diagnostics import UsageError, printable
 from simcore.model.aicb import VERSIONS, AicbConfig, AicbRow, AicbTimes, aicb_rows, times_of_rows
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.records import Struct, asdict, replace
-from simcore.recovery.difference import Compared, Difference, compared
+from simcore.recovery.difference import ComparedRows, Difference, compared
 from simcore.recovery.known import known_model
 from simcore.recovery.solving import configs_of
 from simcore.recovery.statement import NAMES, Reference, first_foreign, on_layout, reference_of, statement_of
@@ -191,7 +191,7 @@ def recover(workload: Workload, data: bytes | None = None) -> Recovered:
         why = f"no sizes that were tried have the {parameters} parameters of a rank"
         return replace(none, why=why, difference=_named(workload, foreign or 0))
     times = times_of_rows(workload, configs[0]) if stated.aiob else None
-    best: tuple[Compared, AicbConfig] | None = None
+    best: tuple[ComparedRows, AicbConfig] | None = None
     for config in configs[:_COMPARED]:
         rows = _rows(config, times)
         if rows is None:
@@ -217,7 +217,7 @@ def recover(workload: Workload, data: bytes | None = None) -> Recovered:
     )  # fmt: skip
 
 
-def _measure(one: Compared) -> tuple[int, int]:
+def _measure(one: ComparedRows) -> tuple[int, int]:
     return one.rows + one.header, one.cells
 
 

@@ -120,7 +120,7 @@ def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Acc
             yield Late(piece, ns, *graph.late(rank, piece, ends))
 
 
-class Waiting(Struct, frozen=True):
+class RankWaiting(Struct, frozen=True):
     """Rank `early` waits `ns` for rank `late` in the operation `name`: in collectives for the one that comes
     last, in receives for the sender. sub: whether `name` is a sub-operation.
     """
@@ -132,7 +132,7 @@ class Waiting(Struct, frozen=True):
     ns: int
 
 
-def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[Waiting]:
+def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[RankWaiting]:
     """Who waits for whom, the longest first; ranks by their numbers."""
     waited: dict[tuple[int, int, str, bool], int] = {}
     ranks = graph.ties.run.ranks
@@ -142,5 +142,5 @@ def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts
             call = Call(rank, pieces.op[wait.piece], pieces.sub[wait.piece])
             key = (ranks[rank].number, ranks[wait.rank].number, name_of(ranks[rank], call), call.sub >= 0)
             waited[key] = waited.get(key, 0) + wait.ns
-    found = [Waiting(*key, ns) for key, ns in waited.items()]
+    found = [RankWaiting(*key, ns) for key, ns in waited.items()]
     return sorted(found, key=lambda one: (-one.ns, one.early, one.late, one.name))

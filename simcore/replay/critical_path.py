@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from simcore.records import Struct, replace
 from simcore.replay.accounts import ACCOUNTS, IDLE, own_account
-from simcore.run.graph import BUSY, RECEIVED, Cause, Step
+from simcore.run.graph import BUSY, RECEIVED, Cause, ChainStep
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP
 from simcore.run.ties import NONE
@@ -33,7 +33,7 @@ REASONS = {
 }
 
 
-class Segment(Struct, frozen=True):
+class PieceSegment(Struct, frozen=True):
     """A part of the path. rank: index. piece: of the rank. account: index into ACCOUNTS.
 
     reason: why it could not start earlier, a key of REASONS; of: the rank that the reason names.
@@ -55,12 +55,12 @@ class Segment(Struct, frozen=True):
         return ACCOUNTS[self.account].removeprefix("exposed ")
 
 
-def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[Segment]:
+def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[PieceSegment]:
     """The path, in time order. ends: of a pass of the graph, or as measured."""
     lasting = [ends[nodes[-1]] if nodes else 0 for nodes in graph.over]
     until = max(lasting)
     rank = lasting.index(until)
-    found: list[Segment] = []
+    found: list[PieceSegment] = []
     if not until:
         return found
     for step in graph.graph.path(graph.over[rank][-1], ends, rank):
@@ -75,13 +75,13 @@ def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[Segment]:
         if found and (is_more or (found[-1].rank, found[-1].piece) == where):
             found[-1] = replace(found[-1], start=step.start, reason=reason, of=of)
         else:
-            found.append(Segment(step.start, until, *where, account, reason, of))
+            found.append(PieceSegment(step.start, until, *where, account, reason, of))
         until = step.start
     found.reverse()
     return [_of_its_rank(graph, one, found[index - 1] if index else None) for index, one in enumerate(found)]
 
 
-def _of_its_rank(graph: MeasuredGraph, segment: Segment, before: Segment | None) -> Segment:
+def _of_its_rank(graph: MeasuredGraph, segment: PieceSegment, before: PieceSegment | None) -> PieceSegment:
     """A segment that follows what its rank did, with what that was: nobody says of a rank that idles that it
     was busy.
     """
@@ -93,7 +93,7 @@ def _of_its_rank(graph: MeasuredGraph, segment: Segment, before: Segment | None)
     return replace(segment, reason=WAS_IDLE) if was_idle else segment
 
 
-def _idles(graph: MeasuredGraph, segment: Segment) -> str:
+def _idles(graph: MeasuredGraph, segment: PieceSegment) -> str:
     """Why a rank ran nothing, as measured: of a device whether its host had launched the next kernel for more
     than half of the gap; IDLES where nobody knows that.
     """
@@ -111,7 +111,7 @@ def _idles(graph: MeasuredGraph, segment: Segment) -> str:
     return NOT_STARTED if 2 * queued > end - start else HOST_LATE
 
 
-def _reason(graph: MeasuredGraph, ends: Sequence[int], step: Step) -> tuple[str, int]:
+def _reason(graph: MeasuredGraph, ends: Sequence[int], step: ChainStep) -> tuple[str, int]:
     """(reason, the rank that it names) of a node of the path.
 
     What took no time before it is looked through.

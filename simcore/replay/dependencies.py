@@ -19,7 +19,7 @@ _QUEUES = "the collective after it waits for it to be over"
 _AFTER = "its rank does this next"
 
 
-class Dependency(Struct, frozen=True):
+class PieceDependency(Struct, frozen=True):
     """A piece of a rank (its index) that is a cause or an effect, and in words why."""
 
     rank: int
@@ -42,7 +42,7 @@ def pieces_of_item(results: Timed, rank: int, item: int, span: tuple[int, int]) 
     ]
 
 
-def causes(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
+def causes(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
     """What the pieces of one operation waited for: first what its begin waited for."""
     if not own:
         return []
@@ -51,12 +51,12 @@ def causes(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
     return [*first, *before, *(one for found in inner for one in found)]
 
 
-def effects(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
+def effects(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
     """What the pieces of one operation hold back: other ranks first, then what its rank does next."""
     if not own:
         return []
     graph, ends = results.graph, results.ends
-    found: list[Dependency] = []
+    found: list[PieceDependency] = []
     for piece in reversed(own):
         found += _received(results, rank, piece)
         nodes = {cause.node for cause in graph.graph.held(graph.over[rank][piece], ends, rank)}
@@ -67,11 +67,11 @@ def effects(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
                 found += _held(results, rank, node, follower)
     after = own[-1] + 1
     if after < len(graph.over[rank]):
-        found.append(Dependency(rank, after, _AFTER))
+        found.append(PieceDependency(rank, after, _AFTER))
     return list(dict.fromkeys(found))
 
 
-def _waited_for(results: Timed, rank: int, piece: int) -> list[Dependency]:
+def _waited_for(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
     """What had to be done before a piece could end: as the critical path has it."""
     graph, meeting = results.graph, results.ties.pieces[rank].meeting[piece]
     found = []
@@ -81,26 +81,26 @@ def _waited_for(results: Timed, rank: int, piece: int) -> list[Dependency]:
         if reason == BEFORE:
             found.append(_next_on_its_rank(results, *where))
         else:
-            found.append(Dependency(*where, REASONS[reason].format(rank=_number(results, of))))
+            found.append(PieceDependency(*where, REASONS[reason].format(rank=_number(results, of))))
     return found
 
 
-def _next_on_its_rank(results: Timed, rank: int, piece: int) -> Dependency:
+def _next_on_its_rank(results: Timed, rank: int, piece: int) -> PieceDependency:
     """That it comes behind a piece of its own rank, which ran or was idle there."""
     is_gap = results.ties.pieces[rank].kind[piece] == GAP
-    return Dependency(rank, piece, REASONS[WAS_IDLE if is_gap else BEFORE])
+    return PieceDependency(rank, piece, REASONS[WAS_IDLE if is_gap else BEFORE])
 
 
-def _received(results: Timed, rank: int, piece: int) -> list[Dependency]:
+def _received(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
     """The receive of what a piece sends."""
     sent = results.ties.pieces[rank].sent[piece]
     if sent == NONE:
         return []
     receiver, receiving = results.ties.transfers[sent][1]
-    return [Dependency(receiver, receiving, _RECEIVES.format(rank=_number(results, receiver)))]
+    return [PieceDependency(receiver, receiving, _RECEIVES.format(rank=_number(results, receiver)))]
 
 
-def _held(results: Timed, rank: int, node: int, meeting: int) -> list[Dependency]:
+def _held(results: Timed, rank: int, node: int, meeting: int) -> list[PieceDependency]:
     """The members of a collective, a node, that wait in it because a node of this rank ended."""
     graph, ends = results.graph, results.ends
     number = graph.meeting_of(meeting)
@@ -111,9 +111,9 @@ def _held(results: Timed, rank: int, node: int, meeting: int) -> list[Dependency
             if cause.node != node:
                 continue
             if cause.why != BUSY:
-                found.append(Dependency(who, waits, _WAITS.format(rank=_number(results, who))))
+                found.append(PieceDependency(who, waits, _WAITS.format(rank=_number(results, who))))
             elif who == rank:
-                found.append(Dependency(who, waits, _QUEUES))
+                found.append(PieceDependency(who, waits, _QUEUES))
     return found
 
 

@@ -24,7 +24,7 @@ _COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED, _BEGIN = range(7)
 _NO_KIND = 0
 
 
-class Part(NamedTuple):
+class FactorTime(NamedTuple):
     """Time that one factor goes for. of: see above. name: of the operation. category: of communication."""
 
     of: int
@@ -38,14 +38,14 @@ class Durations:
     def __init__(self, graph: MeasuredGraph) -> None:
         self.graph = graph
         self.ties = ties = graph.ties
-        self.numbers: dict[Part, int] = {}
+        self.numbers: dict[FactorTime, int] = {}
         self._circles = frozenset(graph.circles)
         ranks = range(len(ties.pieces))
         self.first_parts = [self._column(rank, graph.first_ns[rank], self._first) for rank in ranks]
         self.after_parts = [self._column(rank, graph.after_ns[rank], self._comm) for rank in ranks]
         self.meeting_parts = [self._number(self._meeting(one)) for one in ties.matches.meetings]
         self.message_parts = [
-            self._number(Part(_COMM, self._name(one.send), "pp")) for one in ties.matches.messages
+            self._number(FactorTime(_COMM, self._name(one.send), "pp")) for one in ties.matches.messages
         ]
 
     def scaled(self, scales: Scales) -> array[int]:
@@ -95,11 +95,11 @@ class Durations:
             ]
         return kind_of, scales
 
-    def _number(self, part: Part) -> int:
+    def _number(self, part: FactorTime) -> int:
         return self.numbers.setdefault(part, len(self.numbers))
 
     def _column(self, rank: int, ns: Sequence[int], part_of: _PartOf) -> array[int]:
-        fixed = self._number(Part(_FIXED))
+        fixed = self._number(FactorTime(_FIXED))
         return array(
             "q", (self._number(part_of(rank, piece)) if length else fixed for piece, length in enumerate(ns))
         )
@@ -107,30 +107,30 @@ class Durations:
     def _name(self, call: Call) -> str:
         return name_of(self.ties.run.ranks[call.rank], call)
 
-    def _meeting(self, meeting: Meeting) -> Part:
+    def _meeting(self, meeting: Meeting) -> FactorTime:
         if meeting.kind == MODEL_PARALLEL:
-            return Part(_FIXED)
+            return FactorTime(_FIXED)
         call = meeting.calls[0]
         # Of a kernel without a partner nobody knows how much is waiting.
         of = _NAMED if len(meeting.calls) == 1 and call not in self.ties.matches.alone else _COMM
-        return Part(of, self._name(call), category_of_group(meeting.kind))
+        return FactorTime(of, self._name(call), category_of_group(meeting.kind))
 
-    def _first(self, rank: int, piece: int) -> Part:
+    def _first(self, rank: int, piece: int) -> FactorTime:
         """What a piece does by itself."""
         pieces, trace = self.ties.pieces[rank], self.ties.run.ranks[rank]
         kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
         if kind == GAP:
             # Before its first operation a rank has no host gap: it has not begun.
             if trace.device is not None:
-                return Part(_BEGIN if pieces.end[piece] <= trace.first_ns else _GAP)
-            return Part(_GAP if piece else _FIXED)
+                return FactorTime(_BEGIN if pieces.end[piece] <= trace.first_ns else _GAP)
+            return FactorTime(_GAP if piece else _FIXED)
         if (rank, piece) in self._circles:
-            return Part(_NAMED, self._name(Call(rank, op, sub)))
+            return FactorTime(_NAMED, self._name(Call(rank, op, sub)))
         if kind == TRANSFER:
             # Of a send and a receive in one this is the send; the piece is named by the receive.
             message = pieces.sent[piece]
             if message >= 0:
-                return Part(_COMM, self._name(self.ties.matches.messages[message].send), "pp")
+                return FactorTime(_COMM, self._name(self.ties.matches.messages[message].send), "pp")
             return self._comm(rank, piece)
         name = trace.ops.name[op]
         category = trace.ops.category(op)
@@ -139,19 +139,19 @@ class Durations:
             alone = call in self.ties.matches.alone
             if sub >= 0:
                 category = category_of_group(trace.subs.group[sub])
-            return Part(_COMM if alone else _NAMED, self._name(call), category)
-        return Part(_HOST if category == "host" else _COMPUTE, name)
+            return FactorTime(_COMM if alone else _NAMED, self._name(call), category)
+        return FactorTime(_HOST if category == "host" else _COMPUTE, name)
 
-    def _comm(self, rank: int, piece: int) -> Part:
+    def _comm(self, rank: int, piece: int) -> FactorTime:
         """Communication of a transfer, or of a collective with its members."""
         pieces = self.ties.pieces[rank]
         category = "pp"
         if pieces.kind[piece] in (MEET, AWAIT):
             category = category_of_group(self.ties.matches.meetings[pieces.meeting[piece]].kind)
-        return Part(_COMM, self._name(Call(rank, pieces.op[piece], pieces.sub[piece])), category)
+        return FactorTime(_COMM, self._name(Call(rank, pieces.op[piece], pieces.sub[piece])), category)
 
 
-def _scale_names(part: Part) -> list[str]:
+def _scale_names(part: FactorTime) -> list[str]:
     """The scales that a part has, as gradients name them."""
     if part.of in (_FIXED, _GAP, _BEGIN):
         return ["host gaps"] if part.of == _GAP else []
@@ -162,10 +162,10 @@ def _scale_names(part: Part) -> list[str]:
 
 
 class _PartOf(Protocol):
-    def __call__(self, rank: int, piece: int, /) -> Part: ...
+    def __call__(self, rank: int, piece: int, /) -> FactorTime: ...
 
 
-def _factor(part: Part, scales: Scales) -> float:
+def _factor(part: FactorTime, scales: Scales) -> float:
     by_name = scales.ops.get(part.name, 1.0)
     if part.of == _COMPUTE:
         return scales.compute * by_name

@@ -194,8 +194,7 @@ def _stragglers(results: Timed) -> list[str]:
         why = []
         if one.compute_ns > 0 and one.operation is not None:
             why.append(
-                f"computes {duration(one.compute_ns)} longer, the most in "
-                f"{short_name(one.operation, 40)}"
+                f"computes {duration(one.compute_ns)} longer, the most in {short_name(one.operation, 40)}"
             )
         if one.host_ns > 0:
             gaps = f"has {duration(one.host_ns)} more in host gaps"
@@ -244,7 +243,7 @@ def _slow_stage(results: Timed) -> list[str]:
     return [f"{words}; with work moved until all stages compute alike, {change}." if change else f"{words}."]
 
 
-class Difference(Struct, frozen=True):
+class RankDifference(Struct, frozen=True):
     """Of one rank. number: its rank. measured_ns, replayed_ns: when its last operation ends. ops: (name, ns
     more than measured) of the operations that changed, the greatest change first; GAPS is one of them.
     """
@@ -258,7 +257,7 @@ class Difference(Struct, frozen=True):
 GAPS = "host gaps"
 
 
-def differences(results: Timed) -> list[Difference]:
+def differences(results: Timed) -> list[RankDifference]:
     """Each rank's difference; the changes of its operations and gaps add up to it."""
     found = []
     for before, after in zip(results.measured.ranks, results.run.ranks, strict=True):
@@ -277,5 +276,5 @@ def differences(results: Timed) -> list[Difference]:
         ops = sorted(
             ((name, ns) for name, ns in changes.items() if ns), key=lambda one: (-abs(one[1]), one[0])
         )
-        found.append(Difference(before.number, before.last_ns, after.last_ns, tuple(ops)))
+        found.append(RankDifference(before.number, before.last_ns, after.last_ns, tuple(ops)))
     return found

@@ -34,12 +34,12 @@ from simcore.run.lanes import (
     COMPUTING,
     KINDS,
     TIME,
-    Axis,
     Figure,
     LaneOrder,
     Searched,
     Spans,
-    Stretch,
+    TimeAxis,
+    TimeStretch,
     codes,
     microbatch_words,
     order_axis,
@@ -109,7 +109,7 @@ class MeasuredLanes(RankLanes):
         return self.run.timed
 
     @property
-    def axis(self) -> Axis:
+    def axis(self) -> TimeAxis:
         return TIME if self.run.timed else order_axis(SLOT)
 
     @property
@@ -343,13 +343,13 @@ class MeasuredLanes(RankLanes):
 
     # -- what one moves by ---------------------------------------------------------------
 
-    def passes(self, number: int) -> Sequence[Stretch]:
+    def passes(self, number: int) -> Sequence[TimeStretch]:
         rank, count = self.run.ranks[number], self.run.microbatches
         ops, found = rank.ops, []
         for op in rank.passes:
             name, batch = in_short(ops.name[op], 40), ops.batch[op]
             words = f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name
-            found.append(Stretch(ops.start[op], ops.end[op], words))
+            found.append(TimeStretch(ops.start[op], ops.end[op], words))
         return found
 
     def all_waits(self) -> Sequence[tuple[int, int]]:

@@ -226,7 +226,7 @@ class Operation(Struct, frozen=True):
         return WORK[0] if kind in COMPUTE else WORK[2] if kind == "host" else WORK[1]
 
 
-class Moved(NamedTuple):
+class KnownTransfers(NamedTuple):
     """Communication whose time by itself is known: how often, bytes together, ns together."""
 
     times: int = 0
@@ -249,9 +249,7 @@ class Operations:
         self.by = by
         self.whole = results
         if by != GROUPINGS[0]:
-            results = Timed(
-                grouped(results.measured, by), results.scales, results.durations, results.asked
-            )
+            results = Timed(grouped(results.measured, by), results.scales, results.durations, results.asked)
         self.results = results
         self.timed = results.run.timed
         # Of each key the figures of each rank: several where its runs are of different groups.
@@ -390,19 +388,19 @@ class Operations:
             self._of_shape[pair] = buffer_bytes(shape, dtype)
         return self._of_shape[pair]
 
-    def moved(self, one: Operation) -> Moved:
+    def moved(self, one: Operation) -> KnownTransfers:
         """Its communication as far as it is known how long it takes by itself: from when the last member has
         come, or the send begins. All ranks together have each collective once.
         """
-        return self._moved.get((one.op, one.sub), {}).get(one.rank, Moved())
+        return self._moved.get((one.op, one.sub), {}).get(one.rank, KnownTransfers())
 
     @cached_property
-    def _moved(self) -> dict[OpKey, dict[int | None, Moved]]:
-        found: dict[OpKey, dict[int | None, Moved]] = {}
+    def _moved(self) -> dict[OpKey, dict[int | None, KnownTransfers]]:
+        found: dict[OpKey, dict[int | None, KnownTransfers]] = {}
 
         def add(key: OpKey, rank: int | None, size: int, ns: int) -> None:
-            before = found.setdefault(key, {}).get(rank, Moved())
-            found[key][rank] = Moved(before.times + 1, before.bytes + size, before.ns + ns)
+            before = found.setdefault(key, {}).get(rank, KnownTransfers())
+            found[key][rank] = KnownTransfers(before.times + 1, before.bytes + size, before.ns + ns)
 
         for calls, ns in self._alone():
             counted = set()

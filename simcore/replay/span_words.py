@@ -26,12 +26,12 @@ from simcore.measured.lanes import COPIES_LANE, HOST_LANE, NO_GROUP, STREAM_LANE
 from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
-from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
+from simcore.replay.dependencies import PieceDependency, causes, effects, pieces_of_item
 from simcore.replay.legs import legs
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.replay.worst import piece_name
 from simcore.run.findings import Leg
-from simcore.run.lanes import COMPUTE_STREAM, RunLanes, Said, Step, microbatch_words
+from simcore.run.lanes import COMPUTE_STREAM, RunLanes, SpanSaid, Step, microbatch_words
 from simcore.run.pieces import GAP
 from simcore.units import byte_size, duration, plural
 
@@ -63,7 +63,7 @@ class MeasuredSpanWords:
 
     # -- in few words ------------------------------------------------------------------
 
-    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
         rank, axis = self._run.ranks[number], self._lanes.axis
         whose = self._whose(rank)
         if len(ranks) > 1:
@@ -71,13 +71,13 @@ class MeasuredSpanWords:
             alike = f", of {self._run.unit}s {ranks.text()} {self._lanes.alike_words}"
             whose = (f"{whose[-1]}{alike}", whose[-1])
         if index is None:
-            return Said("", whose)
+            return SpanSaid("", whose)
         spans = self._lanes.spans(number, stream)
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         if item < 0:
             times = f"{axis.clock(start)} .. {axis.clock(end)}"
             length, before = axis.length(end - start), self._before(rank, start)
-            return Said(_gap(rank, item), whose, times, length, more=before)
+            return SpanSaid(_gap(rank, item), whose, times, length, more=before)
         facts = span_facts(rank, item)
         length = ""
         if not self._run.timed:
@@ -87,7 +87,9 @@ class MeasuredSpanWords:
             length = axis.length(facts.end_ns - facts.start_ns)
         else:
             times = f"{axis.clock(facts.start_ns)}   {_UNKNOWN_LENGTH[facts.known]}"
-        return Said(_what(facts), whose, times, length, more=", ".join(self._of_the_file(rank, item, facts)))
+        return SpanSaid(
+            _what(facts), whose, times, length, more=", ".join(self._of_the_file(rank, item, facts))
+        )
 
     def _before(self, rank: RankTrace, start_ns: int) -> str:
         """When the host of a rank begins the step, of a gap that is there before it does."""
@@ -295,7 +297,7 @@ class MeasuredSpanWords:
         )
         return [Step(number, shown, time, trace.number, words)]
 
-    def _found(self, number: int, stream: str | None, index: int, direction: int) -> list[Dependency]:
+    def _found(self, number: int, stream: str | None, index: int, direction: int) -> list[PieceDependency]:
         item = self._item(number, stream, index)
         if not self._run.timed or host_item(self._run.ranks[number], item) is not None:
             return []
@@ -320,14 +322,14 @@ class MeasuredSpanWords:
         )
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
-    def _step(self, number: int, stream: str | None, one: Dependency) -> Step:
+    def _step(self, number: int, stream: str | None, one: PieceDependency) -> Step:
         times = self._results.times
         start, end = times.start[one.rank][one.piece], times.end[one.rank][one.piece]
         shown_in = None if stream is None else self._shown_in(one)
         words = f"{self._named(number, one)}, {duration(end - start)}: {one.reason}"
         return Step(one.rank, shown_in, start, self._run.ranks[one.rank].number, words)
 
-    def _named(self, number: int, one: Dependency) -> str:
+    def _named(self, number: int, one: PieceDependency) -> str:
         """The operation of a piece, with its rank and stage where these are not those of the track."""
         rank, own = self._run.ranks[one.rank], self._run.ranks[number]
         where = ""
@@ -336,7 +338,7 @@ class MeasuredSpanWords:
             where = f", rank {rank.number}{stage}"
         return f"{short_name(piece_name(self._results, one.rank, one.piece), 40)}{where}"
 
-    def _shown_in(self, one: Dependency) -> str | None:
+    def _shown_in(self, one: PieceDependency) -> str | None:
         """The stream of the lane that shows a piece; None for a gap, which its rank's lane alone shows."""
         pieces, trace = self._results.ties.pieces[one.rank], self._run.ranks[one.rank]
         if pieces.kind[one.piece] == GAP:

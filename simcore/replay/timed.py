@@ -20,23 +20,22 @@ from simcore.replay.accounts import (
     FIRST_EXPOSED,
     PROFILED,
     SHARED,
-    Waiting,
+    RankWaiting,
     rank_accounts,
     who_waits,
 )
-from simcore.replay.critical_path import Segment, critical_path
+from simcore.replay.critical_path import PieceSegment, critical_path
 from simcore.replay.durations import Durations
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.run.accounts import Accounts
-from simcore.run.measured import MeasuredGraph, Times, flights
+from simcore.run.measured import MeasuredGraph, PieceTimes, flights
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
 from simcore.run.track import Track, in_order
 
 if TYPE_CHECKING:
     from simcore.run.gradients import Gradient
-
 
 
 class Timed(Struct, frozen=True, dict=True):
@@ -80,7 +79,7 @@ class Timed(Struct, frozen=True, dict=True):
         return array("q", self.graph.measured if self.scales is None else self.graph.graph.ends(self.taken))
 
     @cached_property
-    def times(self) -> Times:
+    def times(self) -> PieceTimes:
         """When the pieces start and end."""
         return self.graph.times(self.ends)
 
@@ -248,12 +247,12 @@ class Timed(Struct, frozen=True, dict=True):
         return {name: sum(sums[first:last]) for name, first, last in SHARED}
 
     @cached_property
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[RankWaiting]:
         """Who waits for whom, the longest first; empty where the ranks have no common time."""
         return who_waits(self.graph, self.ends, self.accounts)
 
     @cached_property
-    def critical_path(self) -> list[Segment]:
+    def critical_path(self) -> list[PieceSegment]:
         """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
         return critical_path(self.graph, self.ends)
 

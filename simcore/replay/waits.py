@@ -89,9 +89,7 @@ def waited_in_the_end(results: Timed) -> dict[int, int]:
     waits: list[list[tuple[int, int, int]]] = []
     for rank, accounts in enumerate(results.accounts):
         edge = accounts.edge
-        spans = [
-            (edge[at], edge[at + 1]) for at, one in enumerate(accounts.account) if one in (WAIT, BUBBLE)
-        ]
+        spans = [(edge[at], edge[at + 1]) for at, one in enumerate(accounts.account) if one in (WAIT, BUBBLE)]
         whom = [one.rank for one in waits_of(results.graph, results.ends, rank, accounts)]
         waits.append([(*span, late) for span, late in zip(spans, whom, strict=True)])
     if sum(map(len, waits)) > _MOST_WAITS:

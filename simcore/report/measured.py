@@ -15,7 +15,7 @@ from simcore.units import duration, signed
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
-    from simcore.replay.insights import Difference
+    from simcore.replay.insights import RankDifference
     from simcore.replay.timed import Timed
 
 _RANKS, _OPS = 64, 3
@@ -23,13 +23,11 @@ _NAME_CELLS = 34
 _PROFILED = ("kernel", "copy")
 
 
-def _ops(one: Difference) -> str:
-    return ", ".join(
-        f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS]
-    )
+def _ops(one: RankDifference) -> str:
+    return ", ".join(f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS])
 
 
-_FIELDS: list[Field[Difference]] = [
+_FIELDS: list[Field[RankDifference]] = [
     Field("rank", lambda one: str(one.number), "ranks", lambda one: str(one.number)),
     Field("measured", lambda one: duration(one.measured_ns), "measured_end_ns", lambda one: one.measured_ns),
     Field("replayed", lambda one: duration(one.replayed_ns), "end_ns", lambda one: one.replayed_ns),
@@ -41,7 +39,7 @@ _FIELDS: list[Field[Difference]] = [
 ]  # fmt: skip
 
 
-def _differences(run: Run) -> list[Difference]:
+def _differences(run: Run) -> list[RankDifference]:
     if run.scales is None or run.figures.recorded is None:
         return []
     # Imported here: only what was recorded is replayed.

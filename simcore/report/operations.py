@@ -42,8 +42,10 @@ def _fields(
 
     def of_time(ns: Callable[[OpFigures], float] | None) -> Callable[[OpFigures], str] | None:
         """A cell of ms; no column in an order without times."""
-        return None if ns is None or not run.timed else lambda one: (
-            f"{ns(one) / unit_ns:.{decimals}f}" if one.measured else "-"
+        return (
+            None
+            if ns is None or not run.timed
+            else lambda one: f"{ns(one) / unit_ns:.{decimals}f}" if one.measured else "-"
         )
 
     def share(one: OpFigures) -> str:
@@ -146,9 +148,7 @@ def operation_values(recorded: Timed) -> dict[str, Any]:
     return {
         "operations": field_values([*fields, slacks], op_figures(run)),
         "sub_operations": field_values(fields, sub_figures(run)),
-        **(
-            {"layers": field_values(fields, op_figures(grouped(run, "layer")))} if _has_layers(run) else {}
-        ),
+        **({"layers": field_values(fields, op_figures(grouped(run, "layer")))} if _has_layers(run) else {}),
     }
 
 

@@ -62,7 +62,7 @@ class Box(NamedTuple):
     last: float
 
 
-class Lane(NamedTuple):
+class StageLane(NamedTuple):
     """A stage. busy, bubble: units that it works and waits from 0 to the end of the run. held: the most
     micro-batches that it holds; chunks: as many chunks of them.
     """
@@ -87,7 +87,7 @@ class Picture(NamedTuple):
     parts: int
     copies: int
     splits: bool
-    lanes: tuple[Lane, ...]
+    lanes: tuple[StageLane, ...]
     length: float
     steady: float | None
     size: float
@@ -125,7 +125,7 @@ def picture_of(asked: PictureAsked) -> Picture:
     simulation = _run(asked, order, shape)
     unit = _UNIT * parts / asked.size
     timeline, program = simulation.timeline, simulation.program
-    lanes: list[Lane] = []
+    lanes: list[StageLane] = []
     for number, found in enumerate(timeline.classes):
         stage = program.stages[found.stage]
         _, start, end = timeline.columns(number)
@@ -148,7 +148,7 @@ def picture_of(asked: PictureAsked) -> Picture:
         ends = tuple(ns / unit for ns in timeline.times.pass_ends[number])
         bubble = (simulation.step_time_ns - busy) / unit
         held = stage.peak_chunks
-        lanes.append(Lane(tuple(boxes), busy / unit, bubble, held / parts, held, ends))
+        lanes.append(StageLane(tuple(boxes), busy / unit, bubble, held / parts, held, ends))
     steady = None
     if asked.steps > 1:
         steady = max(lane.ends[-1] for lane in lanes) - max(lane.ends[-2] for lane in lanes)

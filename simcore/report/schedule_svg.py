@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from simcore.report.schedule_picture import Box, Lane, Picture
+from simcore.report.schedule_picture import Box, Picture, StageLane
 
 _COLOURS = {"F": "#9ec5f4", "B": "#a5d8a0", "I": "#8fd6cf", "W": "#f2d487"}
 # Of the chunks behind a stage's first.
@@ -60,7 +60,7 @@ def _picture(picture: Picture, top: float, scale: float, longest: float) -> Iter
         yield _text(end + 66, y + 13, _held(picture, lane))
 
 
-def _held(picture: Picture, lane: Lane) -> str:
+def _held(picture: Picture, lane: StageLane) -> str:
     held = f"{lane.held * picture.size:.3f}".rstrip("0").rstrip(".")
     return held + (" x 2 stages" if picture.copies == 2 else "")
 

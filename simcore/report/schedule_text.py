@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from simcore.report.schedule_picture import Box, Lane, Picture
+from simcore.report.schedule_picture import Box, Picture, StageLane
 from simcore.report.section import Column, table
 
 # SGR of a cell by kind: blue, green, cyan and yellow under black letters; sixteen colours are enough.
@@ -66,7 +66,7 @@ def _columns_a_unit(shortest: float, longest: float, columns: int) -> float:
     return of_shortest / shortest if of_shortest else fitting
 
 
-def _cells(lane: Lane, length: float, per_unit: float, numbered: bool) -> list[tuple[str, str]]:
+def _cells(lane: StageLane, length: float, per_unit: float, numbered: bool) -> list[tuple[str, str]]:
     """(kind, letter) of each column of a lane; kind "" where it waits.
 
     numbered: whether micro-batches are written. Where equal actions take unequal columns they are not:

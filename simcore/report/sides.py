@@ -11,7 +11,7 @@ from simcore.run.figures import each_difference, each_words, microbatch_ns
 from simcore.units import difference, duration
 
 if TYPE_CHECKING:
-    from simcore.analysis.compare import Part
+    from simcore.analysis.compare import AccountPart
     from simcore.analysis.run import Run
     from simcore.analysis.two_runs import Compared
 
@@ -24,7 +24,7 @@ def _of_model(name: str, run: Run) -> Any:
     return None if figures is None else figure_values(figures)[name]
 
 
-_PART: list[Field[Part]] = [Field(key="account"), Field(key="difference_ns", value=lambda one: one.ns)]
+_PART: list[Field[AccountPart]] = [Field(key="account"), Field(key="difference_ns", value=lambda one: one.ns)]
 _FILE: Field[Run] = Field(key="file", value=lambda one: one.path)
 # Of runs whose ops were matched their parameters tell them apart, of others what they are.
 _MATCHED: list[Field[Run]] = [

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from simcore.ranks import RankSet
     from simcore.run.track import Track
 
+
 class Origin(Struct, frozen=True):
     """What a run is of: what was read, and what was made of it.
 

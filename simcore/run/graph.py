@@ -48,7 +48,7 @@ class Cause(NamedTuple):
     track: int
 
 
-class Step(NamedTuple):
+class ChainStep(NamedTuple):
     """A chain of nodes of a path, `first` to `node`, mostly one: it takes from `start` to `end`, ns, and
     began because of `cause` (None: the step began). track: on which track the path goes through it.
     """
@@ -250,7 +250,7 @@ class Graph:
 
     def path(
         self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never
-    ) -> Iterator[Step]:
+    ) -> Iterator[ChainStep]:
         """The nodes that the end of `last`, on `track`, is made of, the last one first, a chain at a time.
 
         From each the way goes on to the first of its causes; some take 0 ns. Raises `Cancelled`.
@@ -266,7 +266,7 @@ class Graph:
             first = self.head(node)
             begin = self.start(first, ends)
             following = self.first_cause(first, begin, ends, track) if begin else None
-            yield Step(first, node, begin, ends[node], track, following)
+            yield ChainStep(first, node, begin, ends[node], track, following)
 
     def head(self, node: int) -> int:
         """The first node of the chain that leads up to a node."""

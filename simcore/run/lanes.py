@@ -57,7 +57,7 @@ class LaneOrder(NamedTuple):
     least_first: bool = False
 
 
-class Stretch(NamedTuple):
+class TimeStretch(NamedTuple):
     """start_ns..end_ns of the step. words: what it is."""
 
     start_ns: int
@@ -74,7 +74,7 @@ class Figure(NamedTuple):
     ns: int
 
 
-class Figures(NamedTuple):
+class StretchFigures(NamedTuple):
     """A stretch's figures. room_ns: what 100 % are: the stretch, times the ranks that were added up.
 
     ranks: how many that are, so that a mean can be said.
@@ -123,7 +123,7 @@ class RunLanes(Protocol):
         """Whether the axis is time; else it is an order, and nothing is busy for so long."""
 
     @property
-    def axis(self) -> Axis:
+    def axis(self) -> TimeAxis:
         """How places of the axis are written."""
 
     @property
@@ -239,7 +239,7 @@ class RunLanes(Protocol):
 
     # -- what one moves by ---------------------------------------------------------------
 
-    def passes(self, number: int) -> Sequence[Stretch]:
+    def passes(self, number: int) -> Sequence[TimeStretch]:
         """The passes of micro-batches, in the order of time."""
 
     def waits(self, number: int) -> Sequence[int]:
@@ -260,10 +260,10 @@ class RunLanes(Protocol):
     def figure_words(self) -> Sequence[str]:
         """The words of all figures, in the order in which they are told."""
 
-    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
+    def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
         """What a rank of a track does from `first_ns` to `last_ns`."""
 
-    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
+    def all_figures(self, first_ns: int, last_ns: int) -> StretchFigures:
         """What all ranks do, added up."""
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
@@ -274,13 +274,13 @@ class RunLanes(Protocol):
         """What is said of single spans."""
 
 
-def figures_of(kinds: Sequence[Figure], found: Sequence[int], room_ns: int, ranks: int) -> Figures:
-    """ns by figure as `Figures`, those that there are."""
+def figures_of(kinds: Sequence[Figure], found: Sequence[int], room_ns: int, ranks: int) -> StretchFigures:
+    """ns by figure as `StretchFigures`, those that there are."""
     pairs = zip(kinds, found, strict=True)
-    return Figures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)
+    return StretchFigures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)
 
 
-class Said(NamedTuple):
+class SpanSaid(NamedTuple):
     """A span in few words. Text of a file in them is printable.
 
     what: it is; "" between spans. whose: the ranks, the most words first. times: when. length: how long, ""
@@ -314,7 +314,7 @@ class SpanWords(Protocol):
     rank: the one of the track's ranks that is spoken of, None for the first.
     """
 
-    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
         """The span, or (None) that nothing runs. ranks: those that the lane stands for."""
 
     def volume(self, number: int, stream: str | None, index: int) -> str:
@@ -353,7 +353,7 @@ def clock(time_ns: int) -> str:
     return f"{whole}.{digits[:3]} {digits[3:6]} {digits[6:]} s"
 
 
-class Axis(NamedTuple):
+class TimeAxis(NamedTuple):
     """units: (its size, its name) of the ruler's labels, the largest first. clock: a place in
     words. length: a stretch in words. title: above the lanes, wide and narrow.
     """
@@ -364,15 +364,15 @@ class Axis(NamedTuple):
     title: tuple[str, str]
 
 
-TIME = Axis(
+TIME = TimeAxis(
     ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")), clock, duration,
     ("  all ranks, computing", " all ranks"),
 )  # fmt: skip
 
 
-def order_axis(slot: int) -> Axis:
+def order_axis(slot: int) -> TimeAxis:
     """The axis of a schedule without times: each operation takes `slot` units, whatever it does."""
-    return Axis(
+    return TimeAxis(
         ((slot, "op"),),
         lambda place: f"place {place // slot}",
         lambda length: f"{length / slot:g} places",

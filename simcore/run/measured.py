@@ -23,7 +23,7 @@ from simcore.run.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.run.ties import NONE, Ties
 
 
-class Times(Struct, frozen=True):
+class PieceTimes(Struct, frozen=True):
     """When the pieces of each rank start and end; ns from the start of the step, columns over the pieces."""
 
     start: tuple[array[int], ...]
@@ -134,10 +134,10 @@ class MeasuredGraph:
         """What the passes of the graph take, ns: of each piece by rank, of collectives, of messages."""
         return self.graph.flat([*first, *after, meetings, messages])
 
-    def times(self, ends: Sequence[int]) -> Times:
+    def times(self, ends: Sequence[int]) -> PieceTimes:
         """The times of all pieces. ends: of a pass. Raises OverflowError for 2^63 ns or more."""
         end = [array("q", (ends[node] for node in nodes)) for nodes in self.over]
-        return Times(tuple(array("q", (0, *one[:-1])) if one else one for one in end), tuple(end))
+        return PieceTimes(tuple(array("q", (0, *one[:-1])) if one else one for one in end), tuple(end))
 
     # -- who waits for whom ----------------------------------------------------------
 

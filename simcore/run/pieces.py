@@ -65,7 +65,7 @@ class Pieces(Struct):
         self.received.append(received)
 
 
-class Links(Struct, frozen=True):
+class CallLinks(Struct, frozen=True):
     """What the calls of a run take part in. meetings, sent, received: call -> number. reached: of the
     collectives of MODEL_PARALLEL, when the last member came. waited: call -> ns that its rank waits for
     an asynchronous collective, behind its compute; unknown where not all members launched it so.
@@ -78,13 +78,13 @@ class Links(Struct, frozen=True):
     waited: Mapping[Call, int]
 
 
-def pieces_of(number: int, rank: RankTrace, links: Links) -> Pieces:
+def pieces_of(number: int, rank: RankTrace, links: CallLinks) -> Pieces:
     """The pieces of the rank that is the `number`-th of its run, from 0 ns to its last operation's end."""
     return _PieceWalk(number, rank, links).pieces
 
 
 class _PieceWalk:
-    def __init__(self, number: int, rank: RankTrace, links: Links) -> None:
+    def __init__(self, number: int, rank: RankTrace, links: CallLinks) -> None:
         self.number = number
         self.rank = rank
         self.links = links

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from simcore.run.accounts import AccountNames, Accounts, Ranges
-from simcore.run.lanes import KINDS, Figure, Figures, LaneOrder, Spans, figures_of
+from simcore.run.lanes import KINDS, Figure, LaneOrder, Spans, StretchFigures, figures_of
 
 # What of a trace is drawn as a kind with another name.
 _DRAWN = {
@@ -141,11 +141,11 @@ class RankLanes:
     def figure_words(self) -> Sequence[str]:
         return [one.words for one in self._figures]
 
-    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
+    def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
         found = self._ranges.of_class(number, first_ns, last_ns)
         return figures_of(self._figures, found, last_ns - first_ns, 1)
 
-    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
+    def all_figures(self, first_ns: int, last_ns: int) -> StretchFigures:
         ranks = len(self.numbers)
         found = self._ranges.of_all(first_ns, last_ns)
         return figures_of(self._figures, found, (last_ns - first_ns) * ranks, ranks)

@@ -34,7 +34,7 @@ from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY
 from simcore.records import Struct
-from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, OWN, TRANSFER, Links, Pieces, pieces_of
+from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, OWN, TRANSFER, CallLinks, Pieces, pieces_of
 
 _COMPUTE = frozenset((*map(CATEGORIES.index, COMPUTE), CATEGORIES.index("host")))
 _COPY = CATEGORIES.index(COPY)
@@ -212,7 +212,7 @@ def ties_of(run: MeasuredRun) -> Ties:
     return _Measure(run, matches, pieces, members, before, transfers).ties()
 
 
-def _links(run: MeasuredRun, matches: Matches) -> Links:
+def _links(run: MeasuredRun, matches: Matches) -> CallLinks:
     meetings, reached, waited = {}, {}, {}
     for number, meeting in enumerate(matches.meetings):
         meetings.update(dict.fromkeys(meeting.calls, number))
@@ -222,7 +222,7 @@ def _links(run: MeasuredRun, matches: Matches) -> Links:
             reached[number] = max(arrivals) if run.concurrent else 0
         elif meeting.is_async:
             waited.update(_waited(run, meeting))
-    return Links(
+    return CallLinks(
         meetings,
         {message.send: number for number, message in enumerate(matches.messages)},
         {message.receive: number for number, message in enumerate(matches.messages)},

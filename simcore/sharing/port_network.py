@@ -196,10 +196,10 @@ class Port:
 
     def __init__(self, capacity: float) -> None:
         self.capacity = capacity
-        self.crossing: list[tuple[Order, Part, float]] = []
+        self.crossing: list[tuple[Order, FlowPart, float]] = []
 
 
-class Part:
+class FlowPart:
     """The bytes of one flow while they move.
 
     rate: bytes per ns at full speed. ports: (port, part of that rate on it). speed: the part of
@@ -238,9 +238,9 @@ class Part:
         return self.since + max(0, round(self.left_ns / self.speed))
 
 
-def connected(ports: Iterable[Port]) -> tuple[list[Part], list[Port]]:
+def connected(ports: Iterable[Port]) -> tuple[list[FlowPart], list[Port]]:
     """All parts, and the ports that they cross, that can feel a change at one of `ports`."""
-    parts: dict[Part, None] = {}
+    parts: dict[FlowPart, None] = {}
     reached = dict.fromkeys(ports)
     waiting = list(reached)
     while waiting:
@@ -254,7 +254,7 @@ def connected(ports: Iterable[Port]) -> tuple[list[Part], list[Port]]:
     return list(parts), [port for port in reached if port.crossing]
 
 
-def fair_speeds(parts: list[Part], ports: list[Port]) -> dict[Part, float]:
+def fair_speeds(parts: list[FlowPart], ports: list[Port]) -> dict[FlowPart, float]:
     """The part of its full speed that each part gets: max-min fair in bytes per ns.
 
     Rates rise together, up to a part's own full rate; where a port is full, the parts that
@@ -262,7 +262,7 @@ def fair_speeds(parts: list[Part], ports: list[Port]) -> dict[Part, float]:
     """
     if len(parts) == 1:
         return {parts[0]: 1.0}
-    rates: dict[Part, float] = {}
+    rates: dict[FlowPart, float] = {}
     rising = parts
     level = 0.0
     while rising:
@@ -326,7 +326,7 @@ class _Step:
         self.number = number
         self.work_ns = 0
         self.due = (0, 0, number)
-        self.part: Part | None = None
+        self.part: FlowPart | None = None
 
     @property
     def flow(self) -> Flow:
@@ -347,7 +347,7 @@ class PortNetwork:
         # (*due, step): ends of fixed parts, and ends of bytes as they stand now.
         self._due: SortedList = SortedList()
         self._touched: dict[Port, None] = {}
-        self._moving: dict[Part, _Step] = {}
+        self._moving: dict[FlowPart, _Step] = {}
         self._started = 0
 
     def start(
@@ -436,7 +436,7 @@ class PortNetwork:
         for dimension, share in flow.shares:
             ports += [(self._port(place, dimension, OUT), share) for place in running.senders]
             ports += [(self._port(place, dimension, IN), share) for place in running.receivers]
-        part = step.part = Part((running.stream, step.chunk), flow.rate, step.work_ns, ports)
+        part = step.part = FlowPart((running.stream, step.chunk), flow.rate, step.work_ns, ports)
         part.since = now
         part.enter()
         self._moving[part] = step

@@ -281,9 +281,7 @@ class Bounds:
             found.append(known[held])
         return found
 
-    def _shared_made(
-        self, where: _Place, parameters: Parameters, training: Training
-    ) -> list[list[_Shared]]:
+    def _shared_made(self, where: _Place, parameters: Parameters, training: Training) -> list[list[_Shared]]:
         """What is sent for each chunk of each stage."""
         chunks = training.stage_chunks
         if not where.aligned or not is_sharded(training):

@@ -16,7 +16,7 @@ from typing import Any
 
 from simcore import __version__
 from simcore.diagnostics import UsageError, meant, printable
-from simcore.sweep.engines import Engine, be_nice, chunks_of
+from simcore.sweep.engines import SweepEngine, be_nice, chunks_of
 from simcore.sweep.evaluating import Evaluator, Looked
 from simcore.sweep.point import Point
 
@@ -37,7 +37,7 @@ _SLURM: dict[str, tuple[str, type]] = {
 _NEEDED = ("cores", "memory", "jobs")
 
 
-def cluster_engine(text: str) -> Engine:
+def cluster_engine(text: str) -> SweepEngine:
     """The engine of `--engine`. Raises `UsageError` that says what was found and what would fit."""
     if text.startswith("dask://"):
         return DaskEngine(_scheduler(text))

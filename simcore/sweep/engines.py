@@ -32,7 +32,7 @@ _ATTEMPTS = 3
 _LOOKS_EVERY = 0.1
 
 
-class Engine(Protocol):
+class SweepEngine(Protocol):
     """Runs points somewhere."""
 
     def points(self, evaluator: Evaluator, looked: Iterable[Looked]) -> Iterator[Point]:
@@ -132,7 +132,7 @@ class ProcessEngine:
             process.join()
 
 
-def engine_of(jobs: int, is_stopped: Callable[[], bool] = lambda: False) -> Engine:
+def engine_of(jobs: int, is_stopped: Callable[[], bool] = lambda: False) -> SweepEngine:
     """The engine with so many processes; one runs in this process. is_stopped: as of `ProcessEngine`."""
     return HereEngine() if jobs == 1 else ProcessEngine(jobs, is_stopped)
 

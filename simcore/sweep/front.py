@@ -93,7 +93,7 @@ def measures_of(step_ns: int, work: int | None, memory: int | None, gpus: int | 
     return Measures(time, memory or 0, count, time * count)
 
 
-class Group(Struct, frozen=True):
+class AlikePoints(Struct, frozen=True):
     """Points that are alike. point: the one that stands for them. others: the rest, fastest first."""
 
     point: Point
@@ -105,7 +105,7 @@ class _Best:
 
     def __init__(self, top: int) -> None:
         self.top = top
-        self.groups: list[Group] = []
+        self.groups: list[AlikePoints] = []
         self.until = math.inf
         self._entries: list[tuple[float, int, Point]] = []
 
@@ -162,7 +162,7 @@ class Front:
         """Whether a point is one of the front."""
         return any(one.number == point.number for _, one in self._front)
 
-    def families(self) -> dict[Any, list[Group]]:
+    def families(self) -> dict[Any, list[AlikePoints]]:
         """The best of each family, fastest first, families in the order of their values; without `by` one."""
         if not self.rule.by:
             return {None: self.best} if self.best else {}
@@ -174,7 +174,7 @@ class Front:
         }
 
     @property
-    def best(self) -> list[Group]:
+    def best(self) -> list[AlikePoints]:
         """The fastest points of all, at most `top` that are not alike."""
         return self._best.groups
 
@@ -188,14 +188,14 @@ class Front:
         return any(dominates(other, mine) for other, _ in self._front)
 
 
-def groups_of(points: Iterable[Point]) -> list[Group]:
+def groups_of(points: Iterable[Point]) -> list[AlikePoints]:
     """Points in groups of those that are alike. points: fastest first."""
     found: dict[object, list[Point]] = {}
     for point in points:
         mine = measures(point)
         key = _rounded(mine.time, _OF_TIME), _rounded(mine.memory, _OF_MEMORY), mine.gpus
         found.setdefault(key, []).append(point)
-    return [Group(one[0], tuple(one[1:])) for one in found.values()]
+    return [AlikePoints(one[0], tuple(one[1:])) for one in found.values()]
 
 
 def _rounded(value: float, figures: int) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from simcore.page.blocks import element, escaped, section
 from simcore.page.document import commands_section, document, facts_section
-from simcore.sweep.front import Group, measures
+from simcore.sweep.front import AlikePoints, measures
 from simcore.sweep.outcome import Outcome, label, shown
 from simcore.sweep.pages import columns_of, point_table
 from simcore.sweep.point import Point
@@ -75,9 +75,9 @@ def _tables(outcome: Outcome) -> list[str]:
     return [*found, section("points", [title, *point_table(outcome, _each(ordered), columns)])]
 
 
-def _each(points: list[Point]) -> list[Group]:
+def _each(points: list[Point]) -> list[AlikePoints]:
     """The first of these, each on a row of its own."""
-    return [Group(point) for point in points[:_MOST_ROWS]]
+    return [AlikePoints(point) for point in points[:_MOST_ROWS]]
 
 
 def _input(point: Point) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.records import Struct
-from simcore.sweep.front import Front, Group, Rule, groups_of, measures, measures_of
+from simcore.sweep.front import AlikePoints, Front, Rule, groups_of, measures, measures_of
 from simcore.sweep.point import BOUND, CANNOT_BE, FAILED, NO_MEMORY, Point
 from simcore.units import number as plain_words
 from simcore.units import plural
@@ -197,7 +197,7 @@ class Outcome:
         return f"costs {share}" if ran <= left_out else f"costs at least {share}"
 
 
-def alike_words(groups: Sequence[Group]) -> str:
+def alike_words(groups: Sequence[AlikePoints]) -> str:
     """What the number of those beside a point means, and in what they differ; "" where each is alone."""
     names = dict.fromkeys(
         name

@@ -11,10 +11,10 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.records import asdict
 from simcore.report.section import Column, table
-from simcore.sweep.front import Group, groups_of, measures
+from simcore.sweep.front import AlikePoints, groups_of, measures
 from simcore.sweep.outcome import Outcome, alike_words, label, reason_words, shown
 from simcore.sweep.point import Point
-from simcore.sweep.running import Progress
+from simcore.sweep.running import SweepProgress
 from simcore.units import byte_size, duration, plural
 
 # In the order in which columns stand; what a page has besides comes behind.
@@ -40,7 +40,7 @@ def head_of(name: str) -> str:
     return _HEADS.get(name) or printable(name, 30)
 
 
-def open_from(progress: Progress, prunes: bool) -> float:
+def open_from(progress: SweepProgress, prunes: bool) -> float:
     """What the time of a point is at least that was not come to: `Outcome.open_from` of a stopped sweep."""
     if progress.total is None:
         return 0.0
@@ -49,7 +49,7 @@ def open_from(progress: Progress, prunes: bool) -> float:
     return progress.least if prunes and progress.least is not None else 0.0
 
 
-def rest_lines(outcome: Outcome, progress: Progress, prunes: bool) -> list[str]:
+def rest_lines(outcome: Outcome, progress: SweepProgress, prunes: bool) -> list[str]:
     """What a sweep that was stopped had not come to, and what is known of that. prunes: points are left out,
     and come in the order of what they take at least.
     """
@@ -110,7 +110,7 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[st
     return "\n".join(lines) + "\n"
 
 
-def point_table(outcome: Outcome, groups: Sequence[Group], columns: Sequence[str]) -> list[str]:
+def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequence[str]) -> list[str]:
     """Rows of points under their heads, columns as wide as they must be; of those that are alike one."""
     heads = ["", "step", "slower by", "tokens/s", "memory", "GPUs", "$ a step", "alike"]
     heads += map(head_of, columns)

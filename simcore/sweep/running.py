@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from simcore.diagnostics import Cancelled
 from simcore.records import Struct, replace
-from simcore.sweep.engines import Engine
+from simcore.sweep.engines import SweepEngine
 from simcore.sweep.evaluating import Evaluator, Looked
 from simcore.sweep.front import Front, Rule, measures_of, rule_of
 from simcore.sweep.layouts import layouts_of
@@ -39,7 +39,7 @@ class Shard(Struct, frozen=True):
         return number % self.count == self.index - 1
 
 
-class Progress(Struct):
+class SweepProgress(Struct):
     """How far a sweep is. candidates: how many there are, of layouts as soon as one looks at them; total:
     points that are to be run, as far as that is known; excluded: those that no --where means; done: points
     that are there; ran: those of them that were simulated now; looked: candidates whose memory was looked at.
@@ -63,7 +63,7 @@ class Sweep:
     def __init__(
         self,
         evaluator: Evaluator,
-        engine: Engine,
+        engine: SweepEngine,
         rule: Rule | None = None,
         file: ResultsFile | None = None,
         shard: Shard = Shard(),  # noqa: B008 - frozen, and the whole is the plain case
@@ -77,7 +77,7 @@ class Sweep:
         self.shard = shard
         self.wave = wave
         self.is_stopped = is_stopped
-        self.progress = Progress()
+        self.progress = SweepProgress()
         self._there = {point.number: point for point in file.there} if file is not None else {}
 
     def points(self) -> Iterator[Point]:

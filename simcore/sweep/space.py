@@ -38,7 +38,7 @@ DERIVED = (DP, "gpus")
 KNOWN = (*_FIELDS, *DERIVED)
 
 
-class Axis(Struct, frozen=True):
+class VariedParameter(Struct, frozen=True):
     """A parameter that varies. field: of `Parameters`, or `dp`."""
 
     field: str
@@ -59,7 +59,7 @@ class Space(Struct, frozen=True):
     """
 
     fixed: Parameters
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[VariedParameter, ...] = ()
     where: tuple[Condition, ...] = ()
     layouts: bool = False
 
@@ -99,7 +99,7 @@ class Space(Struct, frozen=True):
 
 
 def space_of(
-    fixed: Parameters, varied: Sequence[Axis], where: Sequence[str] = (), layouts: bool = False
+    fixed: Parameters, varied: Sequence[VariedParameter], where: Sequence[str] = (), layouts: bool = False
 ) -> Space:
     """The space of these axes. Raises `UsageError` for what is given twice, and for too many points."""
     seen: set[str] = set()
@@ -118,7 +118,7 @@ def space_of(
     return space
 
 
-def axis_of(text: str) -> Axis:
+def axis_of(text: str) -> VariedParameter:
     """The axis of a `--vary NAME=VALUES`. Raises `UsageError` that says what was found and what would fit."""
     name, equals, words = text.partition("=")
     field = name.strip().removeprefix("--").replace("-", "_")
@@ -142,7 +142,7 @@ def axis_of(text: str) -> Axis:
             values.append(value)
             if len(values) > _MOST_VALUES:
                 raise UsageError(f"--vary {printable(text, 60)}: more than {_MOST_VALUES} values")
-    return Axis(field, tuple(values))
+    return VariedParameter(field, tuple(values))
 
 
 def _values(field: str, word: str, text: str) -> Iterator[Any]:
@@ -211,7 +211,7 @@ def _range(flag: Flag, word: str, text: str) -> Iterator[str]:
             raise UsageError(f"{shown}: more than {_MOST_VALUES} values")
 
 
-def listed(fixed_text: str | None, field: str) -> Axis | None:
+def listed(fixed_text: str | None, field: str) -> VariedParameter | None:
     """The axis of `--world 256,512`, `--gpu`, `--cluster` with several values; else None."""
     import os
 

@@ -79,7 +79,7 @@ class Header(Struct, frozen=True):
     column: Mapping[str, int] = field(default_factory=dict)
 
 
-class Pieces(NamedTuple):
+class PiecedCell(NamedTuple):
     """A cell whose collective and whose matrix products run in pieces beside each other.
 
     cut_in: into how many the products are cut; one is of the rank's own share, so that the collective has one
@@ -178,7 +178,7 @@ class Workload(Struct, frozen=True):
     recomputed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     waits: Mapping[tuple[Phase, int], tuple[int, ...]] = field(default_factory=dict)
     buckets: Mapping[int, int] = field(default_factory=dict)
-    pieces: Mapping[tuple[Phase, int], Pieces] = field(default_factory=dict)
+    pieces: Mapping[tuple[Phase, int], PiecedCell] = field(default_factory=dict)
     uneven: Mapping[tuple[Phase, int], Uneven] = field(default_factory=dict)
     host_link: float = 0.0
     rescaled: str = ""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.compare import Comparison, Part, leading_parts
+from simcore.analysis.compare import AccountPart, Comparison, leading_parts
 from simcore.analysis.compare.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
 from simcore.report.comparisons import comparison_json, comparison_page
@@ -78,7 +78,7 @@ def test_compute_that_takes_longer_is_one_part() -> None:
     """Seed 000: forward, backward and optimizer together; each rank computes a fifth more."""
     workload = open_workload(SEED_000)
     found = compared(simulate(workload, Parameters()), simulate(workload, Parameters(compute_scale=1.2)))
-    assert found.parts == [Part("compute", 51_842_200)]
+    assert found.parts == [AccountPart("compute", 51_842_200)]
     assert found.why == (
         "compute +51.842 ms on the critical path: each rank computes 311.1 ms, before 259.2 ms"
     )
@@ -136,9 +136,9 @@ def test_a_bubble_is_that_of_the_slots_by_hand() -> None:
             ("1f1b", {"microbatches": 8}),
         )
     )
-    assert compared(plain, halved).parts == [Part("bubble", -4_500)]
+    assert compared(plain, halved).parts == [AccountPart("bubble", -4_500)]
     assert compared(plain, gpipe).parts == []
-    assert compared(plain, alone).parts == [Part("compute", 12_000)]
+    assert compared(plain, alone).parts == [AccountPart("compute", 12_000)]
 
 
 @pytest.mark.parametrize("microbatches", [1, 4, 9])
@@ -197,14 +197,14 @@ def test_without_a_pipeline_a_path_that_leaves_a_slow_rank_has_less_waiting() ->
     ]
     step = {"dim": ("switch:4:1:5",), "slow_rank": ("0=2",), "schedule": "layer-loop"}
     a, b = (run(rows, {"tp": 2, "dp": 2}, **step, slow_link=slow) for slow in ((), ("0:2=0.05",)))
-    assert compared(a, b).parts == [Part("exposed tp", 1900), Part("exposed dp", 1900), Part("wait", -1000)]
+    assert compared(a, b).parts == [AccountPart("exposed tp", 1900), AccountPart("exposed dp", 1900), AccountPart("wait", -1000)]
 
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=8))
 def test_of_parts_that_sum_to_the_difference_the_leading_one_has_its_sign(sizes: list[int]) -> None:
     """Seen to fail on the largest part whatever its sign, and on an opposing one of the same sign."""
     difference = sum(sizes)
-    found = leading_parts([Part("", ns) for ns in sizes], difference)
+    found = leading_parts([AccountPart("", ns) for ns in sizes], difference)
     most, beside, against = found.most, found.beside, found.against
     if difference:
         assert most.ns * difference > 0
@@ -219,7 +219,7 @@ def test_of_parts_that_sum_to_the_difference_the_leading_one_has_its_sign(sizes:
 
 
 def test_parts_are_listed_as_they_are_said() -> None:
-    some = [Part("exposed dp", -30_550_000), Part("exposed tp", 41_416_000), Part("compute", 21_000_000)]
+    some = [AccountPart("exposed dp", -30_550_000), AccountPart("exposed tp", 41_416_000), AccountPart("compute", 21_000_000)]
     assert leading_parts(some, 31_866_000).words == (
         "exposed tp +41.416 ms and compute +21.000 ms, though exposed dp -30.550 ms"
     )

@@ -15,11 +15,11 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.cluster import choose_cluster
-from simcore.executing.astra2 import AstraRun, Memory, System
+from simcore.executing.astra2 import AstraRun, RemoteMemory, System
 from simcore.executing.system_file import read_astra_system
 from simcore.messages.clock import Clock
 from simcore.messages.collectives import Rules
-from simcore.messages.network import Links, Unshared
+from simcore.messages.network import LinkByLink, Unshared
 from simcore.parameters import Parameters
 from tests.executing.encoding import write_json, write_network, write_set
 from tests.executing.random_sets import random_setup
@@ -70,11 +70,11 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
         read.baseline,
     )
     clock = Clock(cluster.npus)
-    made = (Links if setup["links"] else Unshared)(clock, cluster.dims, setup["rendezvous"])
+    made = (LinkByLink if setup["links"] else Unshared)(clock, cluster.dims, setup["rendezvous"])
     groups = {number: tuple(ranks) for number, ranks in setup["groups"].items()}
     assert isinstance(read.system, System)
     run = AstraRun(
-        traces.ordered(), traces.kinds, clock, made, rules, read.system, Memory(*setup["memory"]), groups
+        traces.ordered(), traces.kinds, clock, made, rules, read.system, RemoteMemory(*setup["memory"]), groups
     )
     outcome = run.outcome()
     nodes = [

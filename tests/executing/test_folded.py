@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.chakra import TraceSet, find_set, open_set
+from simcore.chakra import ExecutionSet, find_set, open_set
 from simcore.chakra.alike import Reader
-from simcore.chakra.wire import Table, read_columns
+from simcore.chakra.wire import TextTable, read_columns
 from simcore.diagnostics import InputError
 from simcore.executing import TraceResults, executed_results
 from simcore.parameters import Parameters
@@ -99,7 +99,7 @@ def _stage(draw: random.Random) -> list[tuple[int, int, list[int], str, int]]:
     return found
 
 
-def run(traces: TraceSet, parameters: Parameters) -> TraceResults | str:
+def run(traces: ExecutionSet, parameters: Parameters) -> TraceResults | str:
     try:
         return executed_results(traces, parameters)
     except InputError as error:
@@ -145,10 +145,10 @@ def check(seed: int, dialect: str | None = None) -> int:
     return len(ranks) - len(folded.executed.units.first)
 
 
-def assert_read_alike(traces: TraceSet) -> None:
+def assert_read_alike(traces: ExecutionSet) -> None:
     """Each file has the columns that it has when it is read by itself."""
     for file in traces.files:
-        table = Table()
+        table = TextTable()
         alone = read_columns(Path(file.path).read_bytes(), table, 1)
         for column in ("id", "type", "duration", "data", "data_to", "ctrl", "ctrl_to", "at"):
             assert getattr(alone, column) == getattr(file.columns, column), column
@@ -199,7 +199,7 @@ def test_a_name_that_looks_like_a_group_does_not_let_files_pass_as_alike() -> No
 
 @pytest.mark.parametrize("count", [2, 40])
 def test_alike_files_share_their_columns(count: int) -> None:
-    table = Table()
+    table = TextTable()
     reader = Reader(table)
     with tempfile.TemporaryDirectory() as folder:
         read = []

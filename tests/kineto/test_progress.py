@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from simcore.kineto import progress
-from simcore.kineto.progress import LEAST_BYTES, Progress
+from simcore.kineto.progress import LEAST_BYTES, ReadingLine
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def wait_for(found: list[tuple[int, int]], seconds: float) -> None:
 def test_escape_ends_the_reading_and_no_other_key_does(
     monkeypatch: pytest.MonkeyPatch, ended: list[tuple[int, int]]
 ) -> None:
-    with terminal(monkeypatch) as far, Progress([("rank 3", LEAST_BYTES)]) as shown:
+    with terminal(monkeypatch) as far, ReadingLine([("rank 3", LEAST_BYTES)]) as shown:
         shown.show()
         for key in (b"x", b"\x1b[A", b"\n"):
             os.write(far, key)
@@ -64,7 +64,7 @@ def test_escape_ends_the_reading_and_no_other_key_does(
 def test_the_line_says_what_is_read_and_is_gone_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch) as far:
         before = termios.tcgetattr(far)
-        with Progress([("rank 2", LEAST_BYTES), ("rank \x1b[31m3", LEAST_BYTES)]) as shown:
+        with ReadingLine([("rank 2", LEAST_BYTES), ("rank \x1b[31m3", LEAST_BYTES)]) as shown:
             shown.tell(0, 1)
             shown.tell(1, 0.25)
             shown.show()
@@ -81,7 +81,7 @@ def test_the_line_says_what_is_read_and_is_gone_behind_it(monkeypatch: pytest.Mo
 def test_a_program_in_the_background_leaves_the_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch, in_front=False) as far:
         before = termios.tcgetattr(far)
-        with Progress([("rank 3", LEAST_BYTES)]) as shown:
+        with ReadingLine([("rank 3", LEAST_BYTES)]) as shown:
             shown.tell(0, 0.001)
             shown.show()
             assert not shown.looks_for_keys
@@ -93,12 +93,12 @@ def test_a_program_in_the_background_leaves_the_terminal_alone(monkeypatch: pyte
 
 def test_small_files_and_pipes_have_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch):
-        with Progress([("rank 0", LEAST_BYTES - 1)]) as shown:
+        with ReadingLine([("rank 0", LEAST_BYTES - 1)]) as shown:
             shown.show()
             assert not shown.looks_for_keys
         with open(os.devnull, "w") as nowhere:
             monkeypatch.setattr(sys, "stderr", nowhere)
-            with Progress([("rank 0", LEAST_BYTES)]) as shown:
+            with ReadingLine([("rank 0", LEAST_BYTES)]) as shown:
                 assert not shown.is_shown
                 assert not shown.looks_for_keys
 

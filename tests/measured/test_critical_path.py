@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import FIRST_EXPOSED
-from simcore.replay.critical_path import LAST, MESSAGE, QUEUED, Segment
+from simcore.replay.critical_path import LAST, MESSAGE, QUEUED, PieceSegment
 from simcore.replay.dependencies import causes, effects
 from simcore.replay.parameters import Scales
 from simcore.run.pieces import AWAIT, LAUNCH
@@ -173,7 +173,7 @@ def assert_walks_along_the_path(results: MeasuredResults) -> None:
         assert (one.rank, piece) in [(found.rank, found.piece) for found in effects(results, back.rank, own)]
 
 
-def held_piece(results: MeasuredResults, one: Segment) -> int:
+def held_piece(results: MeasuredResults, one: PieceSegment) -> int:
     """The piece of a segment, or the one of no length before it, that another rank held."""
     piece = one.piece
     while not results.graph.waited_for(one.rank, piece, results.ends):

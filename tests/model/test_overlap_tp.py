@@ -16,7 +16,7 @@ from simcore.simulation import Simulation, simulate
 from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import Pieces, StageRows
+from simcore.workload.model import PiecedCell, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run
 
 
@@ -32,7 +32,7 @@ def one_cell(collective: str, size: int, pieces: bool = True) -> Simulation:
         Header(tp=4, ep=1, pp=1, ga=1, all_gpus=4, vpp=1), ["embedding_layer", "layer", "final_layer"],
         array("q", [1, 2, 3]), forward, nothing, nothing, array("q", [100] * 3), None,
         stages=(StageRows((), ((0, 1, 2),)),),
-        pieces={("fwd", 1): Pieces(4, 10, 400)} if pieces else {},
+        pieces={("fwd", 1): PiecedCell(4, 10, 400)} if pieces else {},
     )  # fmt: skip
     return simulate(workload, Parameters(dim=("switch:4:1:0",), endpoint_delay=0, local_mem_bw=1e12))
 

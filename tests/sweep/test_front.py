@@ -12,7 +12,7 @@ from simcore.sweep.front import Front, Measures, Rule, objectives_of, rule_of
 from simcore.sweep.outcome import Outcome
 from simcore.sweep.pages import rest_lines, text_page
 from simcore.sweep.point import Point
-from simcore.sweep.running import Progress
+from simcore.sweep.running import SweepProgress
 from tests.sweep.made import made_point
 
 _SMALL = st.integers(1, 5)
@@ -159,7 +159,7 @@ def test_what_is_known_of_points_that_were_not_come_to() -> None:
     found = Outcome(Rule(), [made_point(0, 100), made_point(1, 90)])
 
     def said(prunes: bool = True, **known: object) -> list[str]:
-        return rest_lines(found, Progress(candidates=50, done=10, looked=50, ran=2, **known), prunes)  # type: ignore[arg-type]
+        return rest_lines(found, SweepProgress(candidates=50, done=10, looked=50, ran=2, **known), prunes)  # type: ignore[arg-type]
 
     assert said(total=50, least=99.0) == [
         "40 points were not come to: none of them is faster than the fastest here; each takes at least "

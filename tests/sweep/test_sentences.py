@@ -13,7 +13,7 @@ from simcore.sweep.front import Rule, measures
 from simcore.sweep.outcome import PLAIN, Outcome
 from simcore.sweep.pages import open_from
 from simcore.sweep.point import Point
-from simcore.sweep.running import Progress, Sweep
+from simcore.sweep.running import Sweep, SweepProgress
 from tests.sweep.made import evaluator_of, made_point
 
 _NAMES = {"micro-batch size": "microbatch_size", "virtual stages": "virtual_stages"}
@@ -100,13 +100,13 @@ def test_a_sweep_that_was_stopped_says_no_more_than_what_it_came_to() -> None:
     assert "Simpler: tp 1 costs 25.0 %." in words
     at_most = "Simpler: tp 1 costs at most 25.0 % over the fastest here."
     for least, total in ((102.0, 40), (None, None)):
-        progress = Progress(candidates=40, done=5, looked=20, total=total, least=least)
+        progress = SweepProgress(candidates=40, done=5, looked=20, total=total, least=least)
         found.open_from = open_from(progress, prunes=True)
         assert at_most in found.sentences()
     assert "All of the best 10 so far have tp 4." in found.sentences()
     # What is left takes longer than all that is spoken of; or nothing is left.
-    progress = Progress(candidates=40, done=5, looked=40, total=40, least=130.0)
+    progress = SweepProgress(candidates=40, done=5, looked=40, total=40, least=130.0)
     found.open_from = open_from(progress, prunes=True)
     assert found.sentences() == words
-    found.open_from = open_from(Progress(candidates=5, done=5, looked=5, total=5), prunes=True)
+    found.open_from = open_from(SweepProgress(candidates=5, done=5, looked=5, total=5), prunes=True)
     assert found.sentences() == words

@@ -18,7 +18,7 @@ from tests.tui.made_runs import run, seed, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_parameter_form import open_field, type_value
 from tui.frame import text_of
-from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
+from tui.parameters.changes import ChangeTimes, KnownStepTimes, changes_of
 from tui.parameters.effect import change_lines, compact_lines
 from tui.parameters.fields import fields_for
 
@@ -49,7 +49,7 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
         raise
     now = of_now.simulation
     changes = changes_of(fields_for(now), opened, now)
-    times = StepTimes().of(changes, of_now, lambda done, total: None, lambda: False)
+    times = KnownStepTimes().of(changes, of_now, lambda done, total: None, lambda: False)
     if len(changes) == 1:
         assert [(one.alone_ns, one.without_ns) for one in times] == [(now.step_time_ns, opened.step_time_ns)]
     if len(changes) == 2:
@@ -66,7 +66,7 @@ def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None
     opened = seed().simulation
     of_now = seed(schedule="interleaved", virtual_stages=2)
     now = of_now.simulation
-    found = StepTimes().of(
+    found = KnownStepTimes().of(
         changes_of(fields_for(now), opened, now), of_now, lambda done, total: None, lambda: False
     )
     assert [(one.words, one.alone_ns is None) for one in found] == [
@@ -79,7 +79,7 @@ def test_known_step_times_are_not_simulated_again_and_others_can_be_stopped() ->
     of_now = run(two_stages(), dim=DIMS, compute_scale=2.0, comm_scale=3.0)
     now = of_now.simulation
     changes = changes_of(fields_for(now), small().simulation, now)
-    times = StepTimes()
+    times = KnownStepTimes()
     counted: list[tuple[int, int]] = []
     times.of(changes, of_now, lambda done, total: counted.append((done, total)), lambda: False)
     assert counted == [(0, 2), (1, 2)]
@@ -88,7 +88,7 @@ def test_known_step_times_are_not_simulated_again_and_others_can_be_stopped() ->
     of_large = seed(compute_scale=2.0, comm_scale=3.0)
     large = of_large.simulation
     with pytest.raises(Cancelled):
-        StepTimes().of(
+        KnownStepTimes().of(
             changes_of(fields_for(large), seed().simulation, large),
             of_large,
             lambda done, total: None,

@@ -12,14 +12,14 @@ from simcore.sweep.front import Rule
 from simcore.sweep.point import Point
 from tests.sweep.made import made_point
 from tui.frame import ASCII, BLOCKS, text_of, width_of
-from tui.sweep.found import Found
+from tui.sweep.found import ShownSweep
 from tui.sweep.plot import planes, plot
 
 _WIDTH, _HEIGHT = 60, 15
 
 
-def found_of(points: list[Point]) -> Found:
-    found = Found("x", Rule(("time", "memory")))
+def found_of(points: list[Point]) -> ShownSweep:
+    found = ShownSweep("x", Rule(("time", "memory")))
     found.take(points)
     return found
 

@@ -30,7 +30,7 @@ from tests.tui.pseudo_terminal import ROOT
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
 from tui.cli import main as wltui_main
-from tui.sweep.found import FILE, Found
+from tui.sweep.found import FILE, ShownSweep
 from tui.sweep.opening import run_of
 from tui.sweep.view import SweepView
 
@@ -60,9 +60,9 @@ def _with(point: Point, **values: Any) -> Point:
     return replace(point, **values)
 
 
-def found_of(given: list[Point], title: str = "results.jsonl") -> Found:
+def found_of(given: list[Point], title: str = "results.jsonl") -> ShownSweep:
     """A sweep of a file."""
-    found = Found(title, Rule(), FILE, ("--model", "llama-3-8b"))
+    found = ShownSweep(title, Rule(), FILE, ("--model", "llama-3-8b"))
     found.take(given)
     return found
 

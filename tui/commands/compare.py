@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from simcore.analysis.beside import Beside
     from simcore.analysis.compare import Comparison
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
@@ -131,7 +131,7 @@ def joined(words: list[str]) -> list[str]:
     return joined
 
 
-def _fails(first: Workload | MeasuredRun | TraceSet, parameters: Parameters) -> bool:
+def _fails(first: Workload | MeasuredRun | ExecutionSet, parameters: Parameters) -> bool:
     """Whether the run of A fails by itself, so that --with is not to blame."""
     try:
         results_of(first, parameters)

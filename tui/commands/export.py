@@ -36,7 +36,7 @@ from tui.commands.opened import is_results, open_given, open_input, own_paramete
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.export import ExportFormat
     from simcore.measured import MeasuredRun
     from simcore.parameters import Parameters
@@ -189,7 +189,7 @@ def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
 
 def _of_runs(
     arguments: argparse.Namespace, parameters: Parameters
-) -> tuple[Workload | MeasuredRun | TraceSet, Request]:
+) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
     """(what was opened, the request for a page of its run, beside that of --against or --with)."""
     # Loaded here: the other formats have no runs.
     from simcore.analysis.two_runs import compared

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from simcore.analysis.run import Run
     from simcore.asked import Asked
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
 
-def results_of(found: Workload | MeasuredRun | TraceSet, parameters: Parameters) -> Run:
+def results_of(found: Workload | MeasuredRun | ExecutionSet, parameters: Parameters) -> Run:
     """A workload simulated with these parameters; a trace as measured, or replayed if they change it.
 
     Raises `UsageError` for parameters that it does not have.
@@ -41,7 +41,9 @@ def results_of(found: Workload | MeasuredRun | TraceSet, parameters: Parameters)
 
 
 def own_parameters(
-    found: Workload | MeasuredRun | TraceSet, other: Workload | MeasuredRun | TraceSet, given: Parameters
+    found: Workload | MeasuredRun | ExecutionSet,
+    other: Workload | MeasuredRun | ExecutionSet,
+    given: Parameters,
 ) -> Parameters:
     """What of the parameters of the command line is for `found`: a trace beside a workload is as measured."""
     from simcore.workload import Workload
@@ -50,7 +52,7 @@ def own_parameters(
     return Parameters() if measured_alone else given
 
 
-def say_warnings(*opened: Workload | MeasuredRun | TraceSet) -> None:
+def say_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:
     """The warnings of traces on standard error, each once: a page or JSON of figures is taken for granted."""
     import sys
 
@@ -70,7 +72,7 @@ def say_warnings(*opened: Workload | MeasuredRun | TraceSet) -> None:
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | TraceSet:
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | ExecutionSet:
     """The workload or measured run at `path`. asked: which of a directory's measured runs, and what of it.
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
@@ -95,7 +97,7 @@ def is_results(path: str) -> bool:
         return False
 
 
-def open_given(arguments: argparse.Namespace, host: bool = False) -> Workload | MeasuredRun | TraceSet:
+def open_given(arguments: argparse.Namespace, host: bool = False) -> Workload | MeasuredRun | ExecutionSet:
     """What a command's FILE, or its --model, or AICB's arguments alone name. host: see `Asked`.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.

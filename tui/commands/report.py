@@ -18,7 +18,7 @@ from tui.commands.opened import open_given
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.cluster.choice import ClusterChoice
     from simcore.measured import MeasuredRun
     from simcore.run.findings import WhatIf
@@ -76,7 +76,9 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _print_explained(opened: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: str) -> None:
+def _print_explained(
+    opened: Workload | MeasuredRun | ExecutionSet, parameters: Parameters, asked: str
+) -> None:
     from simcore.analysis import Results
     from simcore.analysis.explain import explained
     from simcore.inputs import workload_of
@@ -87,7 +89,7 @@ def _print_explained(opened: Workload | MeasuredRun | TraceSet, parameters: Para
 
 
 def print_report(
-    opened: Workload | MeasuredRun | TraceSet,
+    opened: Workload | MeasuredRun | ExecutionSet,
     parameters: Parameters,
     as_json: bool = False,
     ascii_only: bool = False,
@@ -118,7 +120,7 @@ def print_report(
 
 
 def _cluster_beside(
-    opened: Workload | MeasuredRun | TraceSet, parameters: Parameters
+    opened: Workload | MeasuredRun | ExecutionSet, parameters: Parameters
 ) -> tuple[tuple[str, ClusterChoice] | None, Parameters]:
     """(the cluster on which the collectives of a profiler's run are also priced, the other parameters)."""
     if parameters.cluster is None:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from simcore.sweep.outcome import Outcome
     from simcore.sweep.point import Point
     from simcore.sweep.results_file import ResultsReader
-    from simcore.sweep.running import Progress, Shard
-    from simcore.sweep.space import Axis, Space
-    from tui.sweep.found import Found
+    from simcore.sweep.running import Shard, SweepProgress
+    from simcore.sweep.space import Space, VariedParameter
+    from tui.sweep.found import ShownSweep
     from tui.sweep.sweeping import Prepared
 
 _DESCRIPTION = (
@@ -67,50 +67,90 @@ def build_parser() -> Parser:
     parser.add_argument("file", metavar="FILE", nargs="?", help="a workload file, or a model's config.json")
     add_model(parser)
     group = parser.add_argument_group("points")
-    group.add_argument("--vary", metavar="NAME=VALUES", action="append", default=[],
-                       help="a parameter and its values (repeatable): every combination is a point")
-    group.add_argument("--layouts", action="store_true",
-                       help="every tp, pp, cp, ep, dp, micro-batch size, schedule, virtual stages, recompute "
-                       "and zero that fit --world and --global-batch, sequence parallel where tp is above 1; "
-                       "nothing else, such as --overlap-tp, is varied")
-    group.add_argument("--where", metavar="CONDITION", action="append", default=[],
-                       help="only points for which this holds, like tp*pp<=16 (repeatable)")
-    group.add_argument("--prune", action="store_true",
-                       help="leave out what does not fit in memory and what cannot be among the best "
-                       "(--layouts does so)")
+    group.add_argument(
+        "--vary",
+        metavar="NAME=VALUES",
+        action="append",
+        default=[],
+        help="a parameter and its values (repeatable): every combination is a point",
+    )
+    group.add_argument(
+        "--layouts",
+        action="store_true",
+        help="every tp, pp, cp, ep, dp, micro-batch size, schedule, virtual stages, recompute "
+        "and zero that fit --world and --global-batch, sequence parallel where tp is above 1; "
+        "nothing else, such as --overlap-tp, is varied",
+    )
+    group.add_argument(
+        "--where",
+        metavar="CONDITION",
+        action="append",
+        default=[],
+        help="only points for which this holds, like tp*pp<=16 (repeatable)",
+    )
+    group.add_argument(
+        "--prune",
+        action="store_true",
+        help="leave out what does not fit in memory and what cannot be among the best (--layouts does so)",
+    )
     group.add_argument("--exhaustive", action="store_true", help="simulate every point of --layouts")
     group = parser.add_argument_group("what is sought")
-    group.add_argument("--front", metavar="LIST",
-                       help="some of time,memory,gpus,cost: a point is on the front "
-                       "if no other is better in one of them and worse in none (default time,memory,gpus; "
-                       "with --price also cost)")
+    group.add_argument(
+        "--front",
+        metavar="LIST",
+        help="some of time,memory,gpus,cost: a point is on the front "
+        "if no other is better in one of them and worse in none (default time,memory,gpus; "
+        "with --price also cost)",
+    )
     group.add_argument("--top", metavar="K", help="list the fastest K (default 10)")
-    group.add_argument("--by", metavar="NAME",
-                       help="list the fastest for each value of NAME: tp, schedule, gpus, ...")
-    group.add_argument("--price", metavar="DOLLARS",
-                       help="price of a GPU for an hour: adds the cost of a step")
+    group.add_argument(
+        "--by", metavar="NAME", help="list the fastest for each value of NAME: tp, schedule, gpus, ..."
+    )
+    group.add_argument(
+        "--price", metavar="DOLLARS", help="price of a GPU for an hour: adds the cost of a step"
+    )
     group = parser.add_argument_group("results")
-    group.add_argument("-o", "--output", metavar="FILE",
-                       help="write each point to FILE as soon as it is there, one line each")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write each point to FILE as soon as it is there, one line each",
+    )
     group.add_argument("--resume", action="store_true", help="go on with FILE where it was stopped")
     group.add_argument("--json", action="store_true", help="counts, best points and front as JSON")
     group.add_argument("--csv", action="store_true", help="all points as CSV")
-    group.add_argument("--merge", metavar="FILE", nargs="+", default=[],
-                       help="run nothing: join the parts of a sweep (into -o)")
-    group.add_argument("--force", action="store_true",
-                       help="with --merge: overwrite the FILE of -o if it is there")
-    group.add_argument("--screen", action="store_true",
-                       help="show the points on screen 7 while they come in: table, plot, timelines")
+    group.add_argument(
+        "--merge",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="run nothing: join the parts of a sweep (into -o)",
+    )
+    group.add_argument(
+        "--force", action="store_true", help="with --merge: overwrite the FILE of -o if it is there"
+    )
+    group.add_argument(
+        "--screen",
+        action="store_true",
+        help="show the points on screen 7 while they come in: table, plot, timelines",
+    )
     group = parser.add_argument_group("where points are run")
     group.add_argument("--jobs", metavar="N", help="processes on this machine (default: half of the cores)")
-    group.add_argument("--engine", metavar="dask://HOST:PORT|slurm:FILE",
-                       help="run on the workers of a Dask scheduler, or in Slurm jobs that a TOML "
-                       "file describes")
-    group.add_argument("--time-limit", metavar="TIME",
-                       help="stop after so long, like 90s, 2m or 1h, and report what is known by then")
-    group.add_argument("--shard", metavar="I/N",
-                       help="run only part I of N (the first is 1), for job arrays; "
-                       "--merge joins the parts")
+    group.add_argument(
+        "--engine",
+        metavar="dask://HOST:PORT|slurm:FILE",
+        help="run on the workers of a Dask scheduler, or in Slurm jobs that a TOML file describes",
+    )
+    group.add_argument(
+        "--time-limit",
+        metavar="TIME",
+        help="stop after so long, like 90s, 2m or 1h, and report what is known by then",
+    )
+    group.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="run only part I of N (the first is 1), for job arrays; --merge joins the parts",
+    )
     add_parameters(parser)
     return parser
 
@@ -281,14 +321,14 @@ def print_results(path: str) -> None:
     print(text_page(outcome_of(path), printable(path)), end="")
 
 
-def read_results(path: str) -> tuple[Found, ResultsReader]:
+def read_results(path: str) -> tuple[ShownSweep, ResultsReader]:
     """The points of a file of results, and what reads those that still come in."""
     from simcore.sweep.results_file import ResultsReader
-    from tui.sweep.found import FILE, Found
+    from tui.sweep.found import FILE, ShownSweep
 
     reader = ResultsReader(path)
     points = reader.new()
-    found = Found(printable(os.path.basename(path)), _rule_of(points), FILE)
+    found = ShownSweep(printable(os.path.basename(path)), _rule_of(points), FILE)
     found.take(points)
     return found, reader
 
@@ -319,7 +359,7 @@ def _rule_of(points: list[Point]) -> Rule:
 # -- arguments ---------------------------------------------------------------------------
 
 
-def _listed(arguments: argparse.Namespace, field: str) -> Axis | None:
+def _listed(arguments: argparse.Namespace, field: str) -> VariedParameter | None:
     """The axis of a parameter that was given several values, which is taken from the arguments."""
     from simcore.sweep.space import listed
 
@@ -329,7 +369,7 @@ def _listed(arguments: argparse.Namespace, field: str) -> Axis | None:
     return axis
 
 
-def _space(arguments: argparse.Namespace, parameters: Parameters, listed: list[Axis]) -> Space:
+def _space(arguments: argparse.Namespace, parameters: Parameters, listed: list[VariedParameter]) -> Space:
     from simcore.sweep.space import axis_of, space_of
 
     axes = [*listed, *(axis_of(text) for text in arguments.vary)]
@@ -445,7 +485,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 class _Said:
     """On standard error how far a sweep is: on a terminal over itself, else a line now and then."""
 
-    def __init__(self, progress: Progress, prunes: bool) -> None:
+    def __init__(self, progress: SweepProgress, prunes: bool) -> None:
         from tui.sweep.found import Pace
 
         self._progress = progress

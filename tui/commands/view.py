@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from simcore.chakra import TraceSet
+    from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
     from tui.app import WltuiApp
@@ -65,8 +65,9 @@ _COMMANDS = (
     ("wltui keys", "every action with its keys"),
 )
 
+
 def _session(
-    path: str, found: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: Asked
+    path: str, found: Workload | MeasuredRun | ExecutionSet, parameters: Parameters, asked: Asked
 ) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from tui.commands.opened import results_of
@@ -234,9 +235,7 @@ def _results(path: str, arguments: argparse.Namespace) -> int:
 
         keeper = keeper_of(path, "", session, False)
     first = first or (keeper.screen if keeper is not None and keeper.screen in SCREENS else None) or "sweep"
-    return show(
-        session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse, begin=begin
-    )
+    return show(session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse, begin=begin)
 
 
 def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> Keeper | None:
@@ -293,8 +292,6 @@ def _first(arguments: argparse.Namespace) -> str | None:
         )
     first: str | None = arguments.screen
     return "compare" if first is None and arguments.against is not None else first
-
-
 
 
 _NAME = "002_gpt_1024npu.txt"

@@ -11,7 +11,7 @@ from tui.frame import cells
 from tui.session import KeptRun, Run, Session
 
 
-class Candidate(NamedTuple):
+class RunChoice(NamedTuple):
     """A run that can be chosen. name: `run 2`, `draft`; "" for the only one of its file."""
 
     name: str
@@ -29,32 +29,32 @@ class Choice:
         # The pair that was shown last: `x` leaves both in their places.
         self._last: tuple[Run, Run] | None = None
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self) -> list[RunChoice]:
         """What was opened beside it, the runs that were kept and found, the one that was shown before."""
         session = self._session
-        found = [] if session.against is None else [Candidate("against", session.against)]
+        found = [] if session.against is None else [RunChoice("against", session.against)]
         history = enumerate(session.history, 1)
         found += [_kept(number, run, run.results) for number, run in history if run.results is not None]
         # What was chosen stays, also where it gave way to others in the history.
         for chosen in (self._a, self._b):
             if chosen is not None and all(not _same(chosen, one.results) for one in found):
-                found.append(Candidate("chosen", chosen))
+                found.append(RunChoice("chosen", chosen))
         # What `x` shows may be a change that was not kept.
         if session.other is not None and all(not _same(session.other, one.results) for one in found):
             both = session.kept(session.current) is None
-            found.append(Candidate("before" if both else "draft", session.other))
+            found.append(RunChoice("before" if both else "draft", session.other))
         return found
 
-    def _current(self) -> Candidate:
+    def _current(self) -> RunChoice:
         """The run on the screen."""
         session = self._session
         there = session.kept(session.current)
         if there is None:
-            return Candidate("draft", session.current)
+            return RunChoice("draft", session.current)
         return _kept(session.history.index(there) + 1, there, session.current)
 
     @property
-    def pair(self) -> tuple[Candidate, Candidate] | None:
+    def pair(self) -> tuple[RunChoice, RunChoice] | None:
         """A and B; None where there is one run alone."""
         session = self._session
         if session.beside is not None:
@@ -67,15 +67,15 @@ class Choice:
         return found
 
     def _as_before(
-        self, candidates: list[Candidate], current: Candidate
-    ) -> tuple[Candidate, Candidate] | None:
+        self, candidates: list[RunChoice], current: RunChoice
+    ) -> tuple[RunChoice, RunChoice] | None:
         """The pair that was shown last, where the run on the screen is its A now."""
         if self._last is None or self._b is not None or not _same(self._last[0], current.results):
             return None
         b = next((one for one in candidates if one.results is self._last[1]), None)
         return None if b is None else (current, b)
 
-    def _chosen(self, candidates: list[Candidate], current: Candidate) -> tuple[Candidate, Candidate] | None:
+    def _chosen(self, candidates: list[RunChoice], current: RunChoice) -> tuple[RunChoice, RunChoice] | None:
         """What was chosen; else the run on the screen and another, the earlier one of them A."""
         b = next((one for one in candidates if one.results is self._b), current)
         others = [one for one in candidates if not _same(one.results, b.results)]
@@ -128,9 +128,9 @@ class Choice:
         return self.pair is not None
 
 
-def _kept(number: int, run: KeptRun, results: Run) -> Candidate:
+def _kept(number: int, run: KeptRun, results: Run) -> RunChoice:
     """A run of the history, by the user's name where it has one."""
-    return Candidate(cells(run.name, 20) if run.name else f"run {number}", results)
+    return RunChoice(cells(run.name, 20) if run.name else f"run {number}", results)
 
 
 def _same(a: Run, b: Run) -> bool:

@@ -353,9 +353,7 @@ def _lane_rows(
     ]
 
 
-def _pair(
-    model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool, high: int
-) -> list[Line]:
+def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool, high: int) -> list[Line]:
     """The lanes of a pair that are shown, how much of the step they compute, and where they differ."""
     at = model.panel == PAIRS and pair == model.pair
     lanes = model.compared.lanes(pair)

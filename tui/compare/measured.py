@@ -11,7 +11,7 @@ from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.run import Run
 from simcore.run.lanes import KINDS
 from simcore.run.track import Track, busy_ns
-from tui.compare.source import Row, by_difference, joined_legend, paired_streams
+from tui.compare.source import DifferenceRow, by_difference, joined_legend, paired_streams
 from tui.frame import cells
 from tui.timeline.lanes import Kind, LaneSource, SpanLane
 
@@ -137,7 +137,7 @@ class MeasuredCompared:
         return paired_words(self.beside)
 
     @cached_property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         pairs = [self.beside.pairs[number] for number in self._order]
         stages = [pair.stage for pair in pairs]
         ranks = [self.beside.rank_of(pair) for pair in pairs]
@@ -146,7 +146,7 @@ class MeasuredCompared:
             pair = stages.index(one.stage) if one.rank is None else ranks.index(one.rank)
             words = f"{where_words(one)}, {one.change.name}"
             measure = "mean" if one.rank is None else "sum"
-            found.append(Row(words, measure, one.change.a_ns, one.change.b_ns, pair, None))
+            found.append(DifferenceRow(words, measure, one.change.a_ns, one.change.b_ns, pair, None))
         return found
 
     @property

@@ -9,7 +9,7 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import AccountChange, Alike, Comparison
 from simcore.analysis.compare.words import cost_words, matched_words, op_words, side_words
 from simcore.analysis.span_words import PHASE_WORDS, op_facts
-from tui.compare.source import Row, by_difference, joined_legend, paired_streams
+from tui.compare.source import DifferenceRow, by_difference, joined_legend, paired_streams
 from tui.frame import cells
 from tui.session import Run
 from tui.timeline.lanes import Kind, Lane, LaneSource, SpanLane
@@ -141,10 +141,10 @@ class SimulatedCompared:
         return matched_words(self.comparison)
 
     @cached_property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         places = [self.comparison.pairs[number].first for number in self._order]
         return [
-            Row(op_words(self.comparison, one), one.measure, one.a_ns, one.b_ns, places.index(one.place),
+            DifferenceRow(op_words(self.comparison, one), one.measure, one.a_ns, one.b_ns, places.index(one.place),
                 one.a_start_ns)
             for one in self.comparison.movers
         ]  # fmt: skip

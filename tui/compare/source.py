@@ -12,7 +12,7 @@ from simcore.units import whole_percent
 from tui.timeline.lanes import Kind, LaneSource, SpanLane
 
 
-class Row(NamedTuple):
+class DifferenceRow(NamedTuple):
     """One line of what differs most. measure: of what a_ns and b_ns are. pair: index of where it is.
 
     at_ns: when it begins in A, None for a sum.
@@ -94,7 +94,7 @@ class Compared(Protocol):
         """What of the two was matched."""
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[DifferenceRow]:
         """What differs most, the largest first."""
 
     @property

@@ -12,7 +12,7 @@ from simcore.units import duration, percent, plural
 from tui.frame import cells, name_cut
 from tui.layers.op_words import origin_words
 from tui.layers.table import SPELLED_FROM, TablePlace, figure
-from tui.listing import Column, found_from
+from tui.listing import ListColumn, found_from
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
@@ -153,7 +153,7 @@ class OpTable:
 
     # -- columns and texts -----------------------------------------------------------------
 
-    def columns_for(self, width: int) -> list[Column]:
+    def columns_for(self, width: int) -> list[ListColumn]:
         there = self._headings()
         least = _LEAST_NAME_OF_RANK if self.each else _LEAST_NAME
         # The first cell is the cursor's; behind the last column no blank is needed.
@@ -168,7 +168,7 @@ class OpTable:
                 chosen.add(name)
         name_cells = min(max(least + room, _NARROWEST_NAME), _MOST_NAME)
         return [
-            Column(
+            ListColumn(
                 self._heading(name), name_cells if name == "operation" else self._cells(name, width), left,
                 _SHORT.get(name, "") if width < SPELLED_FROM else "",
                 ends=self._of_devices and name == "operation",
@@ -255,7 +255,7 @@ class OpTable:
         by = f"by {self._unit}, " if self.each else ""
         return f"{by}most of the step first", f"{by}most first"
 
-    def legend(self, columns: Sequence[Column], short: bool) -> str:
+    def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         if not self._operations.timed or not self._several:
             return ""
         if self.each:

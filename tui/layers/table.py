@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from simcore.records import NamedTuple
-from tui.listing import Column, Listing
+from tui.listing import ListColumn, Listing
 
 # Headings are abbreviated on screens narrower than that.
 SPELLED_FROM = 100
@@ -86,10 +86,10 @@ def figure(value: float, size: int) -> str:
 
 def fitting(
     columns: Sequence[tuple[str, int, bool, int]], width: int, of: Mapping[str, str]
-) -> list[Column]:
-    """The columns of (heading, size, left, from this width on) that a screen has. of: as in `Column`."""
+) -> list[ListColumn]:
+    """The columns of (heading, size, left, from this width on) that a screen has. of: as in `ListColumn`."""
     return [
-        Column(heading, size, left, of=of.get(heading, ""))
+        ListColumn(heading, size, left, of=of.get(heading, ""))
         for heading, size, left, least in columns
         if width >= least
     ]

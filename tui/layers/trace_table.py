@@ -9,7 +9,7 @@ from simcore.run.figures import NameUse
 from simcore.units import duration, percent, plural
 from tui.frame import cells
 from tui.layers.table import TablePlace, figure, fitting
-from tui.listing import Column, found_from
+from tui.listing import ListColumn, found_from
 
 # Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
 # first.
@@ -64,7 +64,7 @@ class TraceTable:
     def regrouped(self) -> None:
         return None
 
-    def columns_for(self, width: int) -> list[Column]:
+    def columns_for(self, width: int) -> list[ListColumn]:
         return fitting([one[:4] for one in _COLUMNS], width, _OF)
 
     def texts(self, line: int) -> dict[str, str]:
@@ -93,7 +93,7 @@ class TraceTable:
     def order(self) -> tuple[str, str]:
         return "most of the step first", "most first"
 
-    def legend(self, columns: Sequence[Column], short: bool) -> str:
+    def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         return "mean: of a rank; path: of all ranks"
 
     def sort(self, key: str, descending: bool) -> None:

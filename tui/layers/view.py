@@ -20,9 +20,7 @@ class LayersView(TableView):
     table: Table
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *table_bindings(
-            "layers", "find a name, a collective, a group", "show only what has these words"
-        ),
+        *table_bindings("layers", "find a name, a collective, a group", "show only what has these words"),
         binding("space,I", "each_row", "each row or rank alone, or equal ones together", "layers.unfold"),
         binding("i", "group", "by kernel, launching operation or layer", "layers.group"),
         binding("enter", "go", "the timeline at its longest span", "layers.go"),

@@ -19,11 +19,11 @@ from simcore.units import duration, percent, plural
 from simcore.workload.model import PHASES, base_name
 from tui.frame import cells, wrapped
 from tui.layers.table import SPELLED_FROM, TablePlace, figure
-from tui.listing import Column
+from tui.listing import ListColumn
 
 
 @dataclass(frozen=True, slots=True)
-class TableLine:
+class PhaseLine:
     """One line: a phase of `group`; `first` lines carry the name and the sums of all phases.
 
     critical_ns, slack_ns: of the group; None while the critical path is not known.
@@ -43,7 +43,7 @@ _PHASES_OF = [
 ]
 
 
-class TableLines(OnDemand[TableLine]):
+class TableLines(OnDemand[PhaseLine]):
     """The lines of the table, each made when it is asked for.
 
     layers: what the lines are of. units: which of them, in this order; has_line: of each of all
@@ -65,16 +65,16 @@ class TableLines(OnDemand[TableLine]):
         """The place among the units of the one that a line is of."""
         return bisect_right(self._begin, line) - 1
 
-    def make(self, place: int) -> TableLine:
+    def make(self, place: int) -> PhaseLine:
         at = self._place(place)
         unit, inside = self.units[at], place - self._begin[at]
         phase = PHASES[_PHASES_OF[self._has_line[unit]][inside]]
         group = self._alone(unit) if self._groups is None else self._groups[unit]
         cell = self._table.cell(group.rows.indices[0], phase)
         if not self._layers.knows_path:
-            return TableLine(group, phase, cell, not inside)
+            return PhaseLine(group, phase, cell, not inside)
         critical, slack = (int(self._layers.values(key)[unit]) for key in OF_PATH)
-        return TableLine(group, phase, cell, not inside, critical, slack)
+        return PhaseLine(group, phase, cell, not inside, critical, slack)
 
     def unit_of(self, line: int) -> int:
         """The group, or row, that a line is of."""
@@ -154,7 +154,7 @@ PRICED = ("alone", "algbw", "busbw")
 MOST_PRICED = 2000
 
 
-def columns_for(width: int) -> list[Column]:
+def columns_for(width: int) -> list[ListColumn]:
     """The columns that fit a screen of this width."""
     is_short = width < SPELLED_FROM
     size = {name: size for name, (size, *_) in COLUMNS.items()} | (_SHORT_CELLS if is_short else {})
@@ -167,13 +167,13 @@ def columns_for(width: int) -> list[Column]:
         chosen.add(name)
     size["layer"] = min(size["layer"] + max(room, 0), _MOST_NAME)
     return [
-        Column(name, size[name], left, short if is_short else "", of=_OF.get(name, ""))
+        ListColumn(name, size[name], left, short if is_short else "", of=_OF.get(name, ""))
         for name, (_, left, short) in COLUMNS.items()
         if name in chosen
     ]
 
 
-def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
+def row_texts(line: PhaseLine, step_ns: int) -> dict[str, str]:
     """The texts of a line, by heading."""
     group, cell = line.group, line.cell
     texts = dict.fromkeys(COLUMNS, "")
@@ -301,7 +301,7 @@ class WorkloadTable:
     def regrouped(self) -> None:
         return None
 
-    def columns_for(self, width: int) -> list[Column]:
+    def columns_for(self, width: int) -> list[ListColumn]:
         return columns_for(width)
 
     def texts(self, line: int) -> dict[str, str]:
@@ -326,7 +326,7 @@ class WorkloadTable:
             return "in file order", "in file order"
         return "equal ones together, most of the step first", "most first"
 
-    def legend(self, columns: Sequence[Column], short: bool) -> str:
+    def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         compute = "all: compute; " if any(one.heading == "all ms" for one in columns) else ""
         path = any(one.of == "path" for one in columns)
         return f"{compute}a rank: the one with most{'; path: all ranks' if path else ''}"
@@ -419,7 +419,7 @@ class WorkloadTable:
                 found += [(f"{self.lines[other].phase}:", "bright"), *self._cell_words(other, width)]
         return found
 
-    def _same_name(self, line: TableLine) -> str:
+    def _same_name(self, line: PhaseLine) -> str:
         """What all rows of the layer take, where it has others than those of this line; "" where not."""
         groups, names = self._results.layer_groups, self._results.simulation.workload.name
         name = base_name(names[line.group.rows.indices[0]])

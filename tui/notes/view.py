@@ -17,7 +17,7 @@ from tui.prompt import LivePrompt
 from tui.session import Run, Session, notes_of
 
 if TYPE_CHECKING:
-    from simcore.chakra.opening import TraceSet
+    from simcore.chakra.opening import ExecutionSet
     from simcore.diagnostics import Diagnostic
     from simcore.parameters import Parameters
     from tui.runs.runs import RunsHost
@@ -163,7 +163,7 @@ class NotesView(ScreenView):
         # Imported here: no other run has such files.
         from simcore.executing.untaken import taken
 
-        return taken(cast("TraceSet", run.source), run.parameters)
+        return taken(cast("ExecutionSet", run.source), run.parameters)
 
     def _take(self, parameters: Parameters) -> None:
         """That run, kept."""

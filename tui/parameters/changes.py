@@ -51,7 +51,7 @@ def _moved(field: FormField, source: Any, target: Any) -> Parameters | None:
         return None
 
 
-class StepTimes:
+class KnownStepTimes:
     """Step times by parameters, each found once."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from tui.exporting import FileQuestion
 from tui.frame import Line, cells, middle_cut, rule, scrolled, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import beside, box
-from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
+from tui.parameters.changes import ChangeTimes, KnownStepTimes, changes_of
 from tui.parameters.effect import state_lines
 from tui.parameters.fields import GIVEN, FormField
 from tui.parameters.form import FormRow, form_lines, help_lines, is_reason
@@ -202,7 +202,7 @@ class ParametersView(ScreenView):
         self.field = 0
         self.top = 0
         self.refusal = Refusal(session)
-        self._step_times = StepTimes()
+        self._step_times = KnownStepTimes()
         self._label = session.opened.label
         self._places: list[int] = []
         self._beside = ""
@@ -261,7 +261,7 @@ class ParametersView(ScreenView):
     def show(self, results: Run) -> None:
         if results.label != self._label:
             # The step times were those of another run of the directory.
-            self._label, self._step_times = results.label, StepTimes()
+            self._label, self._step_times = results.label, KnownStepTimes()
         self._step_times.remember(results)
         self.refusal.clear()
         if not self.display:

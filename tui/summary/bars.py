@@ -50,7 +50,7 @@ class BarRow(NamedTuple):
     tracks: tuple[Track, ...]
 
 
-class Rows(Protocol):
+class BarRows(Protocol):
     """What a row of the bars is."""
 
     title: str
@@ -68,7 +68,7 @@ class Rows(Protocol):
         ...
 
 
-class StageRows:
+class StageBars:
     """A row a stage, or neighbouring stages in each where there is no room for all."""
 
     title = "Where each stage's time goes"
@@ -133,7 +133,7 @@ class RankRows:
 class Bars:
     """The rows of a run, and the accounts of each."""
 
-    def __init__(self, run: Run, kind: Rows, room: int | None = None) -> None:
+    def __init__(self, run: Run, kind: BarRows, room: int | None = None) -> None:
         """room: for how many rows; None for all."""
         self._run = run
         self._kind = kind
@@ -239,7 +239,7 @@ class Bars:
 
 def bars_of(run: Run, room: int | None = None) -> Bars:
     """The bars of a run. Where a map beside them has every rank, a row a stage is enough."""
-    return Bars(run, RankRows() if run.rank_map is None else StageRows(), room)
+    return Bars(run, RankRows() if run.rank_map is None else StageBars(), room)
 
 
 def account_bar(sums: Sequence[int], whole: int, width: int, glyphs: Glyphs) -> Line:

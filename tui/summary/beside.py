@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.run import Run
     from simcore.replay import MeasuredResults
-    from simcore.replay.insights import Difference
+    from simcore.replay.insights import RankDifference
 
 _MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
 # Cells of a name that are worth a column of figures, and operations of a rank at most.
@@ -29,7 +29,7 @@ _UNCHANGED = "as measured"
 _FEWEST_RANKS = 2
 
 
-class Beside(Protocol):
+class BesidePanel(Protocol):
     """title, aside: on its frame; heading: where it has none. moves: the keys of its cursor. other: what `i`
     leads to. sideways: why left and right do nothing elsewhere.
     """
@@ -72,7 +72,7 @@ class Beside(Protocol):
         ...
 
 
-def beside_of(run: Run) -> Beside:
+def beside_of(run: Run) -> BesidePanel:
     """The map where the ranks have places in a layout and are alike, else what each of them waits for."""
     if run.rank_map is not None:
         return RankMap(run)
@@ -221,7 +221,7 @@ class Waits:
         """A changed run is asked what changed."""
         self._run = cast("MeasuredResults", run)
         self.replay = run.scales is not None
-        self._differences: list[Difference] | None = None
+        self._differences: list[RankDifference] | None = None
 
     @property
     def sideways(self) -> str:
@@ -251,7 +251,7 @@ class Waits:
         return len(self.differences if self.replay else self._run.waiting), 1
 
     @property
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[RankDifference]:
         """How each rank's replayed end differs from the measured one."""
         if self._differences is None:
             # Imported here: not before somebody looks at a replay.
@@ -299,7 +299,7 @@ class Waits:
         ]
 
 
-def _difference_texts(found: Sequence[Difference], width: int) -> tuple[str, list[str]]:
+def _difference_texts(found: Sequence[RankDifference], width: int) -> tuple[str, list[str]]:
     """When each rank ends and by how much that differs; in little room the difference alone. What explains
     it: as many operations as fit with their amounts, one at least.
     """
@@ -323,7 +323,7 @@ def _difference_texts(found: Sequence[Difference], width: int) -> tuple[str, lis
     ]
 
 
-def _ops(one: Difference, room: int) -> str:
+def _ops(one: RankDifference, room: int) -> str:
     """The operations that explain a difference, as many as there is room for."""
     words = ""
     for name, ns in one.ops[:_OPS]:

@@ -9,7 +9,7 @@ from simcore.diagnostics import Diagnostic, by_weight
 from simcore.run.findings import Spot
 from tui.panels import WHAT_IF, PanelCursor
 from tui.summary.bars import Bars, bars_of
-from tui.summary.beside import Beside, beside_of
+from tui.summary.beside import BesidePanel, beside_of
 
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
@@ -25,7 +25,7 @@ class SummaryModel(PanelCursor):
     panel: str = STAGES
     behind: str = ""
     bars: Bars = field(init=False)
-    beside: Beside = field(init=False)
+    beside: BesidePanel = field(init=False)
     notes: list[Diagnostic] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -9,14 +9,14 @@ from simcore.sweep.front import Rule, measures
 from simcore.sweep.outcome import Outcome
 from simcore.sweep.pages import open_from, rest_lines
 from simcore.sweep.point import Point
-from simcore.sweep.running import Progress
+from simcore.sweep.running import SweepProgress
 from simcore.units import digits
 
 # What a sweep is doing. Of a file nobody here knows whether somebody still writes it.
 OPENING, RUNNING, STOPPED, DONE, FAILED, FILE = "opening", "running", "stopped", "done", "failed", "file"
 
 
-class Found:
+class ShownSweep:
     """A sweep as the screen has it. title: what is swept. state: of the above. error: why it failed.
 
     opened: the words that open its input, behind `wltui report`. output: the file that its lines go to.
@@ -31,14 +31,14 @@ class Found:
         # Places in `points` of those that were run and fit: of a hundred thousand layouts a few hundred.
         self.fit: list[int] = []
         self.outcome = Outcome(rule)
-        self.progress = Progress()
+        self.progress = SweepProgress()
         self._begun = time.monotonic()
         self._pace = Pace(self.progress, False)
         self._seconds: float | None = None
         self._prunes = False
         self._said: tuple[tuple[int, str], list[str]] = ((-1, ""), [])
 
-    def begin(self, rule: Rule, progress: Progress, prunes: bool) -> None:
+    def begin(self, rule: Rule, progress: SweepProgress, prunes: bool) -> None:
         """Points come from now on. prunes: whether points are left out by the rule."""
         self.state, self.outcome, self.progress = RUNNING, Outcome(rule), progress
         self._begun = time.monotonic()
@@ -105,7 +105,7 @@ class Pace:
     prunes: whether points are left out, so that what is left takes less than as many points took.
     """
 
-    def __init__(self, progress: Progress, prunes: bool) -> None:
+    def __init__(self, progress: SweepProgress, prunes: bool) -> None:
         self._progress = progress
         self._prunes = prunes
         self._begun = time.monotonic()

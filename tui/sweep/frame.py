@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from simcore.sweep.point import Point
 from simcore.units import plural
 from tui.frame import Glyphs, Line, cells, fitted, rule, wrapped
-from tui.sweep.found import FAILED, RUNNING, Found
-from tui.sweep.plot import Axis, plot
+from tui.sweep.found import FAILED, RUNNING, ShownSweep
+from tui.sweep.plot import PlotAxis, plot
 
 # From this width on the plot stands beside the table; it has a share of the width, within bounds.
 WIDE = 110
@@ -41,7 +41,7 @@ def _hanging(words: str, width: int) -> list[str]:
     return [first, *(f"  {line}" for line in wrapped(left, width - 4))]
 
 
-def said_lines(found: Found, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+def said_lines(found: ShownSweep, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """A heading, and what is said of the points."""
     if rows < 2:
         return []
@@ -58,8 +58,8 @@ def said_lines(found: Found, width: int, rows: int, glyphs: Glyphs) -> list[Line
 
 
 def plane_lines(
-    found: Found,
-    plane: tuple[Axis, Axis] | None,
+    found: ShownSweep,
+    plane: tuple[PlotAxis, PlotAxis] | None,
     here: Point | None,
     marked: Sequence[Point],
     size: tuple[int, int],

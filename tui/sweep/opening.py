@@ -18,13 +18,13 @@ from simcore.sweep.point import Point
 from simcore.sweep.space import Candidate
 from simcore.workload import Workload
 from tui.session import Run
-from tui.sweep.found import Found
+from tui.sweep.found import ShownSweep
 
 # So many candidates are looked at for one that fits: half a second.
 _LOOKED_AT = 300
 
 
-def run_of(found: Found, path: str) -> Run:
+def run_of(found: ShownSweep, path: str) -> Run:
     """The fastest point of a file of results, simulated; where none fits, the first that was run or could not
     be. Raises `InputError` where its input is not there, `UsageError` where no point can be run.
     """
@@ -36,7 +36,7 @@ def run_of(found: Found, path: str) -> Run:
     return Results(simulate(workload, parameters_of(first)))
 
 
-def _input_of(found: Found, path: str) -> Workload:
+def _input_of(found: ShownSweep, path: str) -> Workload:
     """The input of a sweep: as its command names it, or, where that is not there, beside the results."""
     opened = found.opened
     if not opened:

@@ -10,13 +10,13 @@ from simcore.sweep.front import measures
 from simcore.sweep.point import Point
 from simcore.units import byte_size, digits, duration
 from tui.frame import ASCII, Glyphs, Line, end_cut, fitted
-from tui.sweep.found import Found
+from tui.sweep.found import ShownSweep
 
 # Figures that differ by more than this are drawn by their logarithm.
 _LINEAR_UP_TO = 5.0
 
 
-class Axis(NamedTuple):
+class PlotAxis(NamedTuple):
     """words: what it shows. value: of a point. text: a figure in words."""
 
     words: str
@@ -32,16 +32,16 @@ def _each(point: Point) -> float:
     return measures(point).time
 
 
-_STEP = Axis("step time", _step, lambda ns: duration(round(ns)))
-_EACH = Axis("time of a micro-batch", _each, lambda ns: duration(round(ns)))
-_TOKENS = Axis("tokens/s", lambda point: point.tokens_per_s or 0.0, lambda rate: digits(round(rate)))
-_MEMORY = Axis("memory", lambda point: point.memory_peak_bytes or 0, lambda size: byte_size(round(size)))
-_GPUS = Axis("GPUs", lambda point: point.gpus or 0, lambda count: digits(round(count)))
-_COST = Axis("$ a step", lambda point: point.cost or 0.0, lambda price: f"$ {price:.4g}")
-_PLACE = Axis("number of the point", lambda point: point.number, lambda number: digits(round(number)))
+_STEP = PlotAxis("step time", _step, lambda ns: duration(round(ns)))
+_EACH = PlotAxis("time of a micro-batch", _each, lambda ns: duration(round(ns)))
+_TOKENS = PlotAxis("tokens/s", lambda point: point.tokens_per_s or 0.0, lambda rate: digits(round(rate)))
+_MEMORY = PlotAxis("memory", lambda point: point.memory_peak_bytes or 0, lambda size: byte_size(round(size)))
+_GPUS = PlotAxis("GPUs", lambda point: point.gpus or 0, lambda count: digits(round(count)))
+_COST = PlotAxis("$ a step", lambda point: point.cost or 0.0, lambda price: f"$ {price:.4g}")
+_PLACE = PlotAxis("number of the point", lambda point: point.number, lambda number: digits(round(number)))
 
 
-def planes(points: Sequence[Point]) -> list[tuple[Axis, Axis]]:
+def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
     """(up, right) of each plane that shows something of these points, the most telling first."""
     up = []
     same_work = len({point.work for point in points}) == 1
@@ -79,8 +79,8 @@ def signs_of(glyphs: Glyphs) -> Signs:
 
 
 def plot(
-    found: Found,
-    plane: tuple[Axis, Axis],
+    found: ShownSweep,
+    plane: tuple[PlotAxis, PlotAxis],
     here: Point | None,
     marked: Sequence[Point],
     size: tuple[int, int],

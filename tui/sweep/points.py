@@ -14,8 +14,8 @@ from simcore.sweep.space import KNOWN
 from simcore.sweep.where import Condition
 from simcore.units import byte_size, digits, duration
 from tui.frame import cells, in_cells
-from tui.listing import Column, found_from
-from tui.sweep.found import Found
+from tui.listing import ListColumn, found_from
+from tui.sweep.found import ShownSweep
 
 FRONT, STEP, MORE, TOKENS = "*", "step", "slower", "tokens/s"
 MEMORY, GPUS, COST, ALIKE = "memory", "GPUs", "$ a step", "alike"
@@ -36,7 +36,7 @@ class PointTable:
     each of those that are alike, of which otherwise one stands for all.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: ShownSweep) -> None:
         self.found = found
         self.key, self.descending, self.typed = "", False, ""
         self.everything = False
@@ -92,7 +92,7 @@ class PointTable:
         }  # fmt: skip
         return figures | {_head(name): (f"layout {name}", False) for name in self._names}
 
-    def columns_for(self, width: int) -> list[Column]:
+    def columns_for(self, width: int) -> list[ListColumn]:
         """Those that are known of some point; where not all fit, less of what follows from others."""
         outcome = self.found.outcome
         runs = outcome.front.points
@@ -103,11 +103,11 @@ class PointTable:
             COST: any(point.cost is not None for point in runs),
             ALIKE: any(self._alike.values()),
         }
-        named = [(one, Column(*one)) for one in _FIGURES if known.get(one[0], True)]
-        columns: list[tuple[str, Column]] = [(one[0], column) for one, column in named]
+        named = [(one, ListColumn(*one)) for one in _FIGURES if known.get(one[0], True)]
+        columns: list[tuple[str, ListColumn]] = [(one[0], column) for one, column in named]
         for name in self._names:
             left = not all(_is_number(point.layout.get(name)) for point in runs)
-            columns.append((name, Column(_head(name), self._sizes[name], left)))
+            columns.append((name, ListColumn(_head(name), self._sizes[name], left)))
         for name in _DROPPED:
             if _room(columns) <= width:
                 break
@@ -145,7 +145,7 @@ class PointTable:
         what = "fastest first" if not self.everything else "all points, fastest first"
         return what, what
 
-    def legend(self, columns: Sequence[Column], short: bool) -> str:
+    def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         if short:
             return ""
         alike = any(column.heading == ALIKE for column in columns)
@@ -267,7 +267,7 @@ def _first_order(point: Point) -> tuple[int, float, int]:
     return (0 if point.fits else 1), measures(point).time, point.number
 
 
-def _value(point: Point, key: str, found: Found) -> Any:
+def _value(point: Point, key: str, found: ShownSweep) -> Any:
     if key.startswith("layout "):
         return point.layout.get(key.removeprefix("layout "))
     if key == "front":
@@ -298,5 +298,5 @@ def _is_number(value: Any) -> bool:
     return value is None or shown(value).replace(".", "").isdigit()
 
 
-def _room(columns: Sequence[tuple[str, Column]]) -> int:
+def _room(columns: Sequence[tuple[str, ListColumn]]) -> int:
     return 1 + sum(column.size + 1 for _, column in columns)

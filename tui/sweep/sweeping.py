@@ -17,14 +17,14 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
-    from simcore.sweep.engines import Engine
+    from simcore.sweep.engines import SweepEngine
     from simcore.sweep.evaluating import Evaluator
     from simcore.sweep.front import Rule
     from simcore.sweep.point import Point
     from simcore.sweep.results_file import ResultsFile, ResultsReader
     from simcore.sweep.running import Shard
     from tui.host import Host
-    from tui.sweep.found import Found
+    from tui.sweep.found import ShownSweep
 
 # The picture is made anew so often while points come in, s; a file is looked at so often.
 _DRAWN_EVERY, _READ_EVERY = 0.25, 1.0
@@ -53,7 +53,7 @@ class Sweeping:
 
     def __init__(self, app: Host) -> None:
         self._app = app
-        self.found: Found | None = None
+        self.found: ShownSweep | None = None
         self.reader: ResultsReader | None = None
         self._first: tuple[str, Callable[[], Prepared]] | None = None
         self._coming: deque[Point] = deque()
@@ -65,10 +65,10 @@ class Sweeping:
         """Run a sweep. make: prepares it, in the worker."""
         # Not at the top, here and below: most sessions have no sweep.
         from simcore.sweep.front import Rule
-        from tui.sweep.found import Found
+        from tui.sweep.found import ShownSweep
 
         self.stop()
-        found = self.found = Found(title, Rule())
+        found = self.found = ShownSweep(title, Rule())
         self.reader = None
         self._coming, self._stopped = deque(), threading.Event()
         coming, stopped = self._coming, self._stopped
@@ -85,7 +85,7 @@ class Sweeping:
         return True
 
     def _work(
-        self, found: Found, make: Callable[[], Prepared], coming: deque[Point], stopped: threading.Event
+        self, found: ShownSweep, make: Callable[[], Prepared], coming: deque[Point], stopped: threading.Event
     ) -> None:
         from simcore.sweep.engines import ProcessEngine, default_jobs
         from simcore.sweep.results_file import ResultsFile, opened_words
@@ -101,7 +101,7 @@ class Sweeping:
             return over or stopped.is_set() or worker.is_cancelled or not self._app.is_running
 
         state, error = DONE, ""
-        engine: Engine | None = None
+        engine: SweepEngine | None = None
         file: ResultsFile | None = None
         try:
             asked = make()
@@ -143,14 +143,14 @@ class Sweeping:
         if self._app.is_running:
             self._app.call_from_thread(callback, *arguments)
 
-    def _look(self, found: Found) -> None:
+    def _look(self, found: ShownSweep) -> None:
         """What has come since the last picture, while the sweep goes on."""
         if found is self.found and found.goes_on:
             self._take(found, self._coming)
             self._app.redraw_sweep()
             self._app.set_timer(_DRAWN_EVERY, lambda: self._look(found))
 
-    def _ended(self, found: Found, coming: deque[Point], state: str, error: str) -> None:
+    def _ended(self, found: ShownSweep, coming: deque[Point], state: str, error: str) -> None:
         self._take(found, coming)
         found.end(state, error)
         if found is self.found:
@@ -159,12 +159,12 @@ class Sweeping:
             self._app.redraw_sweep()
 
     @staticmethod
-    def _take(found: Found, coming: deque[Point]) -> None:
+    def _take(found: ShownSweep, coming: deque[Point]) -> None:
         found.take(coming.popleft() for _ in range(len(coming)))
 
     # -- a file ----------------------------------------------------------------------
 
-    def follow(self, found: Found, reader: ResultsReader) -> None:
+    def follow(self, found: ShownSweep, reader: ResultsReader) -> None:
         """The points of a file, also those that somebody else still writes to it."""
         self.found, self.reader = found, reader
 

@@ -20,10 +20,10 @@ from tui.frame_view import binding
 from tui.prompt import Prompt
 from tui.session import KeptRun, Run, Session
 from tui.sweep.asking import FORM, command_words, is_model, prepared, suggested, why_not
-from tui.sweep.found import Found
+from tui.sweep.found import ShownSweep
 from tui.sweep.frame import beside, plane_lines, rows_below, said_lines, table_width, without
 from tui.sweep.opening import differs
-from tui.sweep.plot import Axis, planes
+from tui.sweep.plot import PlotAxis, planes
 from tui.sweep.points import PointTable, details
 from tui.sweep.saved import SavedSweep
 from tui.table_view import TableView, table_bindings
@@ -54,7 +54,7 @@ class SweepView(TableView):
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self.table = PointTable(self._found or Found("", Rule()))
+        self.table = PointTable(self._found or ShownSweep("", Rule()))
         self.plane = 0
         self._marked: list[Point] = []
         # The point that is to be B, and its parameters, while the runs are found.
@@ -67,7 +67,7 @@ class SweepView(TableView):
         self.hints = self._hints()
 
     @property
-    def _found(self) -> Found | None:
+    def _found(self) -> ShownSweep | None:
         return self._app.sweeping.found
 
     @property
@@ -110,7 +110,9 @@ class SweepView(TableView):
         right += said_lines(found, width - split - 1, height - len(right), self.glyphs)
         return beside(left, right, width, split, self.glyphs)
 
-    def _narrow(self, found: Found, plane: tuple[Axis, Axis] | None, width: int, height: int) -> list[Line]:
+    def _narrow(
+        self, found: ShownSweep, plane: tuple[PlotAxis, PlotAxis] | None, width: int, height: int
+    ) -> list[Line]:
         plot_rows, word_rows = rows_below(height)
         detail = self._detail(width, short=True)[: 1 if plot_rows else 0]
         lines = self._table_lines(width, max(height - 3 - len(detail) - plot_rows - word_rows, 1))
@@ -133,7 +135,7 @@ class SweepView(TableView):
         ]
         return without(how, command_words(run, suggested(run)), width, self.glyphs)
 
-    def _take_points(self, found: Found) -> None:
+    def _take_points(self, found: ShownSweep) -> None:
         """What has come into the table; the cursor stays on its point, or at the top while it is there."""
         if self.table.found is not found:
             new = PointTable(found)

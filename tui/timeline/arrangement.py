@@ -16,7 +16,7 @@ from tui.timeline.groups import Group, GroupLane, all_groups, grouped
 from tui.timeline.lanes import ALL, OTHERS, LaneKey, LaneSource, SpanLane
 
 
-class Row(NamedTuple):
+class LaneRow(NamedTuple):
     """A lane in the list. depth: under how many others. sign: `+` closed, `-` open, blank if neither."""
 
     lane: SpanLane
@@ -26,7 +26,7 @@ class Row(NamedTuple):
     pinned: bool = False
 
 
-class Memory(NamedTuple):
+class KeptArrangement(NamedTuple):
     """An arrangement to come back to. key: the lane with the cursor. top: how far the list is scrolled."""
 
     state: dict[str, object]
@@ -39,7 +39,7 @@ def ranks_of(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
     return [(number, source.count(number), source.of.headings(number)) for number in source.numbers]
 
 
-class Listing:
+class LaneListing:
     """Which lanes are shown, and how. order: what they are sorted by.
 
     _open, _unfolded: groups whose lanes, lanes whose streams are shown. _apart: by group of ranks, the
@@ -79,19 +79,21 @@ class Listing:
                 return alike
         return (number,)
 
-    def _pinned_rows(self, key: LaneKey) -> Iterator[Row]:
+    def _pinned_rows(self, key: LaneKey) -> Iterator[LaneRow]:
         if key.path:
-            found: Iterator[Row] = self._group_rows(self._groups[key], 0) if key in self._groups else iter(())
+            found: Iterator[LaneRow] = (
+                self._group_rows(self._groups[key], 0) if key in self._groups else iter(())
+            )
         elif key.stream is not None:
             lanes = self.source.streams(self._number_of(key), key.rank)
-            found = (Row(lane, lane.key, 0, " ") for lane in lanes if lane.key == key)
+            found = (LaneRow(lane, lane.key, 0, " ") for lane in lanes if lane.key == key)
         elif key.rank == ALL:
             found = self._ranks_rows(key.number, 0)
         else:
             found = self._single_rows(self._number_of(key), key.rank, 0)
         return (row._replace(pinned=True) for row in found)
 
-    def _below(self, children: Sequence[Group | int], depth: int) -> Iterator[Row]:
+    def _below(self, children: Sequence[Group | int], depth: int) -> Iterator[LaneRow]:
         order = self.order
         if order.id:
             children = sorted(children, key=lambda one: self._measure(order, one))
@@ -116,22 +118,22 @@ class Listing:
         numbers = one.numbers if isinstance(one, Group) else (one,)
         return min(self.source.measure(order, number) for number in numbers)
 
-    def _group_rows(self, group: Group, depth: int) -> Iterator[Row]:
+    def _group_rows(self, group: Group, depth: int) -> Iterator[LaneRow]:
         key = LaneKey(group.path)
         if key not in self._group_lanes:
             shown = min(group.numbers, key=lambda number: self._measure(self.order, number))
             self._group_lanes[key] = GroupLane(self.source, group, shown)
         opened = key in self._open
-        yield Row(self._group_lanes[key], key, depth, "-" if opened else "+")
+        yield LaneRow(self._group_lanes[key], key, depth, "-" if opened else "+")
         if opened:
             yield from self._below(group.below, depth + 1)
 
-    def _ranks_rows(self, number: int, depth: int) -> Iterator[Row]:
+    def _ranks_rows(self, number: int, depth: int) -> Iterator[LaneRow]:
         """The lane of equal ranks, its streams, and those of its ranks that are shown apart."""
         alike, apart = self._alike(number), self._apart.get(number, {})
         lane = self.source.lane(number) if len(alike) == 1 else self.source.together(alike)
         unfolded = lane.key in self._unfolded
-        yield Row(lane, lane.key, depth, "-" if unfolded or apart else "+")
+        yield LaneRow(lane, lane.key, depth, "-" if unfolded or apart else "+")
         if unfolded:
             yield from self._stream_rows(number, ALL, depth)
         if apart:
@@ -141,19 +143,19 @@ class Listing:
                     if key not in self._pinned and key not in self._hidden:
                         yield from self._single_rows(number, rank, depth + 1)
 
-    def _single_rows(self, number: int, rank: int, depth: int) -> Iterator[Row]:
+    def _single_rows(self, number: int, rank: int, depth: int) -> Iterator[LaneRow]:
         left = self.source.count(number) - len(self._apart.get(number, ())) if rank == OTHERS else 0
         lane = self.source.lane(number, rank, left)
         key = lane.key
         unfolded = key in self._unfolded
-        yield Row(lane, key, depth, "-" if unfolded else "+")
+        yield LaneRow(lane, key, depth, "-" if unfolded else "+")
         if unfolded:
             yield from self._stream_rows(number, rank, depth)
 
-    def _stream_rows(self, number: int, rank: int, depth: int) -> Iterator[Row]:
+    def _stream_rows(self, number: int, rank: int, depth: int) -> Iterator[LaneRow]:
         for lane in self.source.streams(number, rank):
             if lane.key not in self._pinned and lane.key not in self._hidden:
-                yield Row(lane, lane.key, depth + 1, " ")
+                yield LaneRow(lane, lane.key, depth + 1, " ")
 
 
 # So many lanes are shown with their groups open; more begin with the groups closed.
@@ -164,7 +166,7 @@ _RANKS_AT_ONCE = 256
 _STATE = ("_open", "_unfolded", "_apart", "_together", "_pinned", "_hidden", "only", "_kept")
 
 
-class Arrangement(Listing):
+class Arrangement(LaneListing):
     """The list of lanes. rows: what is in it. focus: index of the row with the cursor.
 
     height: rows on the screen. top: how far the list is scrolled; pinned rows stay above.
@@ -176,7 +178,7 @@ class Arrangement(Listing):
         self.source = source
         self.height = height
         self.order: LaneOrder = source.orders[0]
-        self.rows: list[Row] = []
+        self.rows: list[LaneRow] = []
         self.focus = 0
         self.top = 0
         self._begin()
@@ -256,7 +258,7 @@ class Arrangement(Listing):
             said.append(f"only {self.only}: {len(self._kept)} of {self.source.groups} lanes (L)")
         return ", ".join(said)
 
-    def visible(self) -> list[tuple[int, Row]]:
+    def visible(self) -> list[tuple[int, LaneRow]]:
         """(index, row) of the rows on the screen: the pinned ones, then the list from `top` on."""
         pinned = self.pinned_rows
         indices = [*range(pinned), *range(pinned + self.top, min(self.top + self.height, len(self.rows)))]
@@ -399,12 +401,12 @@ class Arrangement(Listing):
             self._open.update(headings)
         self._rebuild(key)
 
-    def memory(self) -> Memory:
+    def memory(self) -> KeptArrangement:
         """How all is arranged now, for `recall`."""
         state = {name: deepcopy(getattr(self, name)) for name in _STATE}
-        return Memory(state, self.rows[self.focus].key, self.top)
+        return KeptArrangement(state, self.rows[self.focus].key, self.top)
 
-    def recall(self, memory: Memory) -> None:
+    def recall(self, memory: KeptArrangement) -> None:
         """All as it was."""
         for name, value in memory.state.items():
             setattr(self, name, deepcopy(value))

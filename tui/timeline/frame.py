@@ -8,7 +8,7 @@ from simcore.records import NamedTuple
 from simcore.run.lanes import COMPUTING
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
-from tui.timeline.arrangement import Row
+from tui.timeline.arrangement import LaneRow
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.lanes import LaneKey, SpanLane
@@ -203,7 +203,7 @@ class TimelineFrame:
 
     # -- lanes -----------------------------------------------------------------------
 
-    def _lane(self, model: TimelineModel, row: Row, index: int, left: int, high: int) -> list[Line]:
+    def _lane(self, model: TimelineModel, row: LaneRow, index: int, left: int, high: int) -> list[Line]:
         """The lines of a lane, `high` of them; names and label stand in the last."""
         focused = index == model.lane
         lane, order = row.lane, model.arrangement.order.id
@@ -356,7 +356,7 @@ def _first(told: list[Line], rows: int, width: int) -> list[Line]:
     return [*(shortened(line, width) for line in kept), *[[] for _ in range(rows - len(kept))]]
 
 
-def _heights(shown: list[Row], rows: int) -> tuple[int, int]:
+def _heights(shown: list[LaneRow], rows: int) -> tuple[int, int]:
     """How many lines a lane of work, and one of communication, has where all are on the screen and there is
     room for more: work comes first.
     """
@@ -366,7 +366,7 @@ def _heights(shown: list[Row], rows: int) -> tuple[int, int]:
     return work, min((rows - work * growing) // streams, work, _HIGHEST_STREAM) if streams else 1
 
 
-def _sign_column(row: Row, wide: bool) -> int:
+def _sign_column(row: LaneRow, wide: bool) -> int:
     """Where the sign of folding is, -1 without one."""
     return 1 + (2 if wide else 1) * row.depth if row.sign.strip() else -1
 
@@ -385,7 +385,7 @@ def _heading(model: TimelineModel, left: int) -> str:
     return f" lane {of_narrow:>{left - 11}} {column}"
 
 
-def _name(row: Row, mark: str, wide: bool) -> str:
+def _name(row: LaneRow, mark: str, wide: bool) -> str:
     """Cursor, folding, pin and title of a lane, as deep as it is under others."""
     lane, depth = row.lane, row.depth
     title = lane.title if wide else lane.short_title

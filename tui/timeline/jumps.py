@@ -8,7 +8,7 @@ from simcore.records import NamedTuple
 from simcore.run.lanes import KINDS, Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells
-from tui.timeline.arrangement import Memory
+from tui.timeline.arrangement import KeptArrangement
 from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import Query
@@ -21,7 +21,7 @@ NO_PATH = "no critical path: the ranks of this run have no common time"
 class JumpPlace(NamedTuple):
     """Where one was, to come back to."""
 
-    arranged: Memory
+    arranged: KeptArrangement
     cursor_ns: int
     first_ns: int
     span_ns: int

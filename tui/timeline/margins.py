@@ -16,7 +16,7 @@ from itertools import count as counted
 from operator import add, sub
 from typing import TYPE_CHECKING, cast
 
-from simcore.run.lanes import TIME, Axis, Figures, Spans
+from simcore.run.lanes import TIME, Spans, StretchFigures, TimeAxis
 from simcore.units import percent
 from tui.frame import ASCII, Glyphs, Line, cells, in_cells, width_of, wrapped
 from tui.timeline.lanes import Kind
@@ -76,7 +76,7 @@ def tick_step(span_ns: int, columns: int, least_columns: int) -> int:
         power *= 10
 
 
-def ticks(window: Window, columns: int, axis: Axis = TIME) -> list[tuple[int, str]]:
+def ticks(window: Window, columns: int, axis: TimeAxis = TIME) -> list[tuple[int, str]]:
     """(column, label) of each tick; the first label carries the unit.
 
     The labels' unit is the one of the window's end, with as many decimals as tell two
@@ -278,7 +278,9 @@ def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
     return lines
 
 
-def _figures(model: TimelineModel, figures: Figures, room: int, wide: bool, times: bool = True) -> Line:
+def _figures(
+    model: TimelineModel, figures: StretchFigures, room: int, wide: bool, times: bool = True
+) -> Line:
     """Shares, and times, in the order of the accounts.
 
     Where there is no room the words are short ones, and where that is not enough the smallest are left out.
@@ -459,6 +461,6 @@ class _Table:
         return made
 
 
-def _cell(model: TimelineModel, figures: Figures, name: str) -> str:
+def _cell(model: TimelineModel, figures: StretchFigures, name: str) -> str:
     ns = sum(one.ns for one in figures.of if one.words == name)
     return f"{model.source.axis.length(round(ns / figures.ranks))} {percent(ns, figures.room_ns):>6} %"

@@ -8,7 +8,7 @@ from typing import Any
 from simcore.records import NamedTuple
 from tui.state import checking
 from tui.state.checking import MOST_RANKS, items, optional, table, text, whole, wrong
-from tui.timeline.arrangement import Memory
+from tui.timeline.arrangement import KeptArrangement
 from tui.timeline.filtering import missing
 from tui.timeline.groups import all_groups, grouped
 from tui.timeline.lanes import OTHERS, LaneKey, LaneSource
@@ -215,7 +215,7 @@ def _arrange(model: TimelineModel, state: SavedTimeline, has: _Lanes) -> None:
     }
     kept = None if state.kept is None else numbers.intersection(state.kept)
     arrangement.recall(
-        Memory(
+        KeptArrangement(
             {
                 "_open": set(has.of(state.opened)),
                 "_unfolded": set(has.of(state.unfolded)),

@@ -25,7 +25,7 @@ class Match(NamedTuple):
     span: int
 
 
-class Found(NamedTuple):
+class LaneMatches(NamedTuple):
     """A lane and a byte for each of its spans, 1 if it matches. matches: how many do."""
 
     lane: SpanLane
@@ -67,7 +67,7 @@ class Search:
         self.query = query if self.problem else understood(query, source)
         # A copy: the user may set another one.
         self._filter = Filter() if among is None else Filter(among.query)
-        self.found: list[Found] = []
+        self.found: list[LaneMatches] = []
         # Whether nothing was found in the lanes that are shown.
         self.beyond = False
         self.count = 0
@@ -103,14 +103,14 @@ class Search:
                 self.beyond = self.beyond or more
                 self._left = self._lanes(of_streams=True) if more else None
             elif self.of_lanes:
-                self.found.append(Found(lane, b"", 1))
+                self.found.append(LaneMatches(lane, b"", 1))
                 self.count += 1
             else:
                 flags = lane.matches(self.query)
                 if self._filter.is_on and 1 in flags:
                     flags = both([flags, self._filter.flags(lane, self._source)])
                 if count := flags.count(1):
-                    self.found.append(Found(lane, flags, count))
+                    self.found.append(LaneMatches(lane, flags, count))
                     self.count += count
             if time.perf_counter() > until:
                 break
@@ -185,7 +185,7 @@ class Search:
         return next((place for place, found in enumerate(self.found) if found.lane.key == lane), -1)
 
     @staticmethod
-    def _beside(found: Found, time_ns: int, lanes_down: int, direction: int, wrapped: bool) -> int:
+    def _beside(found: LaneMatches, time_ns: int, lanes_down: int, direction: int, wrapped: bool) -> int:
         """The next or previous match in a lane that is so many below that of the place."""
         if direction > 0:
             return found.first_from(time_ns, after=lanes_down <= 0 or wrapped)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from simcore.analysis.compare import AccountChange, Part
+from simcore.analysis.compare import AccountChange, AccountPart
 from simcore.analysis.compare.parts import BUSY
 from simcore.analysis.compare.reasons import leading_parts
 from simcore.analysis.run import Run
@@ -392,13 +392,13 @@ class Beside(Struct, frozen=True, dict=True):
         return self._stage(None)
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AccountPart]:
         """B - A by account of the mean rank of the stages that both have, the largest part first."""
         found: dict[str, int] = {}
         for change in self.whole.accounts:
             account = account_of(change.name)
             found[account] = found.get(account, 0) + change.ns
-        there = [Part(account, ns) for account, ns in found.items() if ns]
+        there = [AccountPart(account, ns) for account, ns in found.items() if ns]
         return sorted(there, key=lambda part: -abs(part.ns))
 
     def _stage(self, stage: int | None) -> StagePair:

@@ -12,7 +12,13 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import words
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
-from simcore.analysis.compare.parts import AccountChange, Part, PathChanges, difference_parts, path_changes
+from simcore.analysis.compare.parts import (
+    AccountChange,
+    AccountPart,
+    PathChanges,
+    difference_parts,
+    path_changes,
+)
 from simcore.analysis.compare.reasons import Leading, leading_parts, why
 from simcore.analysis.figures import effective_parameters
 from simcore.analysis.results import Results
@@ -202,7 +208,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return [name for name in ACCOUNTS if name not in left_out]
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AccountPart]:
         """B - A by account of the critical paths, the largest part first."""
         return difference_parts(self.a, self.b, self.pairs)
 
@@ -283,6 +289,7 @@ def _kept(results: Results) -> dict[int, int]:
 
 __all__ = [
     "AccountChange",
+    "AccountPart",
     "Alike",
     "ClassPair",
     "Comparison",
@@ -291,7 +298,6 @@ __all__ = [
     "Leading",
     "Matched",
     "Mover",
-    "Part",
     "PathChanges",
     "leading_parts",
 ]

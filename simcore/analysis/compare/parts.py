@@ -25,7 +25,7 @@ PART_ACCOUNTS = (BUSY, *ACCOUNTS[FIRST_EXPOSED:])
 _ON_PATHS = {FILL: "fill and drain", STANDING: "compute of slower ranks"}
 
 
-class Part(NamedTuple):
+class AccountPart(NamedTuple):
     """How much of B - A is of an account of PART_ACCOUNTS, ns."""
 
     account: str
@@ -37,7 +37,7 @@ class Part(NamedTuple):
         return f"{self.account} {signed(self.ns)}"
 
 
-class PathPart(Part):
+class PathPart(AccountPart):
     """A part of the difference of two critical paths, which run passes where ranks have bubbles: it is not
     called by the account that stands beside it in tables of ranks, and has another figure there.
     """
@@ -85,7 +85,7 @@ class _Path(Struct):
     computed: dict[int, int] = field(default_factory=dict)
 
 
-def difference_parts(a: Results, b: Results, pairs: list[ClassPair]) -> list[Part]:
+def difference_parts(a: Results, b: Results, pairs: list[ClassPair]) -> list[AccountPart]:
     """Returns B - A by account, what differs most first; the parts sum to it to the nanosecond.
 
     pairs: the classes with ranks in common. Compute has a part only where some rank computes more or less:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, Part, is_pipeline
+from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, AccountPart, is_pipeline
 from simcore.analysis.compare.words import without_effect
 from simcore.diagnostics import printable
 from simcore.overrides import time_scales
@@ -384,12 +384,12 @@ class Leading(NamedTuple):
     against: the largest of the other sign, None where it is less than half of `most`.
     """
 
-    most: Part
-    beside: tuple[Part, ...]
-    against: Part | None
+    most: AccountPart
+    beside: tuple[AccountPart, ...]
+    against: AccountPart | None
 
     @property
-    def said(self) -> tuple[Part, ...]:
+    def said(self) -> tuple[AccountPart, ...]:
         """The parts that `words` names."""
         return (self.most, *self.beside, *(() if self.against is None else (self.against,)))
 
@@ -401,7 +401,7 @@ class Leading(NamedTuple):
         return listed + ("" if self.against is None else f", though {self.against.words}")
 
 
-def leading_parts(parts: Iterable[Part], difference_ns: int) -> Leading:
+def leading_parts(parts: Iterable[AccountPart], difference_ns: int) -> Leading:
     """Returns what explains that B is `difference_ns` longer. Where the steps are equal, or no part has that
     sign (means are rounded), the largest part is most. Raises `ValueError` without parts.
     """

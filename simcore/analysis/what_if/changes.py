@@ -272,9 +272,7 @@ def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Callable[[
 
     def step(change: Change) -> int | None:
         try:
-            other = simulate(
-                simulation.workload, replace(simulation.parameters, **change.fields), cancelled
-            )
+            other = simulate(simulation.workload, replace(simulation.parameters, **change.fields), cancelled)
             return other.step_time_ns if not has_room or _has_room(other) else None
         except (InputError, UsageError):
             return None

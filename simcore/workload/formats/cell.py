@@ -23,7 +23,7 @@ _CELL = re.compile(r"\S+")
 _NUMBER = r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?"
 
 
-class Cell:
+class TextCell:
     """One run of characters between blanks; line and column count from 1, in characters."""
 
     __slots__ = ("column", "line", "text")
@@ -60,10 +60,10 @@ def quoted(text: str) -> str:
     return f"'{printable(text, _SHOWN)}'"
 
 
-def cells_of(text: str, line: int, most: int | None = None, start: int = 0) -> list[Cell]:
+def cells_of(text: str, line: int, most: int | None = None, start: int = 0) -> list[TextCell]:
     """The cells of one line of text from character `start` on, the first `most` if that is given."""
     found = islice(_CELL.finditer(text, start), most)
-    return [Cell(match.group(), line, match.start() + 1) for match in found]
+    return [TextCell(match.group(), line, match.start() + 1) for match in found]
 
 
 def read_number(text: str, shift: int = 0) -> Number | None:
@@ -125,7 +125,7 @@ class Findings:
         severity: Severity,
         code: str,
         message: str,
-        cell: Cell | None = None,
+        cell: TextCell | None = None,
         same: str | None = None,
         times: int = 1,
     ) -> None:
@@ -159,7 +159,7 @@ class Findings:
         self._count[code, same] += 1
 
     def number(
-        self, cell: Cell, what: str, expected: str, floats_as: str | None = None, lenient: bool = False
+        self, cell: TextCell, what: str, expected: str, floats_as: str | None = None, lenient: bool = False
     ) -> int | None:
         """The number in a cell, 0 or more, rounded half to even; None after an error.
 
@@ -223,7 +223,7 @@ def decoded(data: bytes, findings: Findings) -> str:
     except UnicodeDecodeError as error:
         bad = error.start
     before = lines_of(data[:bad].decode("utf-8"))
-    place = Cell("", len(before), len(before[-1]) + 1)
+    place = TextCell("", len(before), len(before[-1]) + 1)
     del before
     text = data.decode("utf-8", "surrogateescape")
     count = len(text) - len(data.decode("utf-8", "ignore"))
@@ -239,7 +239,7 @@ def lines_of(text: str) -> list[str]:
     return text.split("\n")
 
 
-def skips_comment(cells: Sequence[Cell], findings: Findings) -> bool:
+def skips_comment(cells: Sequence[TextCell], findings: Findings) -> bool:
     """Whether the cells are those of a comment line, which is noted then."""
     if not is_comment(cells[0].text):
         return False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from simcore.workload.formats.cell import (
-    Cell,
     Findings,
+    TextCell,
     cells_of,
     decoded,
     lines_of,
@@ -46,13 +46,13 @@ def _sniff(head: Head) -> bool:
 FORMAT: Format = Format("op table", _sniff, read)
 
 
-def _split(line: str, line_number: int, most: int) -> list[Cell]:
+def _split(line: str, line_number: int, most: int) -> list[TextCell]:
     """The cells between tabs of a line, blanks around them taken away; the last has what is left."""
     cells = []
     at = 0
     for text in line.split("\t", most):
         stripped = text.strip()
-        cells.append(Cell(stripped, line_number, at + len(text) - len(text.lstrip()) + 1))
+        cells.append(TextCell(stripped, line_number, at + len(text) - len(text.lstrip()) + 1))
         at += len(text) + 1
     return cells
 
@@ -114,5 +114,5 @@ def _read_rows(
         rows.take(row, number, partial(_cell_of, line, number, width, places))
 
 
-def _cell_of(line: str, number: int, width: int, places: list[int], column: int) -> Cell:
+def _cell_of(line: str, number: int, width: int, places: list[int], column: int) -> TextCell:
     return _split(line, number, width)[places[column]]

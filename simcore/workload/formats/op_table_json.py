@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from simcore.workload.formats.cell import Cell, Findings, decoded, quoted
+from simcore.workload.formats.cell import Findings, TextCell, decoded, quoted
 from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.op_table_rows import COLUMNS, TableRows
 from simcore.workload.model import Workload
@@ -107,10 +107,10 @@ class _Reader:
             return
         texts = [_text_of(row[name]) for name in COLUMNS]
 
-        def place(column: int) -> Cell:
+        def place(column: int) -> TextCell:
             found = re.compile(rf'"{COLUMNS[column]}"\s*:\s*').search(self._text, begin, end)
             value = self._cell(found.end() if found else begin)
-            return Cell(texts[column], value.line, value.column)
+            return TextCell(texts[column], value.line, value.column)
 
         self._rows.take(texts, cell.line, place)
 
@@ -126,7 +126,7 @@ class _Reader:
             found = "the end of the file"
         self._findings.add("error", "bad-json", f"found {found}, expected {expected}", cell)
 
-    def _cell(self, offset: int) -> Cell:
+    def _cell(self, offset: int) -> TextCell:
         """The place of a character. Lines are counted on from the row before, or it would be quadratic."""
         breaks = self._text.count("\n", self._counted, offset)
         line, start = self._line + breaks, self._line_start
@@ -134,7 +134,7 @@ class _Reader:
             start = self._text.rfind("\n", self._counted, offset) + 1
         if offset == self._at:
             self._counted, self._line, self._line_start = offset, line, start
-        return Cell("", line, offset - start + 1)
+        return TextCell("", line, offset - start + 1)
 
 
 def _text_of(value: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from simcore.workload.formats.cell import Cell, Findings, read_number
+from simcore.workload.formats.cell import Findings, TextCell, read_number
 from simcore.workload.formats.collectives import COLLECTIVES
 from simcore.workload.model import LARGEST, Cells, GroupKind, Header, Workload
 
@@ -49,7 +49,7 @@ class TableRows:
         self._times: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
 
-    def take(self, row: Sequence[str], line: int, place: Callable[[int], Cell]) -> None:
+    def take(self, row: Sequence[str], line: int, place: Callable[[int], TextCell]) -> None:
         """Takes one row, its texts in the order of `COLUMNS`; after an error it is left out.
 
         place: the cell of a column, for messages.
@@ -87,7 +87,7 @@ class TableRows:
         """All rows as a workload. Raises: InputError with all errors found."""
         if not self.name and not self._findings.has_errors():
             message = "found no row after the header, expected at least one"
-            self._findings.add("error", "no-rows", message, Cell("", 1, 1))
+            self._findings.add("error", "no-rows", message, TextCell("", 1, 1))
         fwd, ig, wg = self.phases
         kinds = [
             kind for kind in ("dp", "tp", "pp") if any(kind in cells.group for cells in self.phases)
@@ -118,13 +118,13 @@ class TableRows:
             is_table=True,
         )
 
-    def _time(self, text: str, column: int, place: Callable[[int], Cell]) -> int | None:
+    def _time(self, text: str, column: int, place: Callable[[int], TextCell]) -> int | None:
         value = self._number(text, column, place, "milliseconds", _NS_IN_MS)
         if value is not None and len(self._times) < _REMEMBERED:
             self._times[text] = value
         return value
 
-    def _size(self, text: str, column: int, place: Callable[[int], Cell]) -> int | None:
+    def _size(self, text: str, column: int, place: Callable[[int], TextCell]) -> int | None:
         elements = self._number(text, column, place, "a number of elements", 0)
         if elements is None:
             return None
@@ -137,7 +137,7 @@ class TableRows:
         return size
 
     def _number(
-        self, text: str, column: int, place: Callable[[int], Cell], expected: str, shift: int
+        self, text: str, column: int, place: Callable[[int], TextCell], expected: str, shift: int
     ) -> int | None:
         """The number in a cell times 10^shift, rounded half to even; None after an error."""
         number = read_number(text, shift)
@@ -160,12 +160,12 @@ class TableRows:
             return number.value
         return None
 
-    def _too_large(self, column: int, place: Callable[[int], Cell], expected: str) -> None:
+    def _too_large(self, column: int, place: Callable[[int], TextCell], expected: str) -> None:
         cell = place(column)
         message = f"{COLUMNS[column]}: found {cell.shown()}, expected {expected}"
         self._findings.add("error", "value-too-large", message, cell)
 
-    def _unknown(self, phase: int, place: Callable[[int], Cell]) -> tuple[None, bool]:
+    def _unknown(self, phase: int, place: Callable[[int], TextCell]) -> tuple[None, bool]:
         cell = place(_TYPE[phase])
         expected = _TYPES if phase == 2 else f"{_TYPES}, or {_SENDRECV}"
         message = f"{COLUMNS[_TYPE[phase]]}: found {cell.shown()}, expected {expected}; read as None"
@@ -173,7 +173,7 @@ class TableRows:
         return None, False
 
     def _group(
-        self, name: str, collective: str, asynchronous: bool, phase: int, place: Callable[[int], Cell]
+        self, name: str, collective: str, asynchronous: bool, phase: int, place: Callable[[int], TextCell]
     ) -> GroupKind:
         if collective == _SENDRECV:
             return "pp"
@@ -188,7 +188,7 @@ class TableRows:
             self._findings.add("note", "group-assumed", message, cell, "row")
         return "tp"
 
-    def _check_process(self, text: str, place: Callable[[int], Cell]) -> bool:
+    def _check_process(self, text: str, place: Callable[[int], TextCell]) -> bool:
         value = self._time(text, _PROCESS, place)
         if value:
             cell = place(_PROCESS)

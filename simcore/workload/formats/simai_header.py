@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from simcore.units import plural
-from simcore.workload.formats.cell import Cell, Findings, cells_of, quoted, read_number
+from simcore.workload.formats.cell import Findings, TextCell, cells_of, quoted, read_number
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_rows import ROW_CELLS, starts_row
 from simcore.workload.model import Header
@@ -56,22 +56,22 @@ def _is_header_line(line: str) -> bool:
     return bool(cells) and _is_key(cells[0].text) and not is_comment(cells[0].text) and not starts_row(cells)
 
 
-def _entries(cells: Sequence[Cell]) -> list[tuple[Cell | None, list[Cell]]]:
+def _entries(cells: Sequence[TextCell]) -> list[tuple[TextCell | None, list[TextCell]]]:
     """Each key with the cells up to the next key; None as key of what stands before the first."""
-    entries: list[tuple[Cell | None, list[Cell]]] = [(None, [])]
+    entries: list[tuple[TextCell | None, list[TextCell]]] = [(None, [])]
     for cell in cells:
         if not _is_key(cell.text):
             colonless = cell.text.removeprefix(":") if not entries[-1][1] else cell.text
             if colonless:  # `ep : 4` and `ep :4`
                 shift = len(cell.text) - len(colonless)
-                entries[-1][1].append(Cell(colonless, cell.line, cell.column + shift))
+                entries[-1][1].append(TextCell(colonless, cell.line, cell.column + shift))
             continue
         name, _, value = cell.text.partition(":")
         if name in _KNOWN:
-            values = [Cell(value, cell.line, cell.column + len(name) + 1)] if value else []
-            entries.append((Cell(name, cell.line, cell.column), values))
+            values = [TextCell(value, cell.line, cell.column + len(name) + 1)] if value else []
+            entries.append((TextCell(name, cell.line, cell.column), values))
         else:
-            entries.append((Cell(cell.text[:-1], cell.line, cell.column), []))
+            entries.append((TextCell(cell.text[:-1], cell.line, cell.column), []))
     return entries
 
 
@@ -81,7 +81,7 @@ class HeaderReader:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._numbers: dict[str, int | None] = {}
-        self._lists: dict[str, list[tuple[int, Cell]]] = {}
+        self._lists: dict[str, list[tuple[int, TextCell]]] = {}
         self._column: dict[str, int] = {}
         self._rescaled: tuple[int, ...] = ()
         self._line = 1
@@ -108,9 +108,9 @@ class HeaderReader:
         """Whether a key of the header was there."""
         return field in self._column
 
-    def take_last_bottom_layer(self, cell: Cell) -> None:
+    def take_last_bottom_layer(self, cell: TextCell) -> None:
         """Takes the bare number of HYBRID_DLRM: the last row of the bottom MLP."""
-        key = Cell("DLRM_LAST_BOTTOM_LAYER", cell.line, cell.column)
+        key = TextCell("DLRM_LAST_BOTTOM_LAYER", cell.line, cell.column)
         self._place(key, "last_bottom_layer")
         self._numbers["last_bottom_layer"] = self._number(key, "last_bottom_layer", [cell])
 
@@ -133,7 +133,7 @@ class HeaderReader:
             column=self._column,
         )
 
-    def _take(self, key: Cell | None, values: list[Cell]) -> None:
+    def _take(self, key: TextCell | None, values: list[TextCell]) -> None:
         if key is None:
             self._ignore(values)
         elif key.text not in _KNOWN:
@@ -166,21 +166,21 @@ class HeaderReader:
     def _last_bottom_layer(self, rows: int) -> int | None:
         last = self._numbers.get("last_bottom_layer")
         if last is not None and last >= rows > 0:
-            place = Cell("", self._line, self._column["last_bottom_layer"])
+            place = TextCell("", self._line, self._column["last_bottom_layer"])
             message = f"last row of the bottom MLP: found {last}, expected 0 to {rows - 1}"
             self._findings.add(
                 "warning", "last-bottom-layer", f"{message}; nothing waits for the embedding", place
             )
         return last
 
-    def _place(self, key: Cell, field: str) -> None:
+    def _place(self, key: TextCell, field: str) -> None:
         if field in self._column:
             message = f"key {key.shown()} again, expected once; this one counts"
             self._findings.add("warning", "repeated-key", message, key)
         # Under both names: those who ask know either the file's key or the field of Header.
         self._column[field] = self._column[key.text] = key.column
 
-    def _number(self, key: Cell, field: str, values: list[Cell]) -> int | None:
+    def _number(self, key: TextCell, field: str, values: list[TextCell]) -> int | None:
         if not values:
             message = f"{key.text}: found nothing, expected {_EXPECTED}"
             self._findings.add("error", "not-a-number", message, key)
@@ -197,7 +197,7 @@ class HeaderReader:
             return None
         return value
 
-    def _list(self, key: Cell, values: list[Cell]) -> list[tuple[int, Cell]]:
+    def _list(self, key: TextCell, values: list[TextCell]) -> list[tuple[int, TextCell]]:
         """The row indices of `N l1..lN` with their cells; none after an error."""
         if not values:
             message = f"{key.text}: found nothing, expected a number of rows and their indices"
@@ -219,7 +219,7 @@ class HeaderReader:
                 listed.append((index, cell))
         return listed
 
-    def _ignore(self, cells: list[Cell]) -> None:
+    def _ignore(self, cells: list[TextCell]) -> None:
         for cell in cells:
             message = f"found {cell.shown()} in the header, expected a key; ignored"
             self._findings.add("note", "stray-value", message, cell)
@@ -252,14 +252,14 @@ def read_policy_header(lines: list[str], start: int, reader: HeaderReader, findi
     return after
 
 
-def _is_number(cell: Cell) -> bool:
+def _is_number(cell: TextCell) -> bool:
     number = read_number(cell.text)
     return number is not None and number.integer
 
 
-def _from_next_line(lines: list[str], start: int) -> Cell | None:
+def _from_next_line(lines: list[str], start: int) -> TextCell | None:
     """A number that a further one follows, before the rows: the first is not the row count."""
-    found: list[Cell] = []
+    found: list[TextCell] = []
     for index in range(start, len(lines)):
         cells = cells_of(lines[index], index + 1)
         found += takewhile(_is_number, cells)
@@ -272,7 +272,7 @@ def _from_next_line(lines: list[str], start: int) -> Cell | None:
     return None
 
 
-def _blanked(line: str, cell: Cell) -> str:
+def _blanked(line: str, cell: TextCell) -> str:
     """The line with blanks in place of a cell: other cells keep their columns."""
     first = cell.column - 1
     return line[:first] + " " * len(cell.text) + line[first + len(cell.text) :]

@@ -15,7 +15,14 @@ import re
 from array import array
 from collections.abc import Iterable, Sequence
 
-from simcore.workload.formats.cell import SAFE_DIGITS, Cell, Findings, cells_of, read_number, skips_comment
+from simcore.workload.formats.cell import (
+    SAFE_DIGITS,
+    Findings,
+    TextCell,
+    cells_of,
+    read_number,
+    skips_comment,
+)
 from simcore.workload.formats.collectives import KINDS, NO_COLLECTIVE, Kind, looks_like_collective
 from simcore.workload.formats.format import is_comment
 from simcore.workload.model import Cells
@@ -87,7 +94,7 @@ class Rows:
         self.process_ns.extend(process)
         return True
 
-    def take(self, row: Sequence[Cell]) -> None:
+    def take(self, row: Sequence[TextCell]) -> None:
         """Takes one row of 12 cells; what is wrong becomes a finding, and after an error it is left out."""
         if not self._check_dependency(row[DEPENDENCY]):
             return
@@ -115,7 +122,7 @@ class Rows:
         """Whether the last row taken still lacks the policy that it must have."""
         return self._customized and bool(self.name) and len(self.name) - 1 not in self._policies
 
-    def take_policy(self, cell: Cell) -> None:
+    def take_policy(self, cell: TextCell) -> None:
         """Takes the policy of the last row."""
         policy = cell.text.upper()
         if policy not in ROW_POLICIES:
@@ -129,7 +136,7 @@ class Rows:
             return ()
         for row, name in enumerate(self.name):
             if row not in self._policies:
-                cell = Cell(name, self.line[row], 1)
+                cell = TextCell(name, self.line[row], 1)
                 message = f"the row {cell.shown()}: found no policy after its {ROW_CELLS} cells"
                 self._findings.add("error", "row-policy", f"{message}, expected {_POLICIES}", cell)
         return tuple(self._policies.get(row, "") for row in range(len(self.name)))
@@ -138,10 +145,10 @@ class Rows:
         """The names, equal ones as one object: a file repeats few names in many rows."""
         return [self._names.setdefault(name, name) for name in names]
 
-    def _number(self, cell: Cell, what: str, unit: str) -> int | None:
+    def _number(self, cell: TextCell, what: str, unit: str) -> int | None:
         return self._findings.number(cell, what, f"{unit} as a whole number", floats_as="row")
 
-    def _kind(self, cell: Cell, table: dict[str, Kind], what: str) -> Kind:
+    def _kind(self, cell: TextCell, table: dict[str, Kind], what: str) -> Kind:
         kind = table.get(cell.text.upper())
         if kind is None:
             message = f"{what} collective: found {cell.shown()}, expected {_TYPES}; read as NONE"
@@ -149,7 +156,7 @@ class Rows:
             return NO_COLLECTIVE
         return kind
 
-    def _check_dependency(self, cell: Cell) -> bool:
+    def _check_dependency(self, cell: TextCell) -> bool:
         number = read_number(cell.text)
         if number is None:
             message = f"dependency: found {cell.shown()}, expected a whole number"
@@ -203,7 +210,7 @@ def read_rows(lines: Sequence[str], start: int, rows: Rows, findings: Findings) 
     reader.finish()
 
 
-def _fits(cells: Sequence[Cell]) -> bool:
+def _fits(cells: Sequence[TextCell]) -> bool:
     """Whether the first twelve cells, or those there are, can be the beginning of a row."""
     if cells and cells[0].text.upper() in KINDS[0]:
         return False
@@ -213,12 +220,12 @@ def _fits(cells: Sequence[Cell]) -> bool:
     )
 
 
-def starts_row(cells: Sequence[Cell]) -> bool:
+def starts_row(cells: Sequence[TextCell]) -> bool:
     """Whether the cells are a row, or the beginning of one with its first collective."""
     return len(cells) >= _TELLING_CELLS and _fits(cells)
 
 
-def _is_policy(cells: Sequence[Cell]) -> bool:
+def _is_policy(cells: Sequence[TextCell]) -> bool:
     """Whether the first cell is a row's own policy, and not the name of a row."""
     return cells[0].text.upper() in ROW_POLICIES and not starts_row(cells)
 
@@ -229,7 +236,7 @@ class _LineReader:
     def __init__(self, rows: Rows, findings: Findings) -> None:
         self._rows = rows
         self._findings = findings
-        self._left: list[Cell] = []
+        self._left: list[TextCell] = []
         self._left_by_row = False  # the leftover follows a complete row of its line
 
     def take_block(self, lines: Sequence[str], number: int) -> None:
@@ -263,7 +270,7 @@ class _LineReader:
             self._findings.add("error", "incomplete-row", message, first)
         self._left = []
 
-    def _take_line(self, cells: list[Cell]) -> None:
+    def _take_line(self, cells: list[TextCell]) -> None:
         if not cells or skips_comment(cells, self._findings):
             return
         if len(cells) == _GEMM_CELLS and not self._left:
@@ -293,7 +300,7 @@ class _LineReader:
                 start += 1
         self._left, self._left_by_row = cells[start:], True
 
-    def _without_gemms(self, cells: list[Cell]) -> list[Cell]:
+    def _without_gemms(self, cells: list[TextCell]) -> list[TextCell]:
         """The twelve cells of a row that has matrix sizes beside them; other cells as they are."""
         twelve = [cell for place, cell in enumerate(cells) if place not in _GEMM_SIZES]
         if not _fits(twelve):
@@ -342,10 +349,10 @@ class _LineReader:
         if not rows or not self._rows.take_clean([number] * len(rows), rows):
             return not rows
         blanks = len(piece) - len(piece.lstrip())
-        self._note_break(Cell(rows[0][0], number, at + blanks + 1), len(rows))
+        self._note_break(TextCell(rows[0][0], number, at + blanks + 1), len(rows))
         return True
 
-    def _take_fitting(self, cells: Sequence[Cell]) -> None:
+    def _take_fitting(self, cells: Sequence[TextCell]) -> None:
         """Takes rows of one line, after others, as long as they fit; the first that does not is left over."""
         for start in range(0, len(cells), ROW_CELLS):
             row = list(cells[start : start + ROW_CELLS])
@@ -355,13 +362,13 @@ class _LineReader:
             self._note_break(row[0])
             self._rows.take(row)
 
-    def _goes_on(self, cells: list[Cell]) -> bool:
+    def _goes_on(self, cells: list[TextCell]) -> bool:
         """Whether a line goes on with the row that the leftover begins."""
         together = _fits((self._left + cells)[:ROW_CELLS])
         if self._left_by_row:
             return together and not starts_row(cells)
         return together or not (starts_row(cells) or len(cells) >= ROW_CELLS)
 
-    def _note_break(self, cell: Cell, times: int = 1) -> None:
+    def _note_break(self, cell: TextCell, times: int = 1) -> None:
         message = f"the row {cell.shown()} does not have a line of its own; read on by cells"
         self._findings.add("note", "row-breaks", message, cell, "row", times)

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from simcore.names import Dialect
 from simcore.workload.formats.cell import (
-    Cell,
     Findings,
+    TextCell,
     cells_of,
     decoded,
     lines_of,
@@ -76,7 +76,7 @@ def _read_body(
     header_reader: HeaderReader,
     lines: list[str],
     after: int,
-    count: tuple[int | None, Cell | None],
+    count: tuple[int | None, TextCell | None],
     findings: Findings,
 ) -> Workload:
     """The rows from `lines[after]` on, and all of the workload. count: declared rows and their cell."""
@@ -87,7 +87,7 @@ def _read_body(
     row_policy = rows.policies()
     if not rows and not findings.has_errors():
         message = "found no row after the header, expected at least one"
-        findings.add("error", "no-rows", message, Cell("", header.line, 1))
+        findings.add("error", "no-rows", message, TextCell("", header.line, 1))
     dialect = dialect_of(header.column, rows) if policy in OF_BOTH_DIALECTS else "astra-sim-1"
     if declared is not None and declared != len(rows):
         reader = "SimAI" if dialect == "simai" and policy in TRANSFORMER else "ASTRA-sim"
@@ -96,7 +96,7 @@ def _read_body(
         _note_process_times(lines, rows, findings)
     if rows and max(max(one.compute_ns) for one in (rows.fwd, rows.ig, rows.wg)) <= _PLACEHOLDER_NS:
         message = _no_compute_message(len(rows), dialect)
-        findings.add("warning", "compute-placeholder", message, Cell("", rows.line[0], 1))
+        findings.add("warning", "compute-placeholder", message, TextCell("", rows.line[0], 1))
     diagnostics = findings.diagnostics()
     return Workload(
         path=path,
@@ -131,7 +131,7 @@ def _sniff(head: Head) -> bool:
 FORMAT: Format = Format("SimAI workload", _sniff, read)
 
 
-def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int | None, Cell | None, int]:
+def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int | None, TextCell | None, int]:
     """The number of rows, its cell, and the index of the line where the rows begin.
 
     The number is None where line 2 has none. If rows follow it in its line, it is blanked out.

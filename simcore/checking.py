@@ -32,7 +32,7 @@ class Checked(Struct, frozen=True):
     @property
     def errors(self) -> int:
         """How many of the diagnostics are errors."""
-        return sum(found.severity == "error" for found in self.diagnostics)
+        return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
 def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]) -> Checked:
@@ -45,24 +45,24 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]
         workload = open_file()
     except InputError as error:
         return Checked(None, error.found)
-    found = list(workload.diagnostics)
+    diagnostics = list(workload.diagnostics)
     if not isinstance(workload, Workload):
         if workload.format == "chakra":
             from simcore.chakra.structure import structure_of
 
-            found += structure_of(workload).errors
-        found.sort(key=_place)
-        return Checked(workload, tuple(found))
+            diagnostics += structure_of(workload).errors
+        diagnostics.sort(key=_place)
+        return Checked(workload, tuple(diagnostics))
     try:
-        found += _run_findings(workload)
+        diagnostics += _run_findings(workload)
     except InputError as error:
-        found += error.found
+        diagnostics += error.found
     except UsageError as error:
-        found.append(
+        diagnostics.append(
             Diagnostic("error", "cannot-simulate", str(error), workload.path, workload.header.line, 1)
         )
-    found.sort(key=_place)
-    return Checked(workload, tuple(found), len(workload))
+    diagnostics.sort(key=_place)
+    return Checked(workload, tuple(diagnostics), len(workload))
 
 
 def check_schedule(path: str) -> Checked:
@@ -71,10 +71,10 @@ def check_schedule(path: str) -> Checked:
     from simcore.program.order_files import check_order
 
     try:
-        order, found = check_order(path)
+        order, diagnostics = check_order(path)
     except InputError as error:
         return Checked(None, error.found)
-    return Checked(order, tuple(sorted(found, key=_place)))
+    return Checked(order, tuple(sorted(diagnostics, key=_place)))
 
 
 def _run_findings(workload: Workload) -> list[Diagnostic]:
@@ -105,10 +105,10 @@ def _model_findings(workload: Workload) -> list[Diagnostic]:
 
     if not is_like_aicb(workload):
         return []
-    found = recover(workload)
-    return [*oddities(workload, found), Diagnostic("note", "aicb-model", found.line(), workload.path)]
+    recovered = recover(workload)
+    return [*oddities(workload, recovered), Diagnostic("note", "aicb-model", recovered.line(), workload.path)]
 
 
-def _place(found: Diagnostic) -> tuple[bool, int, int]:
+def _place(diagnostic: Diagnostic) -> tuple[bool, int, int]:
     """In file order, what has no place at the end."""
-    return found.line is None, found.line or 0, found.column or 0
+    return diagnostic.line is None, diagnostic.line or 0, diagnostic.column or 0

@@ -127,9 +127,9 @@ class Diagnostic(Struct, frozen=True):
         }
 
 
-def by_weight(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What weighs most first: warnings, assumptions, notes; equal ones in the order of their places."""
-    return sorted(found, key=lambda one: WEIGHTS.index(one.weight))
+    return sorted(diagnostics, key=lambda one: WEIGHTS.index(one.weight))
 
 
 class InputError(Exception):

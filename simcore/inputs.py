@@ -40,10 +40,10 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
     if may_be_traces(path):
         from simcore.chakra import find_set, open_set
 
-        found = find_set(path)
-        if found is not None:
+        set_files = find_set(path)
+        if set_files is not None:
             _refuse_choice(asked, "execution traces")
-            return open_set(found)
+            return open_set(set_files)
     if os.path.isdir(path):
         from simcore.measured import has_rank_traces, open_directory
 
@@ -130,8 +130,8 @@ def open_model(name: str | None) -> Workload:
         return ModelMaker("AICB arguments", None).opened()
     from simcore.model.opening import find_model
 
-    model, found = find_model(name)
-    return ModelMaker(name if os.path.lexists(name) else model.name, model, found).opened()
+    model, diagnostics = find_model(name)
+    return ModelMaker(name if os.path.lexists(name) else model.name, model, diagnostics).opened()
 
 
 def _named_model(name: str) -> Workload | None:
@@ -147,8 +147,8 @@ def _made_model(path: str, data: bytes) -> Workload:
     from simcore.model.maker import ModelMaker
     from simcore.model.opening import read_model
 
-    model, found = read_model(path, data)
-    return ModelMaker(path, model, found).opened()
+    model, diagnostics = read_model(path, data)
+    return ModelMaker(path, model, diagnostics).opened()
 
 
 def is_schedule_file(path: str) -> bool:

@@ -175,11 +175,11 @@ def resolve_layout(
     assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit, `InputError`
     if all of them are the file's.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     header = workload.header
 
     def note(severity: Severity, code: str, message: str, key: str | None = None) -> None:
-        found.append(of_header(workload, severity, code, message, key))
+        diagnostics.append(of_header(workload, severity, code, message, key))
 
     def degree(name: str, code: str, meaning: str) -> int:
         given = getattr(parameters, name)
@@ -203,14 +203,14 @@ def resolve_layout(
     check_rank_order(parameters)
     world: int | None
     if workload.is_table:
-        tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, found)
+        tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, diagnostics)
     else:
         tp = degree("tp", "tp-missing", "model_parallel_NPU_group")
         ep = degree("ep", "ep-missing", "ep")
         pp = degree("pp", "pp-missing", "pp")
         world = parameters.world or header.all_gpus
     if world is None:
-        dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, found)
+        dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, diagnostics)
         note(
             severity,
             "all-gpus-missing",
@@ -240,7 +240,7 @@ def resolve_layout(
         ep = tp * dp
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
-    return Layout(tp, ep, dp, pp, parameters.rank_order, header.cp, header.shard), found
+    return Layout(tp, ep, dp, pp, parameters.rank_order, header.cp, header.shard), diagnostics
 
 
 def check_rank_order(parameters: Parameters) -> None:
@@ -272,7 +272,7 @@ def least_world(model_ranks: int) -> int:
 
 
 def _op_table_degrees(
-    workload: Workload, parameters: Parameters, cluster_npus: int | None, found: list[Diagnostic]
+    workload: Workload, parameters: Parameters, cluster_npus: int | None, diagnostics: list[Diagnostic]
 ) -> tuple[int, int, int, int]:
     """(tp, ep, pp, world) of an op table, which tells no number of ranks.
 
@@ -295,12 +295,12 @@ def _op_table_degrees(
             f"an op table does not tell its ranks: world {world} assumed ({source}), "
             f"so tp {tp}, dp {world // (tp * pp)}, pp {pp}"
         )
-        found.append(Diagnostic("warning", "ranks-assumed", message, workload.path))
+        diagnostics.append(Diagnostic("warning", "ranks-assumed", message, workload.path))
     return tp, 1, pp, world
 
 
 def _assumed_dp(
-    workload: Workload, model_ranks: int, cluster_npus: int | None, found: list[Diagnostic]
+    workload: Workload, model_ranks: int, cluster_npus: int | None, diagnostics: list[Diagnostic]
 ) -> tuple[int, str, Severity]:
     """(dp, why, severity) for a file without all_gpus."""
     sizes = {
@@ -312,7 +312,7 @@ def _assumed_dp(
     if gathered and reduced % (2 * gathered) == 0 and reduced // (2 * gathered) > 1:
         dp = reduced // (2 * gathered)
         row = workload.name.index("grad_gather")
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 "warning",
                 "gather-is-shard",

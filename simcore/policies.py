@@ -74,11 +74,11 @@ def policy_layout(
     first_dimension: NPUs on the first dimension of the cluster for a world of so many ranks.
     Raises `UsageError` naming the numbers that do not fit.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     header = workload.header
 
     def note(severity: Severity, code: str, message: str, key: str | None = None) -> None:
-        found.append(of_header(workload, severity, code, message, key))
+        diagnostics.append(of_header(workload, severity, code, message, key))
 
     check_rank_order(parameters)
     for name in ("pp", "ep"):
@@ -121,7 +121,7 @@ def policy_layout(
             f"--tp {parameters.tp}: policy {workload.policy} on {world} NPUs has tp {tp}, by its own rule"
         )
     order = DATA_FASTEST if data_first else parameters.rank_order
-    return Layout(tp, 1, world // tp, 1, order), found
+    return Layout(tp, 1, world // tp, 1, order), diagnostics
 
 
 def _model_ranks(policy: str, world: int, first: int) -> tuple[int, str]:
@@ -141,9 +141,11 @@ def with_scopes(workload: Workload, layout: Layout) -> Workload:
     scopes = [_scope(workload, row) for row in range(len(workload))]
     columns = [_scoped(workload, phase, scopes, layout) for phase in PHASES]
     # A reader that took the file for SimAI's says that update times do not count; here they do.
-    found = tuple(one for one in workload.diagnostics if one.code != "process-time")
+    diagnostics = tuple(
+        diagnostic for diagnostic in workload.diagnostics if diagnostic.code != "process-time"
+    )
     return replace(
-        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=found, as_read=workload
+        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=diagnostics, as_read=workload
     )
 
 

@@ -74,7 +74,10 @@ class Prices(Struct):
         if isinstance(cost, ComputeCost):
             return cost.ns_of(rank_class.expert), self.compute_scale * cost.scale * rank_class.slowdown
         if isinstance(cost, JoinedCost | BesideCost):
-            each = ((scaled(*self._price(one, folding, rank_class)), count) for one, count in cost.costs)
+            each = (
+                (scaled(*self._price(beside_cost, folding, rank_class)), count)
+                for beside_cost, count in cost.costs
+            )
             ns = sum(ns * count for ns, count in each)
             if isinstance(cost, BesideCost):
                 ns = max(ns, scaled(*self._price(cost.collective, folding, rank_class)))

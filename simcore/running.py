@@ -133,7 +133,11 @@ class PricedRun:
             return whole
         # In queues one program, whatever the rank.
         queued = self._program.queued
-        stages = [0] * len(folding.group_classes) if queued else [one.stage for one in folding.classes]
+        stages = (
+            [0] * len(folding.group_classes)
+            if queued
+            else [rank_class.stage for rank_class in folding.classes]
+        )
         masks = [change.masks[stage] for stage in stages]
 
         def moved(number: int, op: int) -> Any:

@@ -126,8 +126,8 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
         program, program_found = build_program(workload, layout, parameters, least_bytes)
     network = open_network(parameters, layout, cluster)
     network_found = [
-        one if one.file else replace(one, file=workload.path)
-        for one in (*unused, *network.diagnostics(workload, program.structure))
+        diagnostic if diagnostic.file else replace(diagnostic, file=workload.path)
+        for diagnostic in (*unused, *network.diagnostics(workload, program.structure))
     ]
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
     changes = time_changes(parameters, program, workload.name)
@@ -180,9 +180,9 @@ def _check_recovered(workload: Workload, parameters: Parameters) -> None:
     # Imported here, as below: few runs ask for it.
     from simcore.recovery.rescale import known
 
-    found = known(workload) if workload.dialect == "simai" else None
-    if found is None or found.config is None:
-        why = found.line() if found is not None else f"not AICB's: found {workload.format}"
+    recovered = known(workload) if workload.dialect == "simai" else None
+    if recovered is None or recovered.config is None:
+        why = recovered.line() if recovered is not None else f"not AICB's: found {workload.format}"
         raise UsageError(f"--gpu: {printable(workload.path, 60)} is {why}; --model NAME|FILE would fit")
 
 
@@ -210,18 +210,18 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
     choice = choose_cluster(parameters, given)
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
-        layout, found = policy_layout(workload, parameters, choice.npus, choice.first_dimension)
+        layout, diagnostics = policy_layout(workload, parameters, choice.npus, choice.first_dimension)
     else:
         of_stages, found_stages = with_stages_of_schedule(workload, parameters)
-        layout, found = resolve_layout(workload, of_stages, choice.npus)
-        found = [*found_stages, *found]
+        layout, diagnostics = resolve_layout(workload, of_stages, choice.npus)
+        diagnostics = [*found_stages, *diagnostics]
     if model.place:
         cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
     else:
         cluster, cluster_found = _cluster(workload, choice, layout, parameters)
     if queued:
         cluster = replace(cluster, last_chunk_is_rest=True)
-    return layout, cluster, [*found, *cluster_found]
+    return layout, cluster, [*diagnostics, *cluster_found]
 
 
 def _check_queued(parameters: Parameters) -> None:
@@ -254,23 +254,23 @@ def _cluster(
     has of the default one: a form that changes one figure gives all of them.
     """
     cluster = choice.cluster(layout.world)
-    found = choice.diagnostics
+    diagnostics = choice.diagnostics
     if choice.is_default:
         text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in cluster.dims)
         message = f"no cluster given: assuming {DEFAULT_PRESET} ({text})"
-        found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
+        diagnostics = (*diagnostics, Diagnostic("note", "cluster-default", message, workload.path))
     elif parameters.dim and parameters.cluster is parameters.system is None and workload.maker is None:
         changed = changes_of_default(cluster.dims, layout.world)
         if changed is not None:
             message = f"no --cluster given: the dimensions are those of {DEFAULT_PRESET}, the default"
             message += f", but {', '.join(changed)}" if changed else ""
-            found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
-    return cluster, found
+            diagnostics = (*diagnostics, Diagnostic("note", "cluster-default", message, workload.path))
+    return cluster, diagnostics
 
 
 def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
     """What is said of groups that are no grid of the cluster, one note a kind."""
-    kinds = dict.fromkeys(one.kind for one in folding.group_classes if one.shape.flat)
+    kinds = dict.fromkeys(group_class.kind for group_class in folding.group_classes if group_class.shape.flat)
     return [
         Diagnostic(
             "note",
@@ -294,7 +294,13 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     if group == "offload":
         return scaled(round(size / simulation.workload.host_link), simulation.parameters.comm_scale)
     price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
-    return max([price(one, scale) for one in _placed(simulation, collective, group, size)], default=0)
+    return max(
+        [
+            price(placed_collective, scale)
+            for placed_collective in _placed(simulation, collective, group, size)
+        ],
+        default=0,
+    )
 
 
 def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
@@ -306,7 +312,7 @@ def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
 
 def _slowest_link(simulation: Simulation, size: int) -> TransferShape | None:
     """The link between neighbouring stages on which `size` bytes take longest; None without any."""
-    links = [link.shape for found in simulation.timeline.classes for link in found.links.values()]
+    links = [link.shape for rank_class in simulation.timeline.classes for link in rank_class.links.values()]
     return max(links, key=lambda shape: simulation.network.transfer_ns(shape, (), size), default=None)
 
 
@@ -347,7 +353,7 @@ def _placed(simulation: Simulation, collective: str, group: GroupKind, size: int
     if not size or simulation.layout.group_size(group) == 1:
         return []
     classes = simulation.timeline.folding.group_classes
-    shapes = list(dict.fromkeys(one.shape for one in classes if one.kind == group))
+    shapes = list(dict.fromkeys(rank_class.shape for rank_class in classes if rank_class.kind == group))
     # A kind that no op of this run uses has no group classes: its first group stands for it.
     shapes = shapes or [group_shape(simulation.cluster, next(simulation.layout.groups(group)))]
     return [PlacedCollective(group, shape, (), collective, size) for shape in shapes]

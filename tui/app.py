@@ -252,7 +252,9 @@ class WltuiApp(RunsHost):
         if action.screen:
             await self.action_open(action.screen)
         view = self.current_view
-        here = any(isinstance(one, Binding) and one.action == action.call for one in view.BINDINGS)
+        here = any(
+            isinstance(binding, Binding) and binding.action == action.call for binding in view.BINDINGS
+        )
         await self.run_action(action.call, default_namespace=view if here else self)
 
     def hints(self) -> tuple[tuple[str, str], ...]:

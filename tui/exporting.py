@@ -120,7 +120,7 @@ class Exporting:
                 yield piece
 
         try:
-            chosen = next(one for one in FORMATS if one.name == name)
+            chosen = next(export_format for export_format in FORMATS if export_format.name == name)
             export = chosen.requested(request)
             pieces = watched(export.pieces)
             size = save(path, compressed(pieces) if path.lower().endswith(".gz") else pieces, force)

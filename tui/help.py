@@ -77,8 +77,8 @@ def _in_columns(blocks: list[list[Line]], columns: int, cells: int) -> list[Line
     return [[*fitted(one, cells), (" ", ""), *two] for one, two in zip(first, second, strict=True)]
 
 
-def _pair(one: KeyAction) -> tuple[str, str]:
-    return "  ".join(one.keys), one.words
+def _pair(action: KeyAction) -> tuple[str, str]:
+    return "  ".join(action.keys), action.words
 
 
 def _explained(what: str, words: str, width: int) -> list[Line]:

@@ -33,40 +33,40 @@ def matching(found: Sequence[KeyAction], typed: str) -> list[KeyAction]:
     typed = typed.strip().lower()
     matcher = Matcher(typed)
 
-    def place(one: KeyAction) -> tuple[bool, bool, int, int, bool, float]:
+    def place(action: KeyAction) -> tuple[bool, bool, int, int, bool, float]:
         """An id typed whole is meant; what ends the program is not hit by chance."""
-        stray = one.id in _ENDS and not one.words.startswith(typed)
-        near = nearness(one, typed)
-        by_letters = 0 if near < FAR or matcher.match(one.words) else 1
-        if one.id.startswith("screen.") and near <= BEGINS:
+        stray = action.id in _ENDS and not action.words.startswith(typed)
+        near = nearness(action, typed)
+        by_letters = 0 if near < FAR or matcher.match(action.words) else 1
+        if action.id.startswith("screen.") and near <= BEGINS:
             # Nothing is asked for as often.
             near = WHOLE - 1
-        whose = 2 if is_thing(one) else bool(one.screen)
-        return one.id != typed, stray, near + by_letters, whose, near == FAR, -matcher.match(_text(one))
+        whose = 2 if is_thing(action) else bool(action.screen)
+        return action.id != typed, stray, near + by_letters, whose, near == FAR, -matcher.match(_text(action))
 
     listed = [
-        one
-        for one in found
-        if nearness(one, typed) < FAR or (not is_thing(one) and matcher.match(_text(one)))
+        action
+        for action in found
+        if nearness(action, typed) < FAR or (not is_thing(action) and matcher.match(_text(action)))
     ]
     return sorted(listed, key=place)
 
 
-def _text(one: KeyAction) -> str:
-    return f"{one.words} {one.id}"
+def _text(action: KeyAction) -> str:
+    return f"{action.words} {action.id}"
 
 
 def elsewhere(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
     """The actions of the screens but `screen`, without what `here`, its own ones, say in the same words."""
     found: list[KeyAction] = []
-    known = {one.id for one in here} | {one.words for one in here}
+    known = {action.id for action in here} | {one.words for one in here}
     for name in SCREENS:
         if name == screen:
             continue
-        for one in actions(load(name).BINDINGS, keymap, name):
-            if known.isdisjoint((one.id, one.words)):
-                found.append(one)
-                known.add(one.id)
+        for action in actions(load(name).BINDINGS, keymap, name):
+            if known.isdisjoint((action.id, action.words)):
+                found.append(action)
+                known.add(action.id)
     return found
 
 
@@ -117,16 +117,16 @@ class ActionList(FrameView):
         rows = height - 1
         self.top = scrolled(self.top, len(self.found), rows, self.chosen)
         lines: list[Line] = []
-        for index, one in enumerate(self.found[self.top : self.top + rows], self.top):
+        for index, action in enumerate(self.found[self.top : self.top + rows], self.top):
             mark, role = (">", "accent") if index == self.chosen else (" ", "")
-            keys = "  ".join(one.keys)
-            screen = SCREENS[one.screen] if one.screen else None
+            keys = "  ".join(action.keys)
+            screen = SCREENS[action.screen] if action.screen else None
             where = f"  on {screen.key} {screen.title}" if screen else ""
             # Which screen it opens is said whole; the id is left out where it does not fit.
-            words = end_cut(one.words, width - _KEYS_WIDTH - 2 - len(where))
+            words = end_cut(action.words, width - _KEYS_WIDTH - 2 - len(where))
             line: Line = [(f"{mark} {keys:<{_KEYS_WIDTH}}", role or "key"), (words, role)]
             line.append((where, role or "dim"))
-            name = "" if is_thing(one) else f"   {one.id}"
+            name = "" if is_thing(action) else f"   {action.id}"
             lines.append([*line, (name, "dim")] if width_of(line) + len(name) <= width else line)
         if not self.found:
             lines.append([("  nothing has these letters in its words", "warn")])

@@ -60,8 +60,12 @@ class ScrolledLines(FrameView):
 
 # The keys of the screens lead to them from a panel, too: it is closed.
 TO_SCREENS = [
-    Binding("exclamation_mark" if one.key == "!" else one.key, f"to_screen('{name}')", one.title.lower())
-    for name, one in SCREENS.items()
+    Binding(
+        "exclamation_mark" if screen_entry.key == "!" else screen_entry.key,
+        f"to_screen('{name}')",
+        screen_entry.title.lower(),
+    )
+    for name, screen_entry in SCREENS.items()
 ]
 
 

@@ -117,7 +117,7 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
     matters. The two lists never stand beside each other without it: where there is no room for both, only
     the one with the cursor is there.
     """
-    changes = sum(one.list == "change" for one in knobs)
+    changes = sum(knob.list == "change" for knob in knobs)
     shown = rows_around(row, len(knobs), rows)
     if not shown.start <= changes < shown.stop or (rows < BOTH_LISTS and not changes):
         return list(shown)

@@ -152,7 +152,9 @@ class Session:
 
     def kept(self, run: KeptRun | Run) -> KeptRun | None:
         """The run of the history with the label and the parameters of this one."""
-        return next((one for one in self.history if one.is_of(run.label, run.parameters)), None)
+        return next(
+            (kept_run for kept_run in self.history if kept_run.is_of(run.label, run.parameters)), None
+        )
 
     def root(self, label: str | None) -> Run:
         """The run of a label as it was read, from which others are made. Raises InputError."""

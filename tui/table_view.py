@@ -81,20 +81,20 @@ class TableView(ScreenView):
     def _heading(self, columns: Sequence[ListColumn], width: int) -> list[Line]:
         """The headings, and under them a rule that shows which one is chosen and what figures are of."""
         heading: Line = [(" ", "")]
-        for place, one in enumerate(columns):
+        for place, column in enumerate(columns):
             here = " reversed" if place == self.column else ""
-            sign = self._sign(one.heading)
+            sign = self._sign(column.heading)
             # Where a heading fills its column the sign stands behind it.
-            inside = sign if len(one.title) < one.size else ""
-            words = _aligned(f"{one.title}{inside}" if one.left else f"{inside}{one.title}", one)
+            inside = sign if len(column.title) < column.size else ""
+            words = _aligned(f"{column.title}{inside}" if column.left else f"{inside}{column.title}", column)
             role = f"{'accent' if sign else 'bright'}{here}"
             heading += [(words[:-1], role), (" " if inside else sign or " ", "accent")]
         line_below: Line = [(self.glyphs.horizontal, "dim")]
-        for place, one in enumerate(columns):
+        for place, column in enumerate(columns):
             # Under the heading of the chosen column, for who sees no reversed cells.
             chosen = place == self.column
-            under = (self.glyphs.view if chosen else self.glyphs.horizontal) * one.size
-            words = f" {one.of}" if one.of and len(one.of) < one.size else one.of
+            under = (self.glyphs.view if chosen else self.glyphs.horizontal) * column.size
+            words = f" {column.of}" if column.of and len(column.of) < column.size else column.of
             line_below.append((under[len(words) :], "accent" if chosen else "dim"))
             line_below += [(words, ""), (self.glyphs.horizontal if not words else " ", "dim")]
         line_below.append((self.glyphs.horizontal * width, "dim"))
@@ -130,7 +130,7 @@ class TableView(ScreenView):
 
     def _row(self, line: int, columns: Sequence[ListColumn], width: int) -> Line:
         texts, focused = self.table.texts(line), line == self.line
-        words = "".join(_aligned(texts[one.heading], one) for one in columns)
+        words = "".join(_aligned(texts[column.heading], column) for column in columns)
         mark = ">" if focused else " "
         return [(f"{mark}{words}".ljust(width), "accent" if focused else "")]
 

@@ -162,9 +162,9 @@ def _choices_of(field: FormField) -> tuple[str, ...]:
     return choices(flag.field) if flag.kind == "word" else ("on", "off")
 
 
-def is_thing(one: KeyAction) -> bool:
+def is_thing(action: KeyAction) -> bool:
     """Whether it leads to something of the runs, and is no action of a screen."""
-    return one.act is not None
+    return action.act is not None
 
 
 # How near an action is to what was typed: whole words, beginnings of words, a fragment of them; no more.
@@ -172,12 +172,12 @@ WHOLE, BEGINS, FRAGMENT, FAR = range(4)
 _WORD = re.compile(r"[^\s,:=]+")
 
 
-def nearness(one: KeyAction, typed: str) -> int:
+def nearness(action: KeyAction, typed: str) -> int:
     """WHOLE where every word that was typed is one of the action's, BEGINS where each begins one of them,
     FRAGMENT where the text as typed is in it, else FAR.
     """
     asked = _WORD.findall(typed.lower())
-    text = f"{one.words} {one.id.replace('.', ' ')}".lower()
+    text = f"{action.words} {action.id.replace('.', ' ')}".lower()
     words = set(_WORD.findall(text)) | {part for word in _WORD.findall(text) for part in word.split("-")}
     if asked and all(word in words for word in asked):
         return WHOLE

@@ -288,9 +288,9 @@ class StageAccounts(Struct, frozen=True):
 def joined(stages: Sequence[StageAccounts]) -> StageAccounts:
     """Neighbouring stages as one, with the number of the first."""
     first, last = stages[0], stages[-1]
-    classes = tuple(number for one in stages for number in one.classes)
-    sums = tuple(map(sum, zip(*(one.sum_ns for one in stages), strict=True)))
-    ranks = sum(one.ranks for one in stages)
+    classes = tuple(number for stage in stages for number in stage.classes)
+    sums = tuple(map(sum, zip(*(stage.sum_ns for stage in stages), strict=True)))
+    ranks = sum(stage.ranks for stage in stages)
     return StageAccounts(first.stage, classes, ranks, first.first_rank, last.last_rank, sums)
 
 

@@ -56,7 +56,7 @@ def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[ClassWaiting
         late = tuple(one for one in group_class.members if waited.get((group, one), 0) == least)
         if number not in late:
             found.append(ClassWaiting(number, late[0], group_class.kind, ns, late))
-    return sorted(found, key=lambda one: (-one.ns, one.early))
+    return sorted(found, key=lambda class_waiting: (-class_waiting.ns, class_waiting.early))
 
 
 def alike(figures: Sequence[int], figure: int) -> list[int]:
@@ -72,7 +72,9 @@ def ranks_of(classes: Sequence[RankClass], numbers: Collection[int]) -> RankSet:
 def whole_stages(classes: Sequence[RankClass], numbers: Collection[int]) -> RankSet | None:
     """The stages that the classes with these numbers are, all ranks of each; None where some are missing."""
     stages = {classes[number].stage for number in numbers}
-    missing = any(one.stage in stages and number not in numbers for number, one in enumerate(classes))
+    missing = any(
+        rank_class.stage in stages and number not in numbers for number, rank_class in enumerate(classes)
+    )
     return None if missing else RankSet.of(stages)
 
 
@@ -88,12 +90,17 @@ class LongestWait(Struct, frozen=True):
 def longest_wait(classes: Sequence[RankClass], waits: Sequence[ClassWaiting]) -> LongestWait:
     """The longest of `waits` (the longest first, at least one), with all ranks that wait as long alike."""
     first = waits[0]
-    same = [one for one in waits if (one.ns, one.kind) == (first.ns, first.kind)]
+    same = [wait for wait in waits if (wait.ns, wait.kind) == (first.ns, first.kind)]
 
     def ranks(of: Callable[[ClassWaiting], Collection[int]]) -> RankSet:
-        return ranks_of(classes, {number for one in same for number in of(one)})
+        return ranks_of(classes, {number for class_waiting in same for number in of(class_waiting)})
 
-    return LongestWait(ranks(lambda one: (one.early,)), ranks(lambda one: one.all_late), first.kind, first.ns)
+    return LongestWait(
+        ranks(lambda class_waiting: (class_waiting.early,)),
+        ranks(lambda one: one.all_late),
+        first.kind,
+        first.ns,
+    )
 
 
 _WAITS = bytes(account in (WAIT, BUBBLE, IDLE) for account in range(len(ACCOUNTS))).ljust(256, b"\0")

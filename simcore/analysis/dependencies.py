@@ -201,8 +201,8 @@ class Dependencies:
         graph, ends, node = self.built.graph, self.built.ends, self.built.node(number, op)
         if graph.chained[node - 1]:
             return self._words_before(number, op)
-        found = graph.first_cause(node, graph.start(node, ends), ends, number)
-        return self._words(self._of_node(found, number, op), number, op, rank) if found else ""
+        cause = graph.first_cause(node, graph.start(node, ends), ends, number)
+        return self._words(self._of_node(cause, number, op), number, op, rank) if cause else ""
 
     def _words_before(self, number: int, op: int) -> str:
         """Why an op of the folded run could not start earlier that is behind the one before it on its rank.
@@ -248,7 +248,7 @@ class Dependencies:
             return self._effects(number, op, rank)
         sender, sent, of_sender = self._sender(number, op, rank)
         shown = self._shown_class(number, rank)
-        return [one for one in self._effects(sender, sent, of_sender) if one.number == shown]
+        return [effect for effect in self._effects(sender, sent, of_sender) if effect.number == shown]
 
     def _sender(self, number: int, op: int, rank: int) -> tuple[int, int, int]:
         """(class, op, rank) that sends what `rank` of class `number` waits for, as its accounts write it."""
@@ -260,7 +260,7 @@ class Dependencies:
         return [self._dependency(cause, number, op, rank) for cause in self.op_causes(number, op)]
 
     def _effects(self, number: int, op: int, rank: int) -> list[OpDependency]:
-        found = []
+        effects = []
         times = self.timeline.times
         for other, waiting in self._behind(number, op):
             for cause in self.op_causes(other, waiting):
@@ -269,9 +269,9 @@ class Dependencies:
                     reason = reason_words(self.folded, cause, other, waiting, rank)
                     start, end = times.start[other][waiting], times.end[other][waiting]
                     shown = self._shown_class(other, of_other)
-                    found.append(OpDependency(shown, waiting, of_other, reason, start, end))
+                    effects.append(OpDependency(shown, waiting, of_other, reason, start, end))
                     break
-        return found
+        return effects
 
     def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> OpDependency:
         late, other = self.ranks_of(cause, number, op, rank)
@@ -319,8 +319,8 @@ class Dependencies:
     def op_causes(self, number: int, op: int) -> list[OpCause]:
         """What ended when an op started and held it back, the binding one first."""
         built = self.built
-        found = built.graph.causes(built.node(number, op), built.ends, number)
-        return [self._of_node(cause, number, op) for cause in found]
+        causes = built.graph.causes(built.node(number, op), built.ends, number)
+        return [self._of_node(cause, number, op) for cause in causes]
 
     def _words(self, cause: OpCause, number: int, op: int, rank: int) -> str:
         """A cause of `op` of `rank`, of class `number` of the folded run, in words."""
@@ -336,8 +336,8 @@ class Dependencies:
         number = timeline.times.finish.index(timeline.step_time_ns)
         rank = timeline.ranks_of(number).first
         last = built.last(number)
-        found = built.graph.held(last, built.ends, number)
-        held, op = (found[0] if found else None), IDLE_OP
+        causes = built.graph.held(last, built.ends, number)
+        held, op = (causes[0] if causes else None), IDLE_OP
         for step in built.graph.path(last, built.ends, number, cancelled):
             if held is not None and (held.track != number or held.why in (RECEIVED, QUEUED)):
                 _, rank = self.ranks_of(self._of_node(held, number, op), number, op, rank)

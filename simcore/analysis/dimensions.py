@@ -139,11 +139,13 @@ def class_uses(simulation: Simulation) -> list[ClassUse]:
     # Unfolded classes that send the same share one.
     known: dict[object, ClassUse] = {}
     found = []
-    for number, one in enumerate(timeline.classes):
+    for number, rank_class in enumerate(timeline.classes):
         key = (
             id(timeline.stage_program(number).ops),
-            tuple((kind, groups[group].shape, groups[group].ports) for kind, group in one.groups.items()),
-            tuple((step, link.shape, link.ports) for step, link in one.links.items()),
+            tuple(
+                (kind, groups[group].shape, groups[group].ports) for kind, group in rank_class.groups.items()
+            ),
+            tuple((step, link.shape, link.ports) for step, link in rank_class.links.items()),
         )
         if key not in known:
             known[key] = class_use(simulation, number)
@@ -160,13 +162,13 @@ def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None
         return []
     uses = class_uses(simulation) if uses is None else uses
     classes = simulation.timeline.classes
-    world = sum(len(one.ranks) for one in classes)
+    world = sum(len(rank_class.ranks) for rank_class in classes)
     found = []
     for index in range(len(simulation.cluster.dims)):
         sums = [_sum(use, index) for use in uses]
         most = max(range(len(classes)), key=lambda number: (sums[number].bytes, -number))
         total = [
-            sum(part * len(one.ranks) for one, part in zip(classes, parts, strict=True))
+            sum(part * len(rank_class.ranks) for rank_class, part in zip(classes, parts, strict=True))
             for parts in zip(*sums, strict=True)
         ]
         by_kind = {kind: KindUse(*uses[most][index, kind]) for kind in KINDS if (index, kind) in uses[most]}

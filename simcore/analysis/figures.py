@@ -112,7 +112,9 @@ class SimulatedFigures:
 
     @property
     def said(self) -> list[Said]:
-        return [Said(one.rule, one.lead + one.text, one.ns) for one in self._sentences()]
+        return [
+            Said(sentence.rule, sentence.lead + sentence.text, sentence.ns) for sentence in self._sentences()
+        ]
 
     @property
     def track_uses(self) -> list[TrackUse]:
@@ -157,7 +159,8 @@ class SimulatedFigures:
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
         there = [
-            any(one.total_ns[account] for one in self.results.accounts) for account in range(len(ACCOUNTS))
+            any(accounts.total_ns[account] for accounts in self.results.accounts)
+            for account in range(len(ACCOUNTS))
         ]
         shown = [number for number in range(FIRST_EXPOSED, len(ACCOUNTS)) if there[number]]
         return [
@@ -196,8 +199,13 @@ class SimulatedFigures:
     def waits_for(self) -> list[WaitFor]:
         classes = self.results.simulation.timeline.classes
         return [
-            WaitFor(classes[one.early].ranks, classes[one.late].ranks, f"{one.kind} collectives", one.ns)
-            for one in self.results.waiting
+            WaitFor(
+                classes[class_waiting.early].ranks,
+                classes[class_waiting.late].ranks,
+                f"{class_waiting.kind} collectives",
+                class_waiting.ns,
+            )
+            for class_waiting in self.results.waiting
         ]
 
     def path_alike(self) -> Iterator[object]:
@@ -214,20 +222,20 @@ class SimulatedFigures:
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         path, names = self.results.critical_path, self.results.simulation.workload.name
-        for one in map(path.segment, range(len(path)) if indices is None else indices):
+        for segment in map(path.segment, range(len(path)) if indices is None else indices):
             yield PathSegment(
-                one.start_ns, one.end_ns, one.rank, one.stream, one.kind,
-                names[one.row] if one.row >= 0 else None, one.phase or None,
-                one.microbatch if one.microbatch >= 0 else None, one.reason,
+                segment.start_ns, segment.end_ns, segment.rank, segment.stream, segment.kind,
+                names[segment.row] if segment.row >= 0 else None, segment.phase or None,
+                segment.microbatch if segment.microbatch >= 0 else None, segment.reason,
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:
         """`fwd` and attention_row, `dp all-gather` and grad_gather."""
-        one = self.results.critical_path.segment(index)
-        name = base_name(self.results.simulation.workload.name[one.row]) if one.row >= 0 else ""
-        if one.op == IDLE_OP:
-            return one.kind, name
-        return one.phase if one.kind == "compute" else f"{one.stream} {one.kind}", name
+        segment = self.results.critical_path.segment(index)
+        name = base_name(self.results.simulation.workload.name[segment.row]) if segment.row >= 0 else ""
+        if segment.op == IDLE_OP:
+            return segment.kind, name
+        return segment.phase if segment.kind == "compute" else f"{segment.stream} {segment.kind}", name
 
 
 class _LayerUses(OnDemand[LayerUse]):

@@ -59,9 +59,9 @@ def file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
     count = copies * (found.dense + found.experts)
     layer, layers = _layer_activations(simulation), _layers(simulation)
     memory = []
-    for stage, one in enumerate(program.stages):
+    for stage, stage_program in enumerate(program.stages):
         # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
-        held = one.peak_chunks if program.pipelined else 1
+        held = stage_program.peak_chunks if program.pipelined else 1
         # A chunk has its share of the layers; held chunks need not be whole micro-batches.
         about = None if layer is None else layer * layers * held // program.virtual_stages
         memory.append(FileMemory(stage, _WEIGHT * count, _GRADIENT * count, copies * states, about, held))

@@ -69,7 +69,9 @@ class Finished(Struct, frozen=True, dict=True):
     def tracks(self) -> tuple[Track, ...]:
         """A track for each rank class, by stage and then by rank."""
         classes = self.simulation.timeline.classes
-        return in_order([Track(number, one.stage, one.ranks) for number, one in enumerate(classes)])
+        return in_order(
+            [Track(number, rank_class.stage, rank_class.ranks) for number, rank_class in enumerate(classes)]
+        )
 
     @cached_property
     def rank_map(self) -> list[MapRow]:
@@ -112,10 +114,10 @@ class Finished(Struct, frozen=True, dict=True):
 
     def each_class(self, of_class: Callable[[int], Figure]) -> list[Figure]:
         """What `of_class` gives for each rank class; asked once of classes whose times are equal."""
-        found: list[Figure] = []
+        figures: list[Figure] = []
         for number, first in enumerate(self.simulation.timeline.first_alike):
-            found.append(of_class(number) if first == number else found[first])
-        return found
+            figures.append(of_class(number) if first == number else figures[first])
+        return figures
 
     @cached_property
     def communication(self) -> list[tuple[int, int]]:
@@ -151,8 +153,8 @@ class Finished(Struct, frozen=True, dict=True):
     def mean_of_ranks(self, by_class: Iterable[int]) -> int:
         """A figure of each rank class as the mean of all ranks, rounded."""
         classes = self.simulation.timeline.classes
-        whole = sum(ns * len(one.ranks) for one, ns in zip(classes, by_class, strict=True))
-        return round(whole / sum(len(one.ranks) for one in classes))
+        whole = sum(ns * len(rank_class.ranks) for rank_class, ns in zip(classes, by_class, strict=True))
+        return round(whole / sum(len(rank_class.ranks) for rank_class in classes))
 
     @cached_property
     def model_figures(self) -> ModelFigures | None:
@@ -203,14 +205,14 @@ class Finished(Struct, frozen=True, dict=True):
     def mean_ns(self) -> dict[str, int]:
         """Each account, the mean of all ranks, ns."""
         return {
-            name: self.mean_of_ranks(found.total_ns[index] for found in self.accounts)
+            name: self.mean_of_ranks(account.total_ns[index] for account in self.accounts)
             for index, name in enumerate(ACCOUNTS)
         }
 
     @cached_property
     def mean_busy_ns(self) -> int:
         """Compute of a rank, the mean of all ranks, ns."""
-        return self.mean_of_ranks(found.busy_ns for found in self.accounts)
+        return self.mean_of_ranks(account.busy_ns for account in self.accounts)
 
     @cached_property
     def stages(self) -> list[StageAccounts]:
@@ -285,7 +287,7 @@ class Finished(Struct, frozen=True, dict=True):
                 if self.folded() is not self.simulation:
                     class_of = self.folded().timeline.folding.class_of
                     classes = self.simulation.timeline.classes
-                    slacks = [slacks[class_of(one.ranks.first)] for one in classes]
+                    slacks = [slacks[class_of(rank_class.ranks.first)] for rank_class in classes]
             self.__dict__["slacks"] = slacks
         found: list[array[int]] | None = self.__dict__["slacks"]
         return found

@@ -42,31 +42,31 @@ def smaller_runs(simulation: Simulation) -> Iterator[Smaller]:
 
     None is run: what a schedule holds is known from its order.
     """
-    found, figures = made_of(simulation), model_figures(simulation)
-    assert found is not None, "asked of a model alone"
+    made, figures = made_of(simulation), model_figures(simulation)
+    assert made is not None, "asked of a model alone"
     assert figures is not None
-    search, same = _Search(simulation, figures.limit), _same_batch(simulation, found.training)
+    search, same = _Search(simulation, figures.limit), _same_batch(simulation, made.training)
     now, enough = figures.fullest.total, 0
-    changes, further = _changes(found.training, same), _further(found.training, same)
+    changes, further = _changes(made.training, same), _further(made.training, same)
     for change in changes:
-        one = search.with_changes((change,))
-        if one is not None and one.most < now:
-            yield one
-            enough += one.fits
+        smaller = search.with_changes((change,))
+        if smaller is not None and smaller.most < now:
+            yield smaller
+            enough += smaller.fits
     for count in range(2, _TOGETHER + 1):
         if enough:
             return
         for together in combinations([*changes, *further], count):
-            one = search.with_changes(together)
-            if one is not None and one.fits:
-                yield one
+            smaller = search.with_changes(together)
+            if smaller is not None and smaller.fits:
+                yield smaller
                 enough += 1
                 if enough == _ENOUGH:
                     return
     for longest in further if not enough else ():
-        one = search.with_changes((*changes, longest))
-        if one is not None and one.fits:
-            yield one
+        smaller = search.with_changes((*changes, longest))
+        if smaller is not None and smaller.fits:
+            yield smaller
             return
 
 

@@ -38,10 +38,10 @@ class Imbalance(Struct, frozen=True):
 
 def expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], float]]:
     """(fields of `Parameters`, share of the tokens that are dropped) of what would make loads more even."""
-    found, parameters = made_of(simulation), simulation.parameters
-    if found is None or found.training.loads is None:
+    made, parameters = made_of(simulation), simulation.parameters
+    if made is None or made.training.loads is None:
         return []
-    training = found.training
+    training = made.training
     changes: list[tuple[dict[str, Any], float]] = []
     moe = training.model.moe
     assert moe is not None
@@ -56,9 +56,9 @@ def expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], float]]
 
 def _dropped(simulation: Simulation, capacity: float | None) -> float:
     """The share of tokens above a capacity."""
-    found = made_of(simulation)
-    assert found is not None
-    training = found.training
+    made = made_of(simulation)
+    assert made is not None
+    training = made.training
     moe = training.model.moe
     assert moe is not None
     parameters = replace(simulation.parameters, expert_capacity=capacity)
@@ -71,13 +71,13 @@ def imbalance_of(simulation: Simulation, step_ns: Callable[..., int | None]) -> 
 
     step_ns: of the run with other values of some parameters, None where that would take long.
     """
-    found = made_of(simulation)
-    loads = found.training.loads if found is not None else None
+    made = made_of(simulation)
+    loads = made.training.loads if made is not None else None
     if loads is None:
         return None
     classes = simulation.timeline.classes
     most = max(loads.of_rank)
-    hot = min(one.ranks.first for one in classes if loads.of_rank[one.expert] == most)
+    hot = min(rank_class.ranks.first for rank_class in classes if loads.of_rank[rank_class.expert] == most)
     balanced_ns = step_ns(**BALANCED)
     capacity = placed_ns = None
     for fields, dropped in expert_changes(simulation):

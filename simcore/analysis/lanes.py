@@ -107,7 +107,7 @@ class SimulatedLanes:
         self._each_rank = 1 < self._layout.world == len(timeline.classes)
         # Of each class, the one that stands for its equals; of each of those, all their ranks.
         self._first: list[int] = list(range(len(timeline.classes)))
-        self._ranks = {number: one.ranks for number, one in enumerate(timeline.classes)}
+        self._ranks = {number: rank_class.ranks for number, rank_class in enumerate(timeline.classes)}
         if self._each_rank:
             self._ranks = self._join_equals()
         self.numbers: list[int] = list(self._ranks)
@@ -122,15 +122,17 @@ class SimulatedLanes:
         timeline = self._timeline
         times: dict[tuple[int, bytes, bytes], int] = {}
         own = [
-            times.setdefault((one.stage, start.tobytes(), end.tobytes()), len(times))
-            for one, start, end in zip(
+            times.setdefault((rank_class.stage, start.tobytes(), end.tobytes()), len(times))
+            for rank_class, start, end in zip(
                 timeline.classes, timeline.times.start, timeline.times.end, strict=True
             )
         ]
         equal: dict[tuple[int, ...], list[int]] = {}
-        for number, one in enumerate(timeline.classes):
+        for number, rank_class in enumerate(timeline.classes):
             received = (
-                part for step, link in sorted(one.links.items()) for part in (step, own[link.neighbour])
+                part
+                for step, link in sorted(rank_class.links.items())
+                for part in (step, own[link.neighbour])
             )
             equal.setdefault((own[number], *received), []).append(number)
         found = {}
@@ -244,7 +246,7 @@ class SimulatedLanes:
             return stream
         if stream == PIPELINE:
             classes = self._timeline.classes
-            stages = sorted({classes[one.neighbour].stage for one in classes[number].links.values()})
+            stages = sorted({classes[link.neighbour].stage for link in classes[number].links.values()})
             return f"pp to {','.join(map(str, stages))}"
         return f"{stream} x{self._layout.group_size(stream)}"  # type: ignore[arg-type]
 
@@ -427,7 +429,7 @@ class SimulatedLanes:
 
     @property
     def figure_words(self) -> Sequence[str]:
-        return [one.words for one in _FIGURES]
+        return [figure.words for figure in _FIGURES]
 
     def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
         found = self.results.ranges.of_class(number, first_ns, last_ns)

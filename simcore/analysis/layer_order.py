@@ -87,12 +87,12 @@ class LayerOrder(Struct, dict=True):
             return self.of_path(key)
         columns = [workload.cells(phase) for phase in PHASES]
         if key == "bytes":
-            largest = list(map(max, *(one.bytes for one in columns)))
+            largest = list(map(max, *(column.bytes for column in columns)))
             return largest if self.groups is None else [largest[row] for row in first]
         if key == "compute":
             if not table.has_scales:
                 # One factor for all: the largest as written is the largest.
-                stated = list(map(max, *(one.compute_ns for one in columns)))
+                stated = list(map(max, *(column.compute_ns for column in columns)))
                 return stated if self.groups is None else [stated[row] for row in first]
             return [max(table.cell_compute_ns(row, phase) for phase in PHASES) for row in first]
         return [max(getattr(table.cell(row, phase), _OF_CELLS[key]) for phase in PHASES) for row in first]
@@ -111,7 +111,7 @@ class LayerOrder(Struct, dict=True):
         """Names of collectives or groups of each unit; or all words, in small letters, to search in."""
         workload = self.rows.table.simulation.workload
         columns = [workload.cells(phase) for phase in PHASES]
-        pairs = [(one.collective, one.group) for one in columns]
+        pairs = [(cells.collective, cells.group) for cells in columns]
         rows = zip(*(column for pair in pairs for column in pair), strict=True)
         words: dict[tuple[str | None, ...], str] = {}
         texts = [words.get(row) or words.setdefault(row, _words(row, key)) for row in rows]

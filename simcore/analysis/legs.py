@@ -28,11 +28,13 @@ def legs(path: CriticalPath) -> list[Leg]:
     """
     timeline = path.simulation.timeline
     found: list[Leg] = []
-    for one in stretches(_keyed(path)):
-        rank, what, microbatch = one.key
-        start, end, number = path.edge[one.first], path.edge[one.last], path.number[one.first]
-        stage, reason = timeline.stage_of(number), path.reason(one.first)
-        found.append(Leg(one.first, one.last, start, end, number, rank, stage, what, microbatch, reason))
+    for stretch in stretches(_keyed(path)):
+        rank, what, microbatch = stretch.key
+        start, end, number = path.edge[stretch.first], path.edge[stretch.last], path.number[stretch.first]
+        stage, reason = timeline.stage_of(number), path.reason(stretch.first)
+        found.append(
+            Leg(stretch.first, stretch.last, start, end, number, rank, stage, what, microbatch, reason)
+        )
     return found
 
 

@@ -78,9 +78,9 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
 
 def training_of(simulation: Simulation) -> tuple[Training, Gpu] | None:
     """What a run trains, on which GPU: of a model, or of the model behind a file."""
-    found = made_of(simulation)
-    if found is not None:
-        return found.training, found.gpu
+    made = made_of(simulation)
+    if made is not None:
+        return made.training, made.gpu
     if simulation.workload.maker is not None or simulation.parameters.gpu is None:
         return None
     # Imported here: models have none.
@@ -95,15 +95,15 @@ def fastest_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int | No
 
     None where a schedule, virtual stages or overlap were given, and on one stage.
     """
-    found, parameters = made_of(simulation), simulation.parameters
+    made, parameters = made_of(simulation), simulation.parameters
     given = (parameters.schedule, parameters.virtual_stages)
-    if found is None or found.training.pp == 1 or given != (None, None) or parameters.steps > 1:
+    if made is None or made.training.pp == 1 or given != (None, None) or parameters.steps > 1:
         return None
     if parameters.overlap_grad_reduce or parameters.overlap_param_gather or parameters.jitter:
         return None
     return max(
-        one.busy_ns + sum(ns for kind, ns in one.exposed_ns().items() if kind not in _HIDDEN)
-        for one in accounts
+        account.busy_ns + sum(ns for kind, ns in account.exposed_ns().items() if kind not in _HIDDEN)
+        for account in accounts
     )
 
 

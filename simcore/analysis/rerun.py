@@ -61,7 +61,7 @@ class Rerun:
         masks = [chosen(stage) for stage in self.program.stages]
         if not self.is_fixed:
             return self._simulated(self._run, DurationChange(masks, factor))
-        mask = b"\0" + b"".join(masks[one.stage] for one in self.folding.classes)
+        mask = b"\0" + b"".join(masks[rank_class.stage] for rank_class in self.folding.classes)
         durations = self._durations[:]
         known: dict[int, int] = {}
         for place in compress(range(len(mask)), mask):

@@ -77,7 +77,9 @@ class Results(Finished, frozen=True, dict=True):
     @cached_property
     def ignored(self) -> dict[str, str]:
         """The parameters that were given and have no effect on the run, by field: what is said of them."""
-        found = [one.message for one in self.diagnostics if one.code == "parameter-ignored"]
+        found = [
+            diagnostic.message for diagnostic in self.diagnostics if diagnostic.code == "parameter-ignored"
+        ]
         said = {message.split()[0]: message for message in found}
         return {flag.field: said[flag.option] for flag in FLAGS if flag.option in said}
 
@@ -225,8 +227,8 @@ class Results(Finished, frozen=True, dict=True):
             path = self.compute_critical_path(cancelled)
             built = self.compute_dependencies(cancelled).built
             self.__dict__["_what_if"] = what_if(self.folded(), built, path, progress, cancelled)
-        found: list[WhatIf] = self.__dict__["_what_if"]
-        return found
+        what_ifs: list[WhatIf] = self.__dict__["_what_if"]
+        return what_ifs
 
     @cached_property
     def sentences(self) -> list[Sentence]:

@@ -29,9 +29,9 @@ class Shares:
     @classmethod
     def of_columns(cls, start: Sequence[int], end: Sequence[int], category: bytes | bytearray) -> Shares:
         """Of columns of equal length, ascending by start within a category."""
-        found = cls.__new__(cls)
-        found._add(start, end, category)
-        return found
+        shares = cls.__new__(cls)
+        shares._add(start, end, category)
+        return shares
 
     def _add(self, start: Sequence[int], end: Sequence[int], category: bytes | bytearray) -> None:
         # Per category the starts, and before[i], its ns before its span i - 1: a first entry

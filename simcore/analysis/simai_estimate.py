@@ -121,7 +121,9 @@ def _recomputed(workload: Workload) -> dict[int, int]:
     times: dict[int, int] = {}
     header = workload.header
     for initiator in header.checkpoint_initiates:
-        first = max((one for one in header.checkpoints if one < initiator), default=initiator)
+        first = max(
+            (checkpoint for checkpoint in header.checkpoints if checkpoint < initiator), default=initiator
+        )
         for row in range(first, initiator):
             times[row] = times.get(row, 0) + 1
     return times
@@ -276,11 +278,11 @@ def _hidden(results: Finished, kind: str) -> float:
 
 def _sums(streams: list[StreamUse], kind: str) -> tuple[int, int, int]:
     """(busy, beside compute, exposed) of the streams of a kind, ns."""
-    found = [one for one in streams if one.kind == kind]
+    stream_uses = [stream for stream in streams if stream.kind == kind]
     return (
-        sum(one.busy_ns for one in found),
-        sum(one.overlapped_ns or 0 for one in found),
-        sum(one.exposed_ns for one in found),
+        sum(stream_use.busy_ns for stream_use in stream_uses),
+        sum(stream_use.overlapped_ns or 0 for stream_use in stream_uses),
+        sum(stream_use.exposed_ns for stream_use in stream_uses),
     )
 
 
@@ -326,7 +328,7 @@ def _bubble(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLi
 
 def _total(results: Finished, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
     step, total = results.step_time_ns, _ns(estimate.total_us)
-    single = [one for one in lines if one.line != "exposed"]
+    single = [line for line in lines if line.line != "exposed"]
     most = max(single, key=lambda one: abs(one.ours_ns - _ns(one.simai_us or 0)))
     difference = most.ours_ns - _ns(most.simai_us or 0)
     if not difference:

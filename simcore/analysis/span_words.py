@@ -465,7 +465,7 @@ class SimulatedSpanWords:
             return ""
         assert facts.group is not None
         members = list(layout.group_of(facts.group, rank))
-        ranks = [one for one in members if any(one in timeline.ranks_of(number) for number in late)]
+        ranks = [member for member in members if any(member in timeline.ranks_of(number) for number in late)]
         others = f" and {plural(len(ranks) - 1, 'other')}" if len(ranks) > 1 else ""
         return f"for {lanes.rank_words(ranks[0])}{others}: the last of {len(members)} to come"
 
@@ -489,19 +489,25 @@ class SimulatedSpanWords:
         self, number: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[Step]:
         find = self._effects if direction > 0 else self._causes
-        return [self._step(number, stream, one) for one in find(number, stream, index, rank)]
+        return [
+            self._step(number, stream, op_dependency) for op_dependency in find(number, stream, index, rank)
+        ]
 
     def _causes(self, number: int, stream: str | None, index: int, rank: int | None) -> list[OpDependency]:
         """What a span waited for, what bound it first; nothing for what starts with the step."""
         dependencies = self._results.dependencies
         if stream is None:
             accounts = self._results.accounts[number]
-            found = dependencies.segment_causes(number, accounts, index, rank)
+            op_dependencies = dependencies.segment_causes(number, accounts, index, rank)
             op = accounts.op[index]
-            if found and (found[0].number, found[0].op) == (number, op) and self._is_shown(number, op, index):
+            if (
+                op_dependencies
+                and (op_dependencies[0].number, op_dependencies[0].op) == (number, op)
+                and self._is_shown(number, op, index)
+            ):
                 # It runs here: what is asked for is what held it back.
-                return found[1:]
-            return found
+                return op_dependencies[1:]
+            return op_dependencies
         op = self._lanes.spans(number, stream).op[index]
         if op >= 0:
             return dependencies.causes(number, op, rank)
@@ -516,7 +522,7 @@ class SimulatedSpanWords:
         if op >= 0:
             return dependencies.effects(number, op, rank)
         sender, sent = self._timeline.received(number, received_op(op))
-        return [one for one in dependencies.effects(sender, sent) if one.number == number]
+        return [effect for effect in dependencies.effects(sender, sent) if effect.number == number]
 
     def critical(self, time_ns: int, direction: int) -> Step | None:
         path = self._results.critical_path
@@ -529,18 +535,21 @@ class SimulatedSpanWords:
         stream = self._shown_in(segment.number, segment.op, segment.start_ns, segment.end_ns)
         return Step(segment.number, stream, segment.start_ns, segment.rank, words)
 
-    def _step(self, number: int, stream: str | None, one: OpDependency) -> Step:
-        what = "idle" if one.op == IDLE_OP else self._named(one.number, one.op)
-        shown_in = self._shown_in(one.number, one.op, one.start_ns, one.end_ns)
+    def _step(self, number: int, stream: str | None, op_dependency: OpDependency) -> Step:
+        what = "idle" if op_dependency.op == IDLE_OP else self._named(op_dependency.number, op_dependency.op)
+        shown_in = self._shown_in(
+            op_dependency.number, op_dependency.op, op_dependency.start_ns, op_dependency.end_ns
+        )
         if stream == COMPUTE_STREAM and shown_in is None:
             # Someone who looks at streams stays with streams.
             shown_in = COMPUTE_STREAM
-        stage, own = self._timeline.stage_of(one.number), self._timeline.stage_of(number)
+        stage, own = self._timeline.stage_of(op_dependency.number), self._timeline.stage_of(number)
         where = ""
-        if one.number != number:
-            where = f", rank {one.rank}" + (f" of stage {stage}" if stage != own else "")
-        words = f"{what}{where}, {duration(one.end_ns - one.start_ns)}: {one.reason}"
-        return Step(one.number, shown_in, one.start_ns, one.rank, words)
+        if op_dependency.number != number:
+            where = f", rank {op_dependency.rank}" + (f" of stage {stage}" if stage != own else "")
+        takes = duration(op_dependency.end_ns - op_dependency.start_ns)
+        words = f"{what}{where}, {takes}: {op_dependency.reason}"
+        return Step(op_dependency.number, shown_in, op_dependency.start_ns, op_dependency.rank, words)
 
     def _named(self, number: int, op: int) -> str:
         """`fwd mlp_row`, `tp all-gather of mlp_row`, `transfer`."""

@@ -99,12 +99,12 @@ def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
     """What runs on each stream but compute."""
     ops, start, end = timeline.columns(number)
     beside = ops.blocking.translate(_IS_ZERO)
-    found: dict[str, _Spans] = {}
+    spans: dict[str, _Spans] = {}
     for code in range(COMPUTE + 1, len(STREAMS)):
         if code in ops.stream:
             chosen = list(compress(range(len(ops)), ops.stream.translate(IS_STREAM[code])))
             columns = [list(map(column.__getitem__, chosen)) for column in (start, end, beside)]
-            found[STREAMS[code]] = _Spans.ordered(*columns)
+            spans[STREAMS[code]] = _Spans.ordered(*columns)
     received: dict[str, list[tuple[int, int]]] = {}
     for arrival in timeline.arrivals(number):
         sent, began, over = timeline.columns(arrival.sender)
@@ -112,8 +112,8 @@ def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
         received.setdefault(lane, []).append((began[arrival.op], over[arrival.op]))
     for lane, times in received.items():
         first, last = zip(*times, strict=True)
-        found[lane] = _Spans.ordered(first, last, bytes([1]) * len(times))
-    return found
+        spans[lane] = _Spans.ordered(first, last, bytes([1]) * len(times))
+    return spans
 
 
 def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
@@ -149,7 +149,7 @@ def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tup
     ops, start, end = timeline.columns(number)
     communicates = ops.stream.translate(IS_COMMUNICATION)
     beside = bytes(map(and_, communicates, ops.blocking.translate(_IS_ZERO)))
-    received = [timeline.received_times(number, one.message) for one in timeline.arrivals(number)]
+    received = [timeline.received_times(number, arrival.message) for arrival in timeline.arrivals(number)]
     running = merged([*zip(compress(start, beside), compress(end, beside), strict=True), *received])
     # What holds compute back runs one after another.
     held = bytes(map(gt, communicates, beside))

@@ -40,8 +40,8 @@ class Variants:
 
     def step_ns(self, **changes: Any) -> int | None:
         """The step time of that run, ns."""
-        found = self.run(**changes)
-        return None if found is None else found.step_time_ns
+        simulation = self.run(**changes)
+        return None if simulation is None else simulation.step_time_ns
 
     def step_ns_without_communication(self) -> int | None:
         """The step time with all communication free, ns; None where it would take long.

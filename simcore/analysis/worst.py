@@ -45,15 +45,15 @@ def _who(results: Finished, numbers: Collection[int]) -> str:
 
 def _end(results: Finished) -> Place | None:
     """The ranks that end last."""
-    ends = [last_end_ns(one) for one in results.accounts]
+    ends = [last_end_ns(account) for account in results.accounts]
     if not ends or not max(ends):
         return None
     number = ends.index(max(ends))
-    found = results.accounts[number]
-    busy = [index for index in range(len(found.account)) if found.edge[index + 1] <= ends[number]]
+    accounts = results.accounts[number]
+    busy = [index for index in range(len(accounts.account)) if accounts.edge[index + 1] <= ends[number]]
     last = busy[-1]
     words = f"{duration(ends[number])}, last to end: {_who(results, alike(ends, ends[number]))}"
-    return Place("end", words, number, found.edge[last], found.edge[last + 1], ends[number])
+    return Place("end", words, number, accounts.edge[last], accounts.edge[last + 1], ends[number])
 
 
 def _stages(results: Finished, numbers: Collection[int]) -> str:
@@ -65,9 +65,9 @@ def _stages(results: Finished, numbers: Collection[int]) -> str:
 def _longest(results: Finished, account: int) -> tuple[int, int, int] | None:
     """(class, start, end) of the longest stretch with one account; the first of equal ones."""
     best: tuple[int, int, int] | None = None
-    for number, found in enumerate(results.accounts):
-        edge = found.edge
-        for index, one in enumerate(found.account):
+    for number, accounts in enumerate(results.accounts):
+        edge = accounts.edge
+        for index, one in enumerate(accounts.account):
             if one == account and (best is None or edge[index + 1] - edge[index] > best[2] - best[1]):
                 best = (number, edge[index], edge[index + 1])
     return best
@@ -79,11 +79,11 @@ def _wait(results: Finished) -> Place | None:
         return None
     one = longest_wait(results.simulation.timeline.classes, results.waiting)
     early = results.waiting[0].early
-    found = results.accounts[early]
-    first = found.account.index(WAIT)
+    accounts = results.accounts[early]
+    first = accounts.account.index(WAIT)
     share = percent(one.ns, results.step_time_ns)
     words = f"{duration(one.ns)} ({share} %) for {_ranks(one.late)}: {_ranks(one.early)}"
-    return Place("wait", words, early, found.edge[first], found.edge[first + 1], one.ns)
+    return Place("wait", words, early, accounts.edge[first], accounts.edge[first + 1], one.ns)
 
 
 def _bubble(results: Finished) -> Place | None:
@@ -93,9 +93,9 @@ def _bubble(results: Finished) -> Place | None:
         return None
     number, start, end = best
     bubbles = [
-        (one, found.edge[index], found.edge[index + 1])
-        for one, found in enumerate(results.accounts)
-        for index, account in enumerate(found.account)
+        (one, accounts.edge[index], accounts.edge[index + 1])
+        for one, accounts in enumerate(results.accounts)
+        for index, account in enumerate(accounts.account)
         if account == BUBBLE
     ]
     as_long = _stages(results, {one for one, first, last in bubbles if last - first == end - start})
@@ -145,15 +145,15 @@ def _collective(results: Finished) -> Place | None:
     cells = [cell for group in exposed for cell in group.cells.values() if cell.collective and cell.group]
     what = ", ".join(dict.fromkeys(f"{cell.group} {cell_name(cell.collective)}" for cell in cells))
     words = f"{duration(ns)}: {printable(name, _NAME)}, {what}"
-    for number, found in enumerate(results.accounts):
+    for number, accounts in enumerate(results.accounts):
         inside = [
             index
-            for index, account in enumerate(found.account)
+            for index, account in enumerate(accounts.account)
             if FIRST_EXPOSED <= account < WAIT
-            and row_of(results.simulation.timeline, number, found.op[index]) in rows
+            and row_of(results.simulation.timeline, number, accounts.op[index]) in rows
         ]
         if inside:
-            edge = found.edge
+            edge = accounts.edge
             index = max(inside, key=lambda index: (edge[index + 1] - edge[index], -index))
             return Place("exposed", words, number, edge[index], edge[index + 1], ns)
     return None

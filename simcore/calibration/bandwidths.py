@@ -53,9 +53,9 @@ def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[FittedDi
         left = [target for target in left if target not in deciding]
         if not dimensions:
             continue
-        for one in _fitted(cluster, dimensions, deciding):
-            found[one.dimension] = one
-            cluster = _with(cluster, {one.dimension: one.gbps})
+        for fitted_dimension in _fitted(cluster, dimensions, deciding):
+            found[fitted_dimension.dimension] = fitted_dimension
+            cluster = _with(cluster, {fitted_dimension.dimension: fitted_dimension.gbps})
     nothing = "nothing that could be compared crosses it"
     return [
         found.get(index) or FittedDimension(index, dimension.bandwidth, why=nothing)
@@ -66,7 +66,7 @@ def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[FittedDi
 def _next(left: list[Target], found: Mapping[int, FittedDimension]) -> tuple[tuple[int, ...], list[Target]]:
     """The fewest dimensions that a kind depends on beyond those found, and all kinds that need no others."""
     open_sets = [target.dimensions - found.keys() for target in left]
-    fewest = min(open_sets, key=lambda one: (len(one), sorted(one)))
+    fewest = min(open_sets, key=lambda open_set: (len(open_set), sorted(open_set)))
     return tuple(sorted(fewest)), [
         target for target, one in zip(left, open_sets, strict=True) if one <= fewest
     ]

@@ -94,7 +94,7 @@ class RankFit(Struct, frozen=True):
 
 def with_slow_ranks(parameters: Parameters, off: Sequence[RankFit]) -> tuple[str, ...]:
     """`--slow-rank` of the parameters with the ranks that are off as far off: `37=1.3`, each rank once."""
-    numbers = {one.rank for one in off}
+    numbers = {fit.rank for fit in off}
     kept = [text for text in parameters.slow_rank if int(text.partition("=")[0]) not in numbers]
     return (*kept, *(f"{one.rank}={number(one.slow_rank)}" for one in off))
 
@@ -135,7 +135,7 @@ class Calibration(Struct, frozen=True):
     @property
     def is_fitted(self) -> bool:
         """Whether any parameter could be fitted."""
-        return not self.compute.why or any(not one.why for one in self.bandwidths)
+        return not self.compute.why or any(not bandwidth.why for bandwidth in self.bandwidths)
 
 
 class MatchedRanks(NamedTuple):
@@ -181,7 +181,7 @@ def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedR
 
 
 def _ranks(layout: Layout, degrees: Degrees, run: MeasuredRun, path: str) -> list[tuple[int, int]]:
-    found = []
+    ranks = []
     for index, rank in enumerate(run.ranks):
         position = degrees.position(rank.number)
         if position is None:
@@ -193,8 +193,8 @@ def _ranks(layout: Layout, degrees: Degrees, run: MeasuredRun, path: str) -> lis
                 f"calibrate: rank {rank.number} of {path} is of stage {rank.stage}; with tp {layout.tp}, "
                 f"dp {layout.dp} and pp {layout.pp} it would be of stage {position[2]}"
             )
-        found.append((index, layout.rank(*position)))
-    return found
+        ranks.append((index, layout.rank(*position)))
+    return ranks
 
 
 def _check_layout(layout: Layout, degrees: Degrees) -> None:
@@ -291,14 +291,14 @@ def _kind_ratios(
     kinds: Sequence[str], measured: Sequence[dict[str, int]], simulated: Sequence[dict[str, int]]
 ) -> dict[str, float]:
     """Measured over simulated compute of each kind, the weighted median of the ranks."""
-    found = {}
+    kind_ratios = {}
     for kind in kinds:
         ranks = zip(measured, simulated, strict=True)
         pairs = [(own[kind] / model[kind], model[kind]) for own, model in ranks if model[kind]]
         ratio = _weighted_median(pairs)
         if ratio:
-            found[kind] = ratio
-    return found
+            kind_ratios[kind] = ratio
+    return kind_ratios
 
 
 def _next_factor(factor: float, ratio: float, kind: str, tried: dict[str, tuple[float, float]]) -> float:
@@ -409,12 +409,18 @@ def _fit_bandwidths(
         for kind in in_order(set(simulated))
         if kind not in COMPUTE_KINDS and kind not in refused
     ]
-    found = fit_bandwidths(before.cluster, targets)
+    fitted_dimensions = fit_bandwidths(before.cluster, targets)
     return tuple(
         BandwidthFit(
-            one.dimension, dimension.text(), dimension.bandwidth, one.gbps, one.by, one.together, one.why
+            fitted_dimension.dimension,
+            dimension.text(),
+            dimension.bandwidth,
+            fitted_dimension.gbps,
+            fitted_dimension.by,
+            fitted_dimension.together,
+            fitted_dimension.why,
         )
-        for dimension, one in zip(before.cluster.dims, found, strict=True)
+        for dimension, fitted_dimension in zip(before.cluster.dims, fitted_dimensions, strict=True)
     )
 
 
@@ -428,9 +434,9 @@ def _fitted_run(
     fitted = replace(before.parameters, compute_scale=compute.after)
     if compute.factors:
         fitted = replace(fitted, layer_scale=_layer_scales(before.parameters, compute.factors))
-    if any(not one.why for one in bandwidths):
+    if any(not bandwidth.why for bandwidth in bandwidths):
         dims = zip(before.cluster.dims, bandwidths, strict=True)
-        flags = tuple(replace(dimension, bandwidth=one.after).flag() for dimension, one in dims)
+        flags = tuple(replace(dimension, bandwidth=fit.after).flag() for dimension, fit in dims)
         fitted = replace(fitted, dim=flags)
     after = simulate(before.workload, fitted, cancelled)
     if after.layout != before.layout:
@@ -449,7 +455,7 @@ def _kinds(
     """A line for each kind that either step has; simulated: before and after."""
     before, after = simulated
     compute, bandwidths = fits
-    deciding = {kind for one in bandwidths if not one.why for kind in one.by}
+    deciding = {kind for bandwidth in bandwidths if not bandwidth.why for kind in bandwidth.by}
     deciding |= set(() if compute.why else compute.by)
     compute_ns = {kind: sum(one[kind] for one in measured_compute) for kind in COMPUTE_KINDS}
     found = []
@@ -488,7 +494,7 @@ def _off(
             found.append(
                 RankFit(rank, measured_rank, float(f"{factor:.3g}"), float(f"{slowdown * factor:.3g}"))
             )
-    return tuple(sorted(found, key=lambda one: (-abs(one.factor - 1), one.rank)))
+    return tuple(sorted(found, key=lambda fit: (-abs(fit.factor - 1), fit.rank)))
 
 
 def _slowed_step_ns(after: Simulation, off: Sequence[RankFit], cancelled: Callable[[], bool]) -> int | None:

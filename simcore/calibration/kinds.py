@@ -212,26 +212,30 @@ class MeasuredKind(Struct):
     @property
     def calls(self) -> int:
         """How many calls there are, a collective counting once for each of its ranks."""
-        return sum(one.count for one in self.classes.values())
+        return sum(rank_class.count for rank_class in self.classes.values())
 
     @property
     def total_ns(self) -> int:
         """The median of each operation and shape, times its calls; those without any known time left out."""
-        return sum(_median(one.times_ns) * one.count for one in self.classes.values() if one.times_ns)
+        return sum(
+            _median(rank_class.times_ns) * rank_class.count
+            for rank_class in self.classes.values()
+            if rank_class.times_ns
+        )
 
     @property
     def is_whole(self) -> bool:
         """Whether there is a time for every operation and shape."""
-        return bool(self.classes) and all(one.times_ns for one in self.classes.values())
+        return bool(self.classes) and all(rank_class.times_ns for rank_class in self.classes.values())
 
     def add(self, key: tuple[object, ...], ns: int | None, why: str = "") -> None:
         """A call; ns: None where its time is not known, `why` says so."""
-        one = self.classes.setdefault(key, _Calls())
-        one.count += 1
+        calls = self.classes.setdefault(key, _Calls())
+        calls.count += 1
         if ns is None:
             self.unknown[why] += 1
         else:
-            one.times_ns.append(ns)
+            calls.times_ns.append(ns)
 
 
 class MeasuredTimes(Struct, frozen=True):

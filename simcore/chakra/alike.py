@@ -97,11 +97,11 @@ class Reader:
             if number in numbers and not own.isdisjoint(blobs)
         }
 
-    def _may_share(self, one: _Read) -> bool:
+    def _may_share(self, read: _Read) -> bool:
         """Whether each value that was found is a whole attribute of a node, not a part of something else."""
-        data = read_file(one.path)
+        data = read_file(read.path)
         spans, _ = messages(data)
-        spans = spans[one.first :]
+        spans = spans[read.first :]
         index = 0
         there: set[tuple[int, int]] = set()
         for match in _OWN.finditer(data):
@@ -120,13 +120,13 @@ class Reader:
                 return False
         return True
 
-    def _shared(self, one: _Read, own: tuple[bytes, ...]) -> Columns:
+    def _shared(self, read: _Read, own: tuple[bytes, ...]) -> Columns:
         """The columns of a file that has other values than `one`."""
-        instead = dict(zip(one.own, own, strict=True))
+        instead = dict(zip(read.own, own, strict=True))
         numbers = self._table.attributes
         to: dict[int, int] = {}
-        for number, blobs in one.sets.items():
+        for number, blobs in read.sets.items():
             mine = tuple(instead.get(blob, blob) for blob in blobs)
             to[number] = numbers.setdefault(mine, len(numbers))
-        attributes = array("i", [to.get(number, number) for number in one.columns.attributes])
-        return replace(one.columns, attributes=attributes)
+        attributes = array("i", [to.get(number, number) for number in read.columns.attributes])
+        return replace(read.columns, attributes=attributes)

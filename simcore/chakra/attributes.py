@@ -36,15 +36,15 @@ Attributes = dict[str, Value]
 
 def parse(blobs: tuple[bytes, ...]) -> Attributes:
     """Attributes by name, the first of a name; one that cannot be read is left out."""
-    found: Attributes = {}
+    attributes: Attributes = {}
     for blob in blobs:
         try:
             name, value = _parse_one(blob)
         except WireError:
             continue
         if value is not None:
-            found.setdefault(name, value)
-    return found
+            attributes.setdefault(name, value)
+    return attributes
 
 
 def _parse_one(blob: bytes) -> tuple[str, Value | None]:
@@ -71,7 +71,7 @@ def _items(kind: str, raw: bytes) -> list[Any]:
             if kind in _FORMATS:
                 width = struct.calcsize(_FORMATS[kind])
                 values = [item[at : at + width] for at in range(0, len(item) - width + 1, width)]
-                found += (_single(kind, 5, one) for one in values)
+                found += (_single(kind, 5, value) for value in values)
             else:
                 found += (_single(kind, 0, one) for one in packed(item))
         else:

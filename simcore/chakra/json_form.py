@@ -56,33 +56,33 @@ def read_json(path: str, data: bytes, table: TextTable) -> Columns:
             nodes += listed
         elif "id" in value or "type" in value or "name" in value:
             nodes.append(value)
-    found = Columns()
+    columns = Columns()
     for number, node in enumerate(nodes):
         if not isinstance(node, dict):
             raise _refusal(path, f"entry {number} of the nodes is no object")
-        _add(found, {_snake(key): value for key, value in node.items()}, number, path, table)
-    return found
+        _add(columns, {_snake(key): value for key, value in node.items()}, number, path, table)
+    return columns
 
 
 def _values(text: str) -> list[Any]:
     """JSON values behind each other."""
     decoder = json.JSONDecoder()
-    found: list[Any] = []
+    values: list[Any] = []
     at = 0
     while True:
         while at < len(text) and text[at] in " \t\r\n":
             at += 1
         if at == len(text):
-            return found
+            return values
         value, at = decoder.raw_decode(text, at)
-        found.append(value)
+        values.append(value)
 
 
 def _snake(key: str) -> str:
     return "".join(f"_{one.lower()}" if one.isupper() else one for one in key).lstrip("_")
 
 
-def _add(found: Columns, node: dict[str, Any], number: int, path: str, table: TextTable) -> None:
+def _add(columns: Columns, node: dict[str, Any], number: int, path: str, table: TextTable) -> None:
     def whole(value: Any, what: str) -> int:
         if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 21:
             value = int(value)
@@ -104,20 +104,20 @@ def _add(found: Columns, node: dict[str, Any], number: int, path: str, table: Te
             for key, value in one.items():
                 if key not in ("name", "doc_string", "docString"):
                     attributes.append(_attribute(one["name"], value))
-    key_of = tuple(one for one in attributes if one is not None)
+    key_of = tuple(attribute for attribute in attributes if attribute is not None)
     name = str(node.get("name", "")).encode("utf-8", "replace")
-    found.id.append(whole(node.get("id", 0), "id") & (1 << 64) - 1)
-    found.type.append(min(max(whole(kind, "type"), 0), 255))
-    found.duration.append(max(whole(node.get("duration_micros", node.get("runtime", 0)), "duration"), 0))
-    found.name.append(table.names.setdefault(name, len(table.names)))
-    found.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
-    found.at.append(number)
-    for field, column in (("data_deps", found.data), ("ctrl_deps", found.ctrl)):
+    columns.id.append(whole(node.get("id", 0), "id") & (1 << 64) - 1)
+    columns.type.append(min(max(whole(kind, "type"), 0), 255))
+    columns.duration.append(max(whole(node.get("duration_micros", node.get("runtime", 0)), "duration"), 0))
+    columns.name.append(table.names.setdefault(name, len(table.names)))
+    columns.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
+    columns.at.append(number)
+    for field, column in (("data_deps", columns.data), ("ctrl_deps", columns.ctrl)):
         parents = node.get(field, ())
         for parent in parents if isinstance(parents, list) else ():
             column.append(whole(parent, field) & (1 << 64) - 1)
-    found.data_to.append(len(found.data))
-    found.ctrl_to.append(len(found.ctrl))
+    columns.data_to.append(len(columns.data))
+    columns.ctrl_to.append(len(columns.ctrl))
 
 
 def _attribute(name: str, value: Any) -> bytes | None:

@@ -82,12 +82,12 @@ class ExecutionSet(Struct, frozen=True, dict=True):
         return [ordered(file.columns, by_shape) for file in self.files]
 
 
-def open_set(found: SetFiles) -> ExecutionSet:
+def open_set(set_files: SetFiles) -> ExecutionSet:
     """The set in these files. Raises InputError for one that cannot be read at all."""
     table = TextTable()
     # One file is like no other.
-    reader = Reader(table) if len(found.by_rank) > 1 else None
-    files = [_read(rank, found.by_rank[rank], table, reader) for rank in sorted(found.by_rank)]
+    reader = Reader(table) if len(set_files.by_rank) > 1 else None
+    files = [_read(rank, set_files.by_rank[rank], table, reader) for rank in sorted(set_files.by_rank)]
     schema = schema_of([file.columns for file in files])
     said = []
     if schema != SCHEMAS[0]:
@@ -104,7 +104,7 @@ def open_set(found: SetFiles) -> ExecutionSet:
         message = (
             f"rank{'' if len(absent) == 1 else 's'} {absent.text()} below the highest, {last}, have no file"
         )
-        said.append(Diagnostic("warning", "ranks-missing", message, found.path))
+        said.append(Diagnostic("warning", "ranks-missing", message, set_files.path))
     bare = [file for file in files if not file.headed]
     if bare:
         message = (
@@ -114,7 +114,7 @@ def open_set(found: SetFiles) -> ExecutionSet:
         )
         said.append(Diagnostic("warning", "no-metadata", message, bare[0].path))
     return ExecutionSet(
-        found.path, found.prefix, tuple(files), absent, table, schema, tuple(said), Kinds(table)
+        set_files.path, set_files.prefix, tuple(files), absent, table, schema, tuple(said), Kinds(table)
     )
 
 
@@ -158,9 +158,9 @@ def _begins_with_gzip(path: str) -> bool:
         return False
 
 
-def first_errors(found: Sequence[Diagnostic]) -> InputError:
+def first_errors(diagnostics: Sequence[Diagnostic]) -> InputError:
     """The error of all of these, as far as a terminal has room."""
-    return InputError(*found[:_MOST_ERRORS])
+    return InputError(*diagnostics[:_MOST_ERRORS])
 
 
 def node_name(kinds: Kinds, nodes: Nodes, place: int) -> str:

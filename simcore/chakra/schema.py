@@ -35,7 +35,7 @@ def schema_of(ranks: Sequence[Columns]) -> str:
     seen = {"0.0.4": 0, "0.0.2": 0, "0.0.1": 0}
     newer = False
     for columns in ranks[:8]:
-        seen["0.0.4"] += sum(1 for one in columns.attributes[:_SAMPLED] if one)
+        seen["0.0.4"] += sum(1 for attribute in columns.attributes[:_SAMPLED] if attribute)
         for node in list(columns.others)[:_SAMPLED]:
             for number, wire, value in columns.others[node]:
                 if number == 11 and wire == BYTES and isinstance(value, bytes):
@@ -68,17 +68,17 @@ def _is_newer(blob: bytes) -> bool:
 def translated(data: bytes, headed: bool, table: TextTable, schema: str) -> Columns:
     """The nodes of a file of an older schema as columns of 0.0.4."""
     spans, cut = messages(data)
-    found = Columns(cut=cut)
+    columns = Columns(cut=cut)
     for begin, end in spans[1 if headed and schema == "0.0.3" and _is_header(data, spans) else 0 :]:
         try:
             parts = fields(data, begin, end)
-            _add(found, parts, begin, table, schema)
+            _add(columns, parts, begin, table, schema)
         except WireError as error:
             # What is wrong within a field has its place in it: the node is told.
             at = max(error.at, begin)
-            if found.cut is None or at < found.cut[0]:
-                found.cut = (at, error.message)
-    return found
+            if columns.cut is None or at < columns.cut[0]:
+                columns.cut = (at, error.message)
+    return columns
 
 
 def _is_header(data: bytes, spans: list[tuple[int, int]]) -> bool:
@@ -87,7 +87,7 @@ def _is_header(data: bytes, spans: list[tuple[int, int]]) -> bool:
 
 
 def _add(
-    found: Columns, parts: list[tuple[int, int, int | bytes]], at: int, table: TextTable, schema: str
+    columns: Columns, parts: list[tuple[int, int, int | bytes]], at: int, table: TextTable, schema: str
 ) -> None:
     node_id = kind = duration = 0
     name = b""
@@ -132,15 +132,15 @@ def _add(
         attributes.append(bools_attribute("involved_dim", involved))
     kind = kind if schema == "0.0.3" else _OLD_TYPES.get(kind, 0)
     key_of = tuple(attributes)
-    found.id.append(node_id)
-    found.type.append(min(kind, 255))
-    found.duration.append(duration)
-    found.name.append(table.names.setdefault(name, len(table.names)))
-    found.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
-    found.at.append(at)
-    found.ctrl.extend(ctrl)
-    found.data_to.append(len(found.data))
-    found.ctrl_to.append(len(found.ctrl))
+    columns.id.append(node_id)
+    columns.type.append(min(kind, 255))
+    columns.duration.append(duration)
+    columns.name.append(table.names.setdefault(name, len(table.names)))
+    columns.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
+    columns.at.append(at)
+    columns.ctrl.extend(ctrl)
+    columns.data_to.append(len(columns.data))
+    columns.ctrl_to.append(len(columns.ctrl))
 
 
 def _attribute(blob: bytes, schema: str) -> tuple[str, int | bytes | None]:
@@ -194,6 +194,6 @@ def bool_attribute(name: str, value: bool) -> bytes:
 
 def bools_attribute(name: str, values: Sequence[int]) -> bytes:
     """An attribute of kind bool_list."""
-    flags = bytes(1 if one else 0 for one in values)
+    flags = bytes(1 if value else 0 for value in values)
     items = b"\x0a" + number_bytes(len(flags)) + flags
     return _named(name, b"\xe2\x01" + number_bytes(len(items)) + items)

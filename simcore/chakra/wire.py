@@ -191,12 +191,12 @@ def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
     and what is wrong with it.
     """
     spans, cut = messages(data)
-    found = Columns(cut=cut)
+    columns = Columns(cut=cut)
     names, attribute_sets = table.names, table.attributes
-    add_id, add_type, add_duration = found.id.append, found.type.append, found.duration.append
-    add_name, add_attributes, add_at = found.name.append, found.attributes.append, found.at.append
-    all_data, all_ctrl = found.data, found.ctrl
-    add_data_to, add_ctrl_to = found.data_to.append, found.ctrl_to.append
+    add_id, add_type, add_duration = columns.id.append, columns.type.append, columns.duration.append
+    add_name, add_attributes, add_at = columns.name.append, columns.attributes.append, columns.at.append
+    all_data, all_ctrl = columns.data, columns.ctrl
+    add_data_to, add_ctrl_to = columns.data_to.append, columns.ctrl_to.append
     for begin, end in spans[first:]:
         at = begin
         node_id = kind = duration = name = 0
@@ -284,11 +284,11 @@ def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
                 else:
                     raise WireError(at - 1, f"found wire type {tag & 7}, expected 0, 1, 2 or 5")
         except WireError as error:
-            if found.cut is None or error.at < found.cut[0]:
+            if columns.cut is None or error.at < columns.cut[0]:
                 # Of a message that the end of the file cuts, the place where that was seen comes first.
-                found.cut = (error.at, error.message)
+                columns.cut = (error.at, error.message)
         if others is not None:
-            found.others[len(found.id)] = others
+            columns.others[len(columns.id)] = others
         if len(attributes) == 0:
             number = 0
         else:
@@ -305,4 +305,4 @@ def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:
         add_at(begin)
         add_data_to(len(all_data))
         add_ctrl_to(len(all_ctrl))
-    return found
+    return columns

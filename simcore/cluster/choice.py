@@ -107,16 +107,15 @@ def changes_of_default(dims: Sequence[Dimension], world: int) -> list[str] | Non
     GB/s (not 50)`; None where they are others, or where no figure is the default's.
     """
     default = PRESETS[DEFAULT_PRESET](world).dims
-    if [(one.kind, one.size) for one in dims] != [(one.kind, one.size) for one in default]:
+    if [(dim.kind, dim.size) for dim in dims] != [(one.kind, one.size) for one in default]:
         return None
     changed = []
-    for index, (one, other) in enumerate(zip(dims, default, strict=True)):
-        if one.bandwidth != other.bandwidth:
-            changed.append(f"dim {index} bandwidth {one.rate()} (not {number(other.bandwidth)})")
-        if one.latency_ns != other.latency_ns:
-            changed.append(
-                f"dim {index} latency {number(one.latency_ns)} ns a hop (not {number(other.latency_ns)})"
-            )
+    for index, (dimension, other) in enumerate(zip(dims, default, strict=True)):
+        if dimension.bandwidth != other.bandwidth:
+            changed.append(f"dim {index} bandwidth {dimension.rate()} (not {number(other.bandwidth)})")
+        if dimension.latency_ns != other.latency_ns:
+            hop, was = number(dimension.latency_ns), number(other.latency_ns)
+            changed.append(f"dim {index} latency {hop} ns a hop (not {was})")
     return None if len(changed) == 2 * len(default) else changed
 
 

@@ -122,7 +122,9 @@ class Cluster(Struct, frozen=True):
         if not factors:
             return self
         dims = zip(self.dims, factors, strict=True)
-        slowed = tuple(replace(one, bandwidth=one.bandwidth * factor) for one, factor in dims)
+        slowed = tuple(
+            replace(dimension, bandwidth=dimension.bandwidth * factor) for dimension, factor in dims
+        )
         return replace(self, dims=slowed)
 
     @property

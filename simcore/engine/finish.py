@@ -146,7 +146,7 @@ def finish_ns(
                         free[streams[0]] = max(time + busy, begin + busy_free)
                         time = max(time + after, begin + after_free)
                     else:
-                        came = [time, *(free.get(one, 0) for one in streams)]
+                        came = [time, *(free.get(stream, 0) for stream in streams)]
                         over_all = [max(map(add, came, row)) for row in rows]
                         time = over_all[0]
                         free.update(zip(streams, over_all[1:], strict=True))

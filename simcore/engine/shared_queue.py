@@ -130,7 +130,7 @@ class SharedEngine(Engine):
 
     def _begin_collective(self, meeting: GroupMeeting, lane: int) -> list[Actor]:
         member, op = min(meeting.members, key=lambda pair: pair[0].index)
-        places = [one.index for one, _ in meeting.members]
+        places = [actor.index for actor, _ in meeting.members]
         token = _Collective(meeting, lane)
         self.network.start(self.now, token, self.transmission(member.index, op), places, places, lane)
         return []

@@ -45,9 +45,9 @@ _OF_STAGE = re.compile(r"(?:^|[._])d(?:_\w+|[wxyqkv]\w*|attn|norm|res)\d*@\d+_")
 
 def account_of(executed: Executed, rank: int, place: int) -> int:
     """The account that a node's own time goes to."""
-    one = executed.nodes[rank]
-    row = one.row[place]
-    return _account(executed, one.columns.type[row], one.columns.name[row], one.columns.attributes[row])
+    nodes = executed.nodes[rank]
+    row = nodes.row[place]
+    return _account(executed, nodes.columns.type[row], nodes.columns.name[row], nodes.columns.attributes[row])
 
 
 def _account(executed: Executed, kind: int, name: int, number: int) -> int:
@@ -75,10 +75,10 @@ def _find(executed: Executed, kind: int, name: int, number: int) -> int:
 
 def phase_of_node(executed: Executed, rank: int, place: int) -> int:
     """The account of the compute that a node is a part of, communication too: by its phase, else its name."""
-    one = executed.nodes[rank]
-    row = one.row[place]
-    said = _stated_phase(executed, one.columns.attributes[row])
-    return phase_of(executed.kinds.name(one.columns.name[row]) if said is None else said)
+    nodes = executed.nodes[rank]
+    row = nodes.row[place]
+    said = _stated_phase(executed, nodes.columns.attributes[row])
+    return phase_of(executed.kinds.name(nodes.columns.name[row]) if said is None else said)
 
 
 def _stated_phase(executed: Executed, number: int) -> str | None:
@@ -104,9 +104,9 @@ def rank_accounts(executed: Executed, rank: int) -> Accounts:
     """The accounts of one rank, of the places of its nodes, NONE where it is idle."""
     step = executed.step_time_ns
     intervals = _intervals(executed, rank)
-    found = Accounts(NAMES)
-    one = executed.nodes[rank]
-    types, sets, rows = one.columns.type, one.columns.attributes, one.row
+    accounts = Accounts(NAMES)
+    nodes = executed.nodes[rank]
+    types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
     sends = executed.before is not None
     events: list[tuple[int, int, int, int]] = []
     for start, end, account, place in intervals:
@@ -131,7 +131,7 @@ def rank_accounts(executed: Executed, rank: int) -> Accounts:
             return
         code = next((_counted(level) for level in running if level), None)
         account, place = (IDLE, NONE) if code is None else (code & 255, code >> 8)
-        _add(found, now, time, account, place)
+        _add(accounts, now, time, account, place)
         now = time
 
     for time, is_start, first, code in events:
@@ -141,8 +141,8 @@ def rank_accounts(executed: Executed, rank: int) -> Accounts:
         else:
             del running[first][code]
     until(step)
-    found.edge.append(step)
-    return found
+    accounts.edge.append(step)
+    return accounts
 
 
 def _counted(level: dict[int, int]) -> int:
@@ -150,29 +150,29 @@ def _counted(level: dict[int, int]) -> int:
     return next(iter(level)) if len(level) == 1 else min(level, key=lambda code: (-level[code], code))
 
 
-def _add(found: Accounts, start: int, end: int, account: int, place: int) -> None:
-    if len(found.account) and found.account[-1] == account and found.op[-1] == place:
-        found.total_ns[account] += end - start
+def _add(accounts: Accounts, start: int, end: int, account: int, place: int) -> None:
+    if len(accounts.account) and accounts.account[-1] == account and accounts.op[-1] == place:
+        accounts.total_ns[account] += end - start
     else:
-        found.book(start, end, account, place)
+        accounts.book(start, end, account, place)
 
 
 def _intervals(executed: Executed, rank: int) -> Sequence[tuple[int, int, int, int]]:
     """(start, end, account, place) of what a rank's nodes do; a node that waits first is two."""
-    one = executed.nodes[rank]
+    nodes = executed.nodes[rank]
     start, begin, ends = executed.start[rank], executed.begin[rank], executed.end[rank]
-    types, names, sets, rows = one.columns.type, one.columns.name, one.columns.attributes, one.row
-    found = []
+    types, names, sets, rows = nodes.columns.type, nodes.columns.name, nodes.columns.attributes, nodes.row
+    intervals = []
     for place, end in enumerate(ends):
         first = start[place]
         if first < 0 or end < 0:
             continue
         row = rows[place]
-        if types[row] == SEND and executed.before is not None and not len(one.children_of(place)):
+        if types[row] == SEND and executed.before is not None and not len(nodes.children_of(place)):
             continue
         account = _account(executed, types[row], names[row], sets[row])
         middle = begin[place]
         if middle > first:
-            found.append((first, middle, BUBBLE if types[row] in (SEND, RECV) else WAIT, place))
-        found.append((middle, end, account, place))
-    return found
+            intervals.append((first, middle, BUBBLE if types[row] in (SEND, RECV) else WAIT, place))
+        intervals.append((middle, end, account, place))
+    return intervals

@@ -97,8 +97,8 @@ class _Rank:
         self.late: list[int] = []
         # Of each node that waited for its slot the node that held it.
         self.behind: dict[int, int] = {}
-        for place, one in enumerate(waits):
-            if not one:
+        for place, wait in enumerate(waits):
+            if not wait:
                 self.free[self.slot_of[place]].append(place)
 
     def walk(self) -> None:
@@ -196,7 +196,7 @@ class AstraRun:
         self._slots: dict[tuple[int, int], int] = {}
         self._memory_free: dict[int, int] = {}
         self._never: dict[int, str] = {}
-        self.ranks = [_Rank(number, one, self) for number, one in enumerate(nodes)]
+        self.ranks = [_Rank(number, node, self) for number, node in enumerate(nodes)]
         self.collectives = [RankCollectives(rank.number, clock, network, rules) for rank in self.ranks]
         self._group_of: dict[str, Communicator] = {}
 

@@ -49,7 +49,7 @@ def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
                 message = "--network links: ASTRA-sim aborts on a ring of 2 (R4.15); a switch would do"
                 path = parameters.cluster or traces.path
                 raise InputError(Diagnostic("error", "execution-stopped", message, path))
-    found: list[Diagnostic] = [*traces.diagnostics]
+    diagnostics: list[Diagnostic] = [*traces.diagnostics]
     by_rank = {file.rank: file for file in traces.files}
     nodes: list[Nodes] = []
     by_shape: dict[int, Nodes] = {}
@@ -65,20 +65,23 @@ def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
         if file.columns.cut is not None:
             at, words = file.columns.cut
             message = f"byte {at}: {words}; what there is of it is taken, as in ASTRA-sim (R1.3)"
-            found.append(Diagnostic("warning", "damaged-trace", message, file.path))
-        found += [
+            diagnostics.append(Diagnostic("warning", "damaged-trace", message, file.path))
+        diagnostics += [
             Diagnostic(
-                "warning", one.code, f"byte {one.at}: {one.message}; the last one counts (R1.6)", file.path
+                "warning",
+                problem.code,
+                f"byte {problem.at}: {problem.message}; the last one counts (R1.6)",
+                file.path,
             )
-            for one in nodes[-1].problems[:8]
-            if one.code == "node-twice"
+            for problem in nodes[-1].problems[:8]
+            if problem.code == "node-twice"
         ]
     if len(by_rank) > cluster.npus:
         message = (
             f"{plural(len(by_rank), 'file')} found, the network has {plural(cluster.npus, 'NPU')}: the first "
             f"are run"
         )
-        found.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
+        diagnostics.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
     astra, rules, used = _astra_rules(parameters, cluster)
     groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
     memory = read_memory(parameters.remote_memory) if parameters.remote_memory else RemoteMemory()
@@ -94,16 +97,16 @@ def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
         raise _unfinished(outcome, traces, world)
     if outcome.fault is not None:
         message = f"all ranks have finished; then ASTRA-sim {outcome.fault.there}: {_told(outcome.fault)}"
-        found.append(Diagnostic("warning", "crash-behind-end", message, traces.path))
-    statistics = [one for one in outcome.swallowed if one.node is None]
+        diagnostics.append(Diagnostic("warning", "crash-behind-end", message, traces.path))
+    statistics = [fault for fault in outcome.swallowed if fault.node is None]
     if statistics:
-        ranks = RankSet.of(sorted({one.rank for one in statistics})).text()
+        ranks = RankSet.of(sorted({statistic.rank for statistic in statistics})).text()
         message = (
             f"rank {ranks}: ASTRA-sim prints no statistics of ranks with CPU, memory or invalid nodes (R7.4)"
         )
-        found.append(Diagnostic("note", "no-statistics", message, traces.path))
-    found += without_times(traces, nodes, astra, ASTRA_SIM_2)
-    said = tuple(found)
+        diagnostics.append(Diagnostic("note", "no-statistics", message, traces.path))
+    diagnostics += without_times(traces, nodes, astra, ASTRA_SIM_2)
+    said = tuple(diagnostics)
     return _astra_executed(traces, parameters, cluster, run, outcome, links, groups, said, astra, used)
 
 
@@ -161,7 +164,7 @@ def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rule
         read = read_astra_system(parameters.system, len(dims))
     else:
         default = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doubling"}
-        names = tuple(default[one.kind] for one in dims)
+        names = tuple(default[dim.kind] for dim in dims)
         every = dict.fromkeys(("ALLREDUCE", "ALLGATHER", "REDUCESCATTER"), names)
         every["ALLTOALL"] = ("direct",) * len(dims)
         read = AstraSystem(every, 10, 1, 1, False, System(memory_bandwidth=1600.0))
@@ -176,7 +179,7 @@ def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rule
     if parameters.collective_optimization is not None:
         baseline = parameters.collective_optimization == "baseline"
     rules = Rules(
-        tuple(one.size for one in dims), algorithms, int(delay * parameters.injection_scale), memory,
+        tuple(dim.size for dim in dims), algorithms, int(delay * parameters.injection_scale), memory,
         parameters.splits or read.splits, parameters.active_chunks or read.active_chunks,
         parameters.num_queues_per_dim, baseline,
     )  # fmt: skip
@@ -315,8 +318,8 @@ def _behind_parents(
     sends: Sequence[array[int]],
 ) -> list[tuple[int, int]]:
     """Nodes by their ends; of those that end at one instant what others wait for comes first."""
-    found: list[tuple[int, int]] = []
-    done = [bytearray(len(one)) for one in nodes]
+    behind_parents: list[tuple[int, int]] = []
+    done = [bytearray(len(node)) for node in nodes]
     for item in ended:
         stack = [item]
         while stack:
@@ -339,8 +342,8 @@ def _behind_parents(
                 stack += asked
             else:
                 done[rank][place] = 1
-                found.append(stack.pop())
-    return found
+                behind_parents.append(stack.pop())
+    return behind_parents
 
 
 def _begins(

@@ -106,8 +106,8 @@ class Executed(Struct, frozen=True, dict=True):
 
     def attributes(self, rank: int, place: int) -> Attributes:
         """The attributes of a node by name."""
-        one = self.nodes[rank]
-        return self.kinds.attributes(one.columns.attributes[one.row[place]])
+        nodes = self.nodes[rank]
+        return self.kinds.attributes(nodes.columns.attributes[nodes.row[place]])
 
     def group_of(self, rank: int, place: int) -> tuple[str, tuple[int, ...]] | None:
         """(name, ranks) of the group of a collective, None for any other node."""
@@ -181,13 +181,13 @@ def sends_of(
 
 def _messages_of(
     rank: int,
-    one: Nodes,
+    nodes: Nodes,
     kinds: Kinds,
     start: array[int] | None,
     sends: dict[tuple[int, int, int, int], list[tuple[int, int]]],
     receives: dict[tuple[int, int, int, int], list[tuple[int, int]]],
 ) -> None:
-    types, sets, rows = one.columns.type, one.columns.attributes, one.row
+    types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
     places = [place for place, row in enumerate(rows) if types[row] in (SEND, RECV)]
     if start is not None:
         # Of those that start at one instant the lower id first: the sort is stable.

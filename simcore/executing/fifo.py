@@ -83,8 +83,8 @@ class _Engine:
         self.end = [array("q", (NEVER,)) * size for size in sizes]
         self.order: list[tuple[int, int]] = []
         self.waits = [
-            bytearray(min(len({*data, *ctrl}), 255) for data, ctrl in zip(one.data, one.ctrl, strict=True))
-            for one in work.nodes
+            bytearray(min(len({*data, *ctrl}), 255) for data, ctrl in zip(node.data, node.ctrl, strict=True))
+            for node in work.nodes
         ]
         self._many = [self._beyond(rank) for rank in ranks]
         streams = [max(one, default=0) + 1 for one in work.stream]

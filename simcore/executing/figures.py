@@ -67,14 +67,14 @@ class TraceFigures:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        one = self.results.executed
-        dims = " x ".join(dim.text() for dim in one.cluster.dims)
+        executed = self.results.executed
+        dims = " x ".join(dim.text() for dim in executed.cluster.dims)
         return [
-            ("file", printable(one.traces.path)),
-            ("format", f"execution traces (Chakra), schema {one.traces.schema}"),
-            ("rules", words_of(one)),
+            ("file", printable(executed.traces.path)),
+            ("format", f"execution traces (Chakra), schema {executed.traces.schema}"),
+            ("rules", words_of(executed)),
             ("read", self.results.counted()),
-            ("network", f"{one.parameters.network}: {dims}"),
+            ("network", f"{executed.parameters.network}: {dims}"),
         ]
 
     @property
@@ -97,7 +97,7 @@ class TraceFigures:
     def nodes(self) -> NodeTables:
         results = self.results
         words = "end less GPU compute" + (", as ASTRA-sim prints it" if results.is_in_cycles else "")
-        ranks = [RankEnd(*one) for one in results.executed.ranks]
+        ranks = [RankEnd(*rank) for rank in results.executed.ranks]
         return NodeTables(ranks, results.name_table, results.group_table, words, results.is_in_cycles)
 
     @cached_property
@@ -142,13 +142,13 @@ class TraceFigures:
 
     def _use_of(self, rank: int) -> _RankUse:
         results = self.results
-        one = results.accounts[rank]
+        accounts = results.accounts[rank]
         exposed: dict[str, int] = {}
-        for segment, account in enumerate(one.account):
+        for segment, account in enumerate(accounts.account):
             if FIRST_EXPOSED <= account < WAIT:
-                stream = results.stream_of(rank, one.op[segment])
-                exposed[stream] = exposed.get(stream, 0) + one.edge[segment + 1] - one.edge[segment]
-        computed = one.computed()
+                stream = results.stream_of(rank, accounts.op[segment])
+                exposed[stream] = exposed.get(stream, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+        computed = accounts.computed()
 
         def joined(times: Iterable[tuple[int, int]]) -> tuple[int, int]:
             """How long at least one of them runs, and how much of that the rank computes."""
@@ -193,7 +193,7 @@ class TraceFigures:
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
         found: list[tuple[str, tuple[str, ...]]] = []
         for number, account in enumerate(ACCOUNTS):
-            if any(one.total_ns[number] for one in self.results.accounts):
+            if any(accounts.total_ns[number] for accounts in self.results.accounts):
                 name = account.removeprefix("compute " if number < FIRST_EXPOSED else "exposed ")
                 found.append((name, (account,)))
         return found
@@ -202,8 +202,8 @@ class TraceFigures:
         return []
 
     def path_alike(self) -> Iterator[object]:
-        for one in self.results.critical_path:
-            yield one.kind, self.results.name_of(one.rank, one.place)
+        for node_segment in self.results.critical_path:
+            yield node_segment.kind, self.results.name_of(node_segment.rank, node_segment.place)
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         path, results = self.results.critical_path, self.results
@@ -215,5 +215,5 @@ class TraceFigures:
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:
-        one = self.results.critical_path[index]
-        return one.kind, self.results.name_of(one.rank, one.place)
+        node_segment = self.results.critical_path[index]
+        return node_segment.kind, self.results.name_of(node_segment.rank, node_segment.place)

@@ -46,7 +46,7 @@ def units_of(
     rank, for its errors.
     """
     world = len(nodes)
-    if world < 2 or all(one.columns.shape == NEVER for one in nodes):
+    if world < 2 or all(node.columns.shape == NEVER for node in nodes):
         return None
     contents, content_of, own = _contents(nodes, kinds, apart, start)
     if len(contents) == world:
@@ -127,9 +127,9 @@ def _contents(
     contents: list[_Content] = []
     content_of: list[int] = []
     own: list[tuple[int, ...]] = []
-    for rank, one in enumerate(nodes):
+    for rank, node in enumerate(nodes):
         index: dict[int, int] = {}
-        sets = one.columns.attributes
+        sets = node.columns.attributes
         pattern = array("i", [index.setdefault(number, len(index)) for number in sets])
         mine = tuple(index)
         for number in mine:
@@ -139,29 +139,29 @@ def _contents(
                 alike[number] = known_sets.setdefault(rest, len(known_sets))
         own.append(mine)
         key: Hashable
-        if one.columns.shape == NEVER or one.problems:
+        if node.columns.shape == NEVER or node.problems:
             key = ("alone", rank)
         else:
             names: dict[str, int] = {}
             which = tuple([names.setdefault(group_name(kinds.attributes(number)), len(names))
                            for number in mine])  # fmt: skip
-            key = (one.columns.shape, pattern.tobytes(), tuple([alike[number] for number in mine]), which,
+            key = (node.columns.shape, pattern.tobytes(), tuple([alike[number] for number in mine]), which,
                    apart.get(rank))  # fmt: skip
         number = classes.get(key, NEVER)
         if number == NEVER:
             number = classes[key] = len(contents)
-            contents.append(_content(one, kinds, pattern, mine, None if start is None else start[rank]))
+            contents.append(_content(node, kinds, pattern, mine, None if start is None else start[rank]))
         content_of.append(number)
     return contents, content_of, own
 
 
 def _content(
-    one: Nodes, kinds: Kinds, pattern: array[int], mine: tuple[int, ...], start: array[int] | None
+    nodes: Nodes, kinds: Kinds, pattern: array[int], mine: tuple[int, ...], start: array[int] | None
 ) -> _Content:
     slots: dict[str, int] = {}
     messages = []
-    types = one.columns.type
-    for place, row in enumerate(one.row):
+    types = nodes.columns.type
+    for place, row in enumerate(nodes.row):
         kind = types[row]
         if kind == COLL:
             values = kinds.attributes(mine[pattern[row]])

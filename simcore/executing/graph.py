@@ -29,8 +29,8 @@ class TraceGraph:
     def __init__(self, nodes: Sequence[Nodes]) -> None:
         self.nodes = nodes
         self.graph = Graph(len(nodes), self.ranks_of)
-        self.over = [array("i", (NONE,)) * len(one) for one in nodes]
-        self.came = [array("i", (NONE,)) * len(one) for one in nodes]
+        self.over = [array("i", (NONE,)) * len(node) for node in nodes]
+        self.came = [array("i", (NONE,)) * len(node) for node in nodes]
         self.durations: list[int] = []
         self.kinds = bytearray()
         self.of: list[tuple[int, int]] = []
@@ -85,7 +85,7 @@ def build_graph(
     (`rank << 32 | place`), -1 for all others. before: of each collective the one before it in its group, -1
     for none; None where the members of a collective end by themselves.
     """
-    found = TraceGraph(nodes)
+    trace_graph = TraceGraph(nodes)
     last: list[dict[int, int]] = [{} for _ in nodes]
     # The nodes at which members came to a collective, by the collective: made when its first member ends.
     members: dict[int, list[tuple[int, int]]] = {}
@@ -95,7 +95,7 @@ def build_graph(
                 members.setdefault(number, []).append((rank, place))
     met: dict[int, int] = {}
     common: dict[int, int] = {}
-    over, ends = found.over, found.ends
+    over, ends = trace_graph.over, trace_graph.ends
 
     def arrival(rank: int, place: int) -> int:
         """The node at which a rank has waited for all that a node of it waits for."""
@@ -105,14 +105,14 @@ def build_graph(
         if ends[now] > start[rank][place]:
             now = START  # it held the lane beside it
         for parent in one.data[place]:
-            now = _behind(found, rank, now, over[rank][parent])
+            now = _behind(trace_graph, rank, now, over[rank][parent])
         for parent in one.ctrl[place]:
-            now = _behind(found, rank, now, over[rank][parent])
+            now = _behind(trace_graph, rank, now, over[rank][parent])
         late = start[rank][place] - ends[now]
         if late > 0:
             # What is not known to have held it: the walk that ASTRA-sim makes only with the next event.
-            now = found.add(late, GAP, (rank, place), now)
-        found.came[rank][place] = now
+            now = trace_graph.add(late, GAP, (rank, place), now)
+        trace_graph.came[rank][place] = now
         return now
 
     for rank, place in order:
@@ -121,44 +121,46 @@ def build_graph(
         if number != NONE:
             if number not in met:
                 came = [(who, arrival(who, at)) for who, at in sorted(members[number])]
-                met[number] = found.graph.meet(came)
-                while len(ends) <= len(found.graph):
+                met[number] = trace_graph.graph.meet(came)
+                while len(ends) <= len(trace_graph.graph):
                     node = len(ends)
-                    graph = found.graph
+                    graph = trace_graph.graph
                     ends.append(max(ends[graph.first[node - 1]], ends[graph.second[node - 1]]))
             at = met[number]
             if before is None:
                 if finish < ends[at]:
-                    node = found.add(finish - begin, COLLECTIVE, (rank, place), arrival(rank, place))
+                    node = trace_graph.add(finish - begin, COLLECTIVE, (rank, place), arrival(rank, place))
                 else:
-                    node = found.add(finish - ends[at], COLLECTIVE, (rank, place), at)
+                    node = trace_graph.add(finish - ends[at], COLLECTIVE, (rank, place), at)
             else:
                 if number not in common:
                     earlier = common.get(before[number], START)
                     ns = finish - max(ends[at], ends[earlier])
-                    common[number] = found.add(ns, COLLECTIVE, (rank, place), at, earlier)
-                    found.members[len(found.durations)] = tuple(who for who, _ in sorted(members[number]))
+                    common[number] = trace_graph.add(ns, COLLECTIVE, (rank, place), at, earlier)
+                    trace_graph.members[len(trace_graph.durations)] = tuple(
+                        who for who, _ in sorted(members[number])
+                    )
                 node = common[number]
         else:
             now = arrival(rank, place)
             message = messages[rank][place]
             if message != NONE:
                 sent = over[message >> 32][message & 0xFFFFFFFF]
-                node = found.join(rank, now, sent, RECEIVED) if sent > 0 else now
+                node = trace_graph.join(rank, now, sent, RECEIVED) if sent > 0 else now
                 if node == START or finish > ends[node]:
-                    node = found.add(max(finish - ends[node], 0), GAP, (rank, place), node)
+                    node = trace_graph.add(max(finish - ends[node], 0), GAP, (rank, place), node)
             else:
-                node = found.add(finish - begin, OWN, (rank, place), now)
+                node = trace_graph.add(finish - begin, OWN, (rank, place), now)
         over[rank][place] = node
         if lanes[rank][place] != 255:
             last[rank][lanes[rank][place]] = node
-    return found
+    return trace_graph
 
 
-def _behind(found: TraceGraph, rank: int, now: int, other: int) -> int:
+def _behind(graph: TraceGraph, rank: int, now: int, other: int) -> int:
     """The node at which a rank that was at `now` has also waited for `other`; what is earlier adds no
     node.
     """
     if now == START or other in (now, START):
         return other if now == START else now
-    return found.join(rank, now, other, JOINED)
+    return graph.join(rank, now, other, JOINED)

@@ -105,7 +105,7 @@ def _late(results: RanTraces) -> str:
     """Who comes late to collectives, where waiting for members takes more than a hundredth of the ranks'
     time.
     """
-    waits = sum(one.ns("wait") for one in results.accounts)
+    waits = sum(account.ns("wait") for account in results.accounts)
     if waits * 100 < results.step_time_ns * len(results.accounts):
         return ""
     words = f"All ranks together wait {duration(waits)} for the last members of their collectives"
@@ -131,12 +131,12 @@ def _waited_for(results: RanTraces) -> dict[int, int]:
                 last[number] = start[place], -rank
     found: dict[int, int] = {}
     for rank in results.ranks:
-        one = results.accounts[rank]
-        for segment, account in enumerate(one.account):
-            number = executed.meetings[rank][one.op[segment]] if account == WAIT else -1
+        accounts = results.accounts[rank]
+        for segment, account in enumerate(accounts.account):
+            number = executed.meetings[rank][accounts.op[segment]] if account == WAIT else -1
             if number in last:
                 who = -last[number][1]
-                found[who] = found.get(who, 0) + one.edge[segment + 1] - one.edge[segment]
+                found[who] = found.get(who, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
     return found
 
 
@@ -144,8 +144,8 @@ def _links(results: RanTraces) -> str:
     links = results.executed.links
     if not links:
         return ""
-    busiest = max(links, key=lambda one: (one.busy_ns, -one.source))
-    queued = sum(one.queued_ns for one in links)
+    busiest = max(links, key=lambda link: (link.busy_ns, -link.source))
+    queued = sum(link.queued_ns for link in links)
     several = len(results.executed.cluster.dims) > 1
     where = f" on dimension {busiest.dimension}" if several else ""
     words = (

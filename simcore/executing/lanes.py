@@ -144,9 +144,9 @@ class TraceLanes(RankLanes):
         return self.spans(number, stream)
 
     def _of_rank(self, number: int) -> Spans:
-        one = self.results.accounts[number]
-        kinds = bytearray(one.account.translate(_OF_ACCOUNT))
-        return Spans(one.edge[:-1], one.edge[1:], one.op, kinds)
+        accounts = self.results.accounts[number]
+        kinds = bytearray(accounts.account.translate(_OF_ACCOUNT))
+        return Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, kinds)
 
     def _of_stream(self, number: int, stream: str) -> Spans:
         results = self.results
@@ -204,10 +204,10 @@ class TraceLanes(RankLanes):
         return [(number, at) for _, _, number, at in sorted(found)]
 
     def _found_waits(self, number: int) -> dict[int, int]:
-        one = self.accounts[number]
+        accounts = self.accounts[number]
         found = [
-            (kind == IDLE, one.edge[at] - one.edge[at + 1], at)
-            for at, kind in enumerate(one.account)
+            (kind == IDLE, accounts.edge[at] - accounts.edge[at + 1], at)
+            for at, kind in enumerate(accounts.account)
             if kind in (WAIT, BUBBLE, IDLE)
         ]
         return {at: -ns for _, ns, at in sorted(found)}
@@ -215,8 +215,14 @@ class TraceLanes(RankLanes):
     def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
         results = self.results
         return (
-            (one.start, one.end, one.rank, one.rank, results.stream_of(one.rank, one.place))
-            for one in results.critical_path
+            (
+                node_segment.start,
+                node_segment.end,
+                node_segment.rank,
+                node_segment.rank,
+                results.stream_of(node_segment.rank, node_segment.place),
+            )
+            for node_segment in results.critical_path
         )
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:

@@ -25,11 +25,24 @@ def legs(results: RanTraces) -> list[Leg]:
     """
     path = results.critical_path
     found: list[Leg] = []
-    for one in stretches((key := _key(results, part), _is_placeholder(results, part, key)) for part in path):
-        rank, what, microbatch = one.key
-        first, last = path[one.first], path[one.last - 1]
+    for stretch in stretches(
+        (key := _key(results, part), _is_placeholder(results, part, key)) for part in path
+    ):
+        rank, what, microbatch = stretch.key
+        first, last = path[stretch.first], path[stretch.last - 1]
         found.append(
-            Leg(one.first, one.last, first.start, last.end, rank, rank, None, what, microbatch, first.reason)
+            Leg(
+                stretch.first,
+                stretch.last,
+                first.start,
+                last.end,
+                rank,
+                rank,
+                None,
+                what,
+                microbatch,
+                first.reason,
+            )
         )
     return found
 
@@ -62,13 +75,13 @@ def path_parts(results: RanTraces, by: str) -> Iterator[tuple[str, int]]:
 
     by: `kind` (as accounts say it), `op` (nodes by name, `#` for each number), `group` or `rank`.
     """
-    for one in results.critical_path:
+    for node_segment in results.critical_path:
         if by == "kind":
-            part = one.kind
+            part = node_segment.kind
         elif by == "rank":
-            part = f"rank {one.rank}"
+            part = f"rank {node_segment.rank}"
         elif by == "group":
-            part = results.stream_of(one.rank, one.place)
+            part = results.stream_of(node_segment.rank, node_segment.place)
         else:
-            part = pattern_of(results.name_of(one.rank, one.place))
-        yield part, one.end - one.start
+            part = pattern_of(results.name_of(node_segment.rank, node_segment.place))
+        yield part, node_segment.end - node_segment.start

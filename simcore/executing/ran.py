@@ -97,27 +97,29 @@ class RanTraces(Struct, frozen=True, dict=True):
 
     def type_of(self, rank: int, place: int) -> int:
         """The type of a node."""
-        one = self.executed.nodes[rank]
-        return one.columns.type[one.row[place]]
+        nodes = self.executed.nodes[rank]
+        return nodes.columns.type[nodes.row[place]]
 
     def name_of(self, rank: int, place: int) -> str:
         """The name of a node, raw text of the file; its type and id where it has none."""
-        one = self.executed.nodes[rank]
-        name = self.kinds.name(one.columns.name[one.row[place]])
-        return name or f"{self.what(rank, place)} {one.id[place]}"
+        nodes = self.executed.nodes[rank]
+        name = self.kinds.name(nodes.columns.name[nodes.row[place]])
+        return name or f"{self.what(rank, place)} {nodes.id[place]}"
 
     def attributes_of(self, rank: int, place: int) -> dict[str, object]:
         """The attributes of a node by name, with their values."""
-        one = self.executed.nodes[rank]
-        found = self.kinds.attributes(one.columns.attributes[one.row[place]])
+        nodes = self.executed.nodes[rank]
+        found = self.kinds.attributes(nodes.columns.attributes[nodes.row[place]])
         return {name: value.value for name, value in found.items()}
 
     def what(self, rank: int, place: int) -> str:
         """What a node is in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
         kind = self.type_of(rank, place)
         if kind == COLL:
-            one = self.executed.nodes[rank]
-            number = integer(self.kinds.attributes(one.columns.attributes[one.row[place]]).get("comm_type"))
+            nodes = self.executed.nodes[rank]
+            number = integer(
+                self.kinds.attributes(nodes.columns.attributes[nodes.row[place]]).get("comm_type")
+            )
             if number is not None and 0 <= number < len(COLLECTIVE_WORDS):
                 return COLLECTIVE_WORDS[number]
         return TYPE_WORDS[min(kind, 7)]
@@ -200,14 +202,14 @@ class RanTraces(Struct, frozen=True, dict=True):
     @cached_property
     def graph(self) -> TraceGraph:
         """Who waits for whom."""
-        one = self.executed
-        if one.graph is not None:
-            return one.graph
-        first = one.units.first
+        executed = self.executed
+        if executed.graph is not None:
+            return executed.graph
+        first = executed.units.first
         return build_graph(
-            [one.nodes[rank] for rank in first], [one.start[rank] for rank in first],
-            [one.end[rank] for rank in first], one.order, [one.lanes[rank] for rank in first],
-            [one.meetings[rank] for rank in first], one.sends, one.before,
+            [executed.nodes[rank] for rank in first], [executed.start[rank] for rank in first],
+            [executed.end[rank] for rank in first], executed.order, [executed.lanes[rank] for rank in first],
+            [executed.meetings[rank] for rank in first], executed.sends, executed.before,
         )  # fmt: skip
 
     @cached_property
@@ -227,28 +229,28 @@ class RanTraces(Struct, frozen=True, dict=True):
     @cached_property
     def critical_path(self) -> list[NodeSegment]:
         """What the step time is made of, 0 to the end, in time order."""
-        built, one = self.graph, self.executed
+        built, executed = self.graph, self.executed
         step = self.step_time_ns
         if not step:
             return []
-        ends = one.end
-        rank = next(number for number, end, _ in one.ranks if end == step)
+        ends = executed.end
+        rank = next(number for number, end, _ in executed.ranks if end == step)
         place = max(range(len(ends[rank])), key=lambda at: (ends[rank][at], -at))
-        found: list[NodeSegment] = []
+        node_segments: list[NodeSegment] = []
         until = step
-        unit = one.units.of[rank]
+        unit = executed.units.of[rank]
         for walked in built.graph.path(built.over[unit][place], built.ends, unit):
             if walked.start >= until:
                 continue
             unit, where = built.place_of(walked.node, walked.track)
             unit, where = self._member(walked, unit, where)
-            who = one.units.first[unit]
+            who = executed.units.first[unit]
             # On the path a collective is itself, beside compute too: what is exposed of it accounts say.
-            kind = ACCOUNTS[account_of(one, who, where)].removeprefix("exposed ")
-            found.append(NodeSegment(walked.start, until, who, where, kind, self._reason(walked)))
+            kind = ACCOUNTS[account_of(executed, who, where)].removeprefix("exposed ")
+            node_segments.append(NodeSegment(walked.start, until, who, where, kind, self._reason(walked)))
             until = walked.start
-        found.reverse()
-        return found
+        node_segments.reverse()
+        return node_segments
 
     def _member(self, walked: ChainStep, unit: int, place: int) -> tuple[int, int]:
         """Of a collective the node of the class of ranks that the path goes through."""
@@ -260,10 +262,10 @@ class RanTraces(Struct, frozen=True, dict=True):
     @cached_property
     def _place_in(self) -> list[dict[int, int]]:
         """Of each class of ranks the node that each collective is there."""
-        one = self.executed
+        executed = self.executed
         return [
-            {number: place for place, number in enumerate(one.meetings[rank]) if number != NONE}
-            for rank in one.units.first
+            {number: place for place, number in enumerate(executed.meetings[rank]) if number != NONE}
+            for rank in executed.units.first
         ]
 
     def _reason(self, walked: ChainStep) -> str:
@@ -281,23 +283,28 @@ class RanTraces(Struct, frozen=True, dict=True):
 
     def why_after(self, rank: int, place: int, other: int, before: int) -> str:
         """Why a node came after another of its rank: data, ctrl, or what it held."""
-        one = self.executed.nodes[rank]
-        if rank == other and before in one.data[place]:
+        nodes = self.executed.nodes[rank]
+        if rank == other and before in nodes.data[place]:
             return "data"
-        if rank == other and before in one.ctrl[place]:
+        if rank == other and before in nodes.ctrl[place]:
             return "ctrl"
         return "slot" if self.is_astra else "stream"
 
     @cached_property
     def name_table(self) -> list[NameUse]:
         """What nodes take by name pattern, all ranks together, the most first."""
-        one = self.executed
+        executed = self.executed
         sums: dict[tuple[str, str], list[int]] = {}
         spots: dict[tuple[str, str], tuple[int, int]] = {}
         longest: dict[tuple[str, str], int] = {}
         slack: dict[tuple[str, str], int] = {}
-        for rank, count in zip(one.units.first, self.unit_sizes, strict=True):
-            ends, begin, start, mine = one.end[rank], one.begin[rank], one.start[rank], self.slack_ns[rank]
+        for rank, count in zip(executed.units.first, self.unit_sizes, strict=True):
+            ends, begin, start, mine = (
+                executed.end[rank],
+                executed.begin[rank],
+                executed.start[rank],
+                self.slack_ns[rank],
+            )
             for place, end in enumerate(ends):
                 if end < 0 or start[place] < 0:
                     continue
@@ -325,21 +332,21 @@ class RanTraces(Struct, frozen=True, dict=True):
     def group_table(self) -> list[GroupUse]:
         """What the collectives of each group take, the most first."""
         sums: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        one = self.executed
+        executed = self.executed
         # Of each class of ranks the groups that its lowest rank is in: a place of one of each, and its sums.
         classes: list[list[list[int]]] = []
-        for rank in one.units.first:
+        for rank in executed.units.first:
             mine: dict[int, list[int]] = {}
             by_name: dict[str, list[int]] = {}
-            begin, start, end = one.begin[rank], one.start[rank], one.end[rank]
-            sets, rows = one.nodes[rank].columns.attributes, one.nodes[rank].row
-            for place, number in enumerate(one.meetings[rank]):
+            begin, start, end = executed.begin[rank], executed.start[rank], executed.end[rank]
+            sets, rows = executed.nodes[rank].columns.attributes, executed.nodes[rank].row
+            for place, number in enumerate(executed.meetings[rank]):
                 if number == NONE or end[place] < 0:
                     continue
                 values = sets[rows[place]]
                 row = mine.get(values)
                 if row is None:
-                    attributes = one.attributes(rank, place)
+                    attributes = executed.attributes(rank, place)
                     row = mine[values] = by_name.setdefault(group_name(attributes), [place, 0, 0, 0, 0])
                 size = self.attributes_of(rank, place).get("comm_size")
                 row[1] += 1
@@ -347,9 +354,9 @@ class RanTraces(Struct, frozen=True, dict=True):
                 row[3] += end[place] - begin[place]
                 row[4] += begin[place] - start[place]
             classes.append(list(by_name.values()))
-        for rank, unit in enumerate(one.units.of):
+        for rank, unit in enumerate(executed.units.of):
             for place, count, size, own, waits in classes[unit]:
-                group = one.group_of(rank, place)
+                group = executed.group_of(rank, place)
                 assert group is not None
                 # As many collectives as its first rank has.
                 row = sums.setdefault(group, [count, size, 0, 0])

@@ -192,19 +192,19 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen."""
-        one = self.critical_path[index]
-        return Spot(one.rank, one.start, one.end)
+        node_segment = self.critical_path[index]
+        return Spot(node_segment.rank, node_segment.start, node_segment.end)
 
     @cached_property
     def worst(self) -> list[Place]:
         """The last rank, the longest wait, the longest node of communication and of compute."""
-        found: list[Place] = []
-        one = self.executed
-        rank, end, _ = max(one.ranks, key=lambda item: (item[1], -item[0]))
-        found.append(Place("end", f"{duration(end)}, last to end: rank {rank}", rank, 0, max(end, 1), end))
+        places: list[Place] = []
+        executed = self.executed
+        rank, end, _ = max(executed.ranks, key=lambda item: (item[1], -item[0]))
+        places.append(Place("end", f"{duration(end)}, last to end: rank {rank}", rank, 0, max(end, 1), end))
         best: dict[str, tuple[int, int, int]] = {}
-        for who in one.units.first:
-            start, begin, ends = one.start[who], one.begin[who], one.end[who]
+        for who in executed.units.first:
+            start, begin, ends = executed.start[who], executed.begin[who], executed.end[who]
             for place in range(len(ends)):
                 if start[place] < 0 or ends[place] < 0:
                     continue
@@ -216,11 +216,11 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         words = {"compute": "the longest compute", "comm": "the longest communication",
                  "wait": "the longest wait for others"}  # fmt: skip
         for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
-            first = one.start[who][place] if what == "wait" else one.begin[who][place]
+            first = executed.start[who][place] if what == "wait" else executed.begin[who][place]
             name = shown_name(self.name_of(who, place))
             text = f"{duration(ns)}: {words[what]}, {name} on rank {who}"
-            found.append(Place(what, text, who, first, first + ns, ns, place))
-        return found
+            places.append(Place(what, text, who, first, first + ns, ns, place))
+        return places
 
     @property
     def words(self) -> list[str]:
@@ -245,8 +245,8 @@ class TraceResults(RanTraces, frozen=True, dict=True):
             from simcore.executing.what_if import what_if
 
             self.__dict__["_found"] = what_if(self, self.with_parameters, progress, cancelled)
-        found: list[WhatIf] = self.__dict__["_found"].rows
-        return found
+        what_ifs: list[WhatIf] = self.__dict__["_found"].rows
+        return what_ifs
 
     @property
     def tried(self) -> str:

@@ -138,7 +138,7 @@ def _begins(
 ) -> array[int]:  # fmt: skip
     """When what each node of a class waited for was there."""
     rank = executed.units.first[unit]
-    one = executed.nodes[rank]
+    nodes = executed.nodes[rank]
     old_start, old_begin = executed.start[rank], executed.begin[rank]
     found = array("q", old_begin)
     for place, start in enumerate(starts[unit]):
@@ -150,7 +150,7 @@ def _begins(
             there = met[number] if executed.before is None else built.graph.start(
                 built.over[unit][place], built.ends
             )  # fmt: skip
-        elif sent >= 0 and one.columns.type[one.row[place]] == RECV:
+        elif sent >= 0 and nodes.columns.type[nodes.row[place]] == RECV:
             there = _sent(executed, sent, starts, overs)
         else:
             there = start + old_begin[place] - old_start[place]
@@ -171,8 +171,8 @@ def _sent(executed: Executed, sent: int, starts: list[array[int]], overs: list[a
 
 def _computed(executed: Executed, rank: int, start: array[int], end: array[int]) -> int:
     """ns of compute on the GPU."""
-    one = executed.nodes[rank]
-    types, sets, rows = one.columns.type, one.columns.attributes, one.row
+    nodes = executed.nodes[rank]
+    types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
     found = 0
     for place, over in enumerate(end):
         row = rows[place]

@@ -104,10 +104,10 @@ def values_in_force(parameters: Parameters, world: int) -> tuple[Cluster, Mappin
 
 def _by_wltui(traces: ExecutionSet, parameters: Parameters) -> Executed:
     _refuse_astra_flags(parameters)
-    found = structure_of(traces)
-    if found.errors:
-        raise first_errors(found.errors)
-    pricing = _Pricing(traces, parameters, found.nodes, found.orders)
+    node_order = structure_of(traces)
+    if node_order.errors:
+        raise first_errors(node_order.errors)
+    pricing = _Pricing(traces, parameters, node_order.nodes, node_order.orders)
     on_links = parameters.network == "links"
     units = None if parameters.no_fold or on_links else pricing.units()
     if units is not None:
@@ -115,7 +115,7 @@ def _by_wltui(traces: ExecutionSet, parameters: Parameters) -> Executed:
             return pricing.executed(units)
         except InputError:
             pass  # Rank by rank the error names all ranks that it is of.
-    return pricing.executed(alone(len(found.nodes)))
+    return pricing.executed(alone(len(node_order.nodes)))
 
 
 def _refuse_astra_flags(parameters: Parameters) -> None:
@@ -194,16 +194,16 @@ class _Pricing:
         """The run, one rank of each class. Raises InputError for what waits for ever."""
         self.ranks = units.first
         nodes = [self.nodes[rank] for rank in units.first]
-        kind = [bytearray(len(one)) for one in nodes]
-        stream = [bytearray(len(one)) for one in nodes]
-        took = [array("q", bytes(8 * len(one))) for one in nodes]
-        partner = [array("i", (NEVER,)) * len(one) for one in nodes]
+        kind = [bytearray(len(node)) for node in nodes]
+        stream = [bytearray(len(node)) for node in nodes]
+        took = [array("q", bytes(8 * len(node))) for node in nodes]
+        partner = [array("i", (NEVER,)) * len(node) for node in nodes]
         lists: dict[str, dict[int, list[int]]] = {}
-        for unit, one in enumerate(nodes):
+        for unit, node in enumerate(nodes):
             factor = self.parameters.compute_scale * self.slow.get(units.first[unit], 1.0)
-            types, sets, micros = one.columns.type, one.columns.attributes, one.columns.duration
+            types, sets, micros = node.columns.type, node.columns.attributes, node.columns.duration
             kinds_of, streams_of, times_of = kind[unit], stream[unit], took[unit]
-            rows = one.row
+            rows = node.row
             for place in self.orders[units.first[unit]]:
                 row = rows[place]
                 key = (types[row], sets[row])
@@ -269,11 +269,11 @@ class _Pricing:
         """(rank, end, exposed) of all ranks."""
         found = []
         for unit, rank in enumerate(units.first):
-            one = self.nodes[rank]
+            nodes = self.nodes[rank]
             end = max(timed.end[unit], default=0)
-            types, sets = one.columns.type, one.columns.attributes
+            types, sets = nodes.columns.type, nodes.columns.attributes
             computed = 0
-            for place, row in enumerate(one.row):
+            for place, row in enumerate(nodes.row):
                 if types[row] == COMP and not self._what[types[row], sets[row]].is_cpu:
                     computed += timed.end[unit][place] - timed.start[unit][place]
             found.append((end, end - computed))
@@ -286,18 +286,18 @@ class _Pricing:
         # Of each class the places at which its ranks name their groups.
         places: list[list[int]] = []
         for rank in units.first:
-            one = self.nodes[rank]
-            types, sets = one.columns.type, one.columns.attributes
+            nodes = self.nodes[rank]
+            types, sets = nodes.columns.type, nodes.columns.attributes
             seen: dict[int, int] = {}
-            for place, row in enumerate(one.row):
+            for place, row in enumerate(nodes.row):
                 if types[row] == COLL and sets[row] not in seen:
                     seen[sets[row]] = place
             kinds = self.traces.kinds
             places.append([place for number, place in seen.items()
                            if integer(kinds.attributes(number).get("comm_type")) is not None])  # fmt: skip
         for rank, unit in enumerate(units.of):
-            one = self.nodes[rank]
-            sets, rows = one.columns.attributes, one.row
+            nodes = self.nodes[rank]
+            sets, rows = nodes.columns.attributes, nodes.row
             for place in places[unit]:
                 name = group_name(self.traces.kinds.attributes(sets[rows[place]]))
                 if (name, rank) not in self._names_it:
@@ -423,16 +423,16 @@ class _Pricing:
         return ranks
 
     def _say_derived(self) -> None:
-        if not any(one.code == "groups-assumed" for one in self.found):
+        if not any(diagnostic.code == "groups-assumed" for diagnostic in self.found):
             message = "no --comm-groups: a group is taken to be the ranks whose traces name it"
             self.found.append(Diagnostic("note", "groups-assumed", message, self.traces.path))
 
     def _meeting_ns(self, there: list[tuple[int, int]], name: str, ranks: tuple[int, ...]) -> int:
         whats = []
         for rank, place in there:
-            one = self.nodes[rank]
-            row = one.row[place]
-            whats.append(self._what[one.columns.type[row], one.columns.attributes[row]])
+            nodes = self.nodes[rank]
+            row = nodes.row[place]
+            whats.append(self._what[nodes.columns.type[row], nodes.columns.attributes[row]])
         first = whats[0]
         for (rank, place), what in zip(there, whats, strict=True):
             if what.collective != first.collective:
@@ -461,14 +461,14 @@ class _Pricing:
             return 0
         kind = _KIND_OF.get(first.collective, "ALLREDUCE")
         rank, place = there[0]
-        one = self.nodes[rank]
-        micros = one.columns.duration[one.row[place]]
+        nodes = self.nodes[rank]
+        micros = nodes.columns.duration[nodes.row[place]]
         if first.collective not in COLLECTIVES and micros:
             return round(micros * 1000 * scale)
         size = max(what.size for what in whats)
         if kind == "ALLGATHER" and first.collective == 2:
             whole = integer(
-                self.traces.kinds.attributes(one.columns.attributes[one.row[place]]).get("wltui_bytes")
+                self.traces.kinds.attributes(nodes.columns.attributes[nodes.row[place]]).get("wltui_bytes")
             )
             size = size * len(ranks) if whole is None else size
         if self.parameters.network == "links":
@@ -496,22 +496,22 @@ class _Pricing:
         channel = array("i")
         errors = []
         for unit, rank in enumerate(self.ranks):
-            one = self.nodes[rank]
+            nodes = self.nodes[rank]
             for place, what in enumerate(kind[unit]):
                 if what != MESSAGE:
                     continue
-                row = one.row[place]
-                attributes = self.traces.kinds.attributes(one.columns.attributes[row])
+                row = nodes.row[place]
+                attributes = self.traces.kinds.attributes(nodes.columns.attributes[row])
                 peer = integer(attributes.get("comm_dst"))
                 if peer is None or not 0 <= peer < self.world or peer == rank:
                     shown = "no comm_dst" if peer is None else f"comm_dst {peer}"
                     message = (
-                        f"rank {rank}, node {one.id[place]}: found {shown}, expected another rank below "
+                        f"rank {rank}, node {nodes.id[place]}: found {shown}, expected another rank below "
                         f"{self.world}"
                     )
                     errors.append(Diagnostic("error", "no-partner", message, self.traces.files[rank].path))
                     continue
-                known = self._what[one.columns.type[row], one.columns.attributes[row]]
+                known = self._what[nodes.columns.type[row], nodes.columns.attributes[row]]
                 partner[unit][place] = len(channel)
                 channel.append(channels.setdefault((rank, peer), len(channels)))
                 self._sent.append((known.size, rank, peer))

@@ -79,9 +79,9 @@ class TraceSpanWords:
         found.append(("slack", duration(results.slack_ns[number][place])))
         found += [("says", one) for one in facts_of(results, number, place)]
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
-            found += [(label, one.words) for one in self.walk(number, stream, index, rank, direction)]
-        one = executed.nodes[number]
-        found.append(("waits for", plural(len(one.data[place]) + len(one.ctrl[place]), "node")))
+            found += [(label, step.words) for step in self.walk(number, stream, index, rank, direction)]
+        nodes = executed.nodes[number]
+        found.append(("waits for", plural(len(nodes.data[place]) + len(nodes.ctrl[place]), "node")))
         return found
 
     # -- along what waits for what -------------------------------------------------------
@@ -98,9 +98,9 @@ class TraceSpanWords:
     def _causes(self, rank: int, place: int) -> list[tuple[int, int, str]]:
         """(rank, place, why) of what a node waited for: who came last, then what ended last."""
         results, executed = self._results, self._results.executed
-        one = executed.nodes[rank]
-        found = [(rank, parent, "it needs its data") for parent in one.data[place]]
-        found += [(rank, parent, "it is ordered behind it (ctrl)") for parent in one.ctrl[place]]
+        nodes = executed.nodes[rank]
+        found = [(rank, parent, "it needs its data") for parent in nodes.data[place]]
+        found += [(rank, parent, "it is ordered behind it (ctrl)") for parent in nodes.ctrl[place]]
         sent = executed.send_of(rank, place)
         if sent is not None:
             found.append((*sent, "it receives its message"))
@@ -111,7 +111,7 @@ class TraceSpanWords:
         if lane != 255 and begun:
             what = "its slot" if results.is_astra else "its stream"
             ends = executed.end[rank]
-            parents = {*one.data[place], *one.ctrl[place]}
+            parents = {*nodes.data[place], *nodes.ctrl[place]}
             found += [
                 (rank, at, f"it held {what}")
                 for at, held in enumerate(executed.lanes[rank])
@@ -121,10 +121,10 @@ class TraceSpanWords:
 
     def _effects(self, rank: int, place: int) -> list[tuple[int, int, str]]:
         executed = self._results.executed
-        one = executed.nodes[rank]
+        nodes = executed.nodes[rank]
         found = [
-            (rank, child, "needs its data" if place in one.data[child] else "is ordered behind it (ctrl)")
-            for child in one.children_of(place)
+            (rank, child, "needs its data" if place in nodes.data[child] else "is ordered behind it (ctrl)")
+            for child in nodes.children_of(place)
         ]
         found += [(*one, "receives its message") for one in executed.receives_of(rank, place)]
         return sorted(found, key=lambda item: executed.start[item[0]][item[1]])

@@ -139,7 +139,7 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
         if not (key.isascii() and key.isdigit() and len(key) < 10) or (int(key) == 0 and not with_zero):
             message = f"found group {quoted(key)}, expected a number from 1 (ASTRA-sim aborts, R5.4)"
             raise source.refusal("comm-groups", message)
-        fits = isinstance(ranks, list) and all(type(one) is int and 0 <= one < world for one in ranks)
+        fits = isinstance(ranks, list) and all(type(rank) is int and 0 <= rank < world for rank in ranks)
         if not fits or not ranks or len(set(ranks)) != len(ranks):
             message = (
                 f"found the ranks {quoted(json.dumps(ranks))} of group {key}, expected different ranks below "

@@ -72,7 +72,8 @@ def what_if(
     knobs = [*parts, *trials.dimensions()]
     progress(trials.done, trials.done)
     return TriedChanges(
-        [*changes, *sorted(knobs, key=lambda one: (one.better10_ns, one.best_ns, one.name))], trials.said()
+        [*changes, *sorted(knobs, key=lambda knob: (knob.better10_ns, knob.best_ns, knob.name))],
+        trials.said(),
     )
 
 
@@ -249,8 +250,8 @@ class _Trials:
         dims = self._base.cluster.dims
         if not self._sent or self._base.states_times:
             return
-        for number, one in enumerate(dims):
-            if one.size < 2:
+        for number, dim in enumerate(dims):
+            if dim.size < 2:
                 continue
             for what in ("bandwidth", "latency"):
                 steps = []
@@ -289,9 +290,9 @@ def ignored(ran: RanTraces, rerun: Rerun, fields: Sequence[str]) -> list[Diagnos
     return found
 
 
-def ends_alike(one: Executed, other: Executed) -> bool:
+def ends_alike(executed: Executed, other: Executed) -> bool:
     """Whether every node of every rank starts and ends in both at the same time."""
-    return one.start == other.start and one.end == other.end
+    return executed.start == other.start and executed.end == other.end
 
 
 def _sent(executed: Executed) -> Counter[tuple[str, int]]:
@@ -369,10 +370,10 @@ def _applied(parameters: Parameters, change: Change) -> Parameters:
     return replace(parameters, **fields)
 
 
-def _together(one: Change, other: Change) -> Change:
-    both = one.with_other(other)
-    if "algorithm" in one.fields and "algorithm" in other.fields:
-        words = (*one.fields["algorithm"], *other.fields["algorithm"])
+def _together(change: Change, other: Change) -> Change:
+    both = change.with_other(other)
+    if "algorithm" in change.fields and "algorithm" in other.fields:
+        words = (*change.fields["algorithm"], *other.fields["algorithm"])
         return replace(both, fields=both.fields | {"algorithm": words})
     return both
 
@@ -382,13 +383,13 @@ def _with_dimension(
 ) -> Parameters:
     """Parameters with a dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
     words = []
-    for index, one in enumerate(dims):
-        bandwidth, latency = one.bandwidth, one.latency_ns
+    for index, dim in enumerate(dims):
+        bandwidth, latency = dim.bandwidth, dim.latency_ns
         if index == number and what == "latency":
             latency *= factor
         elif index == number:
             bandwidth = bandwidth / factor if factor else _NO_TIME_GBPS
-        words.append(f"{one.kind}:{one.size}:{bandwidth!r}:{latency!r}")
+        words.append(f"{dim.kind}:{dim.size}:{bandwidth!r}:{latency!r}")
     return replaced(parameters, "dim", tuple(words))
 
 
@@ -406,7 +407,7 @@ def _families(executed: Executed, sent: Counter[tuple[str, int]]) -> Iterator[It
         # Those that most runs gain by first, should there be no time for all.
         yield _chunks(rules)
         if executed.is_astra:
-            yield (Change({"num_queues_per_dim": one}) for one in _QUEUES if one != rules.queues)
+            yield (Change({"num_queues_per_dim": queue}) for queue in _QUEUES if queue != rules.queues)
         if len(executed.cluster.dims) > 1 and "ALLREDUCE" in kinds:
             word = "localBWAware" if rules.baseline else "baseline"
             yield iter([Change({"collective_optimization": word})])
@@ -443,7 +444,9 @@ def _algorithms(
 def _chunks(rules: Rules) -> Iterator[Change]:
     """More and fewer chunks, and how many of them a dimension runs at a time."""
     splits, active = rules.splits or 1, rules.active_chunks
-    others = [one for one in _SPLITS if one != splits and splits <= one * _STEP and one <= splits * _STEP]
+    others = [
+        split for split in _SPLITS if split != splits and splits <= split * _STEP and split <= splits * _STEP
+    ]
     for one in others:
         yield Change({"splits": one})
     for number in _ACTIVE:

@@ -93,11 +93,11 @@ def export(request: Request) -> Export:
         )
     world = simulation.layout.world
     progress = Progress(simulation.timeline.spans)
-    found = [*of_run(simulation), *_said(simulation)]
+    diagnostics = [*of_run(simulation), *_said(simulation)]
     groups = _Groups(simulation)
     files = _files(simulation, groups, progress)
     what = f"{plural(world, 'rank')}, {plural(simulation.timeline.spans, 'span')} as execution traces"
-    return Export((), what, tuple(found), progress, files)
+    return Export((), what, tuple(diagnostics), progress, files)
 
 
 def _said(simulation: Simulation) -> list[Diagnostic]:
@@ -165,9 +165,9 @@ class _Groups:
 
 
 def _files(simulation: Simulation, groups: _Groups, progress: Progress) -> Iterator[RankFile]:
-    for number, one in enumerate(simulation.timeline.classes):
+    for number, rank_class in enumerate(simulation.timeline.classes):
         nodes = _nodes(simulation, number)
-        for rank in one.ranks:
+        for rank in rank_class.ranks:
             yield RankFile(f"{PREFIX}.{rank}.et", [_rank(simulation, groups, nodes, rank)])
             progress.done += len(simulation.timeline.stage_program(number).ops)
     yield RankFile("network.yml", [network_yml(simulation.cluster)])
@@ -218,21 +218,21 @@ def _rank(simulation: Simulation, groups: _Groups, nodes: list[_Node], rank: int
     stage = layout.position(rank)[2]
     parts = [metadata()]
     known: dict[tuple[str, str, int], bytes] = {}
-    for one in nodes:
-        if not one.what:
-            parts.append(framed(one.head + one.attributes))
+    for node in nodes:
+        if not node.what:
+            parts.append(framed(node.head + node.attributes))
             continue
-        key = (one.what, one.of, one.step)
+        key = (node.what, node.of, node.step)
         own = known.get(key)
         if own is None:
-            if one.what == "group":
-                own = attribute("pg_name", str(groups.number(one.of, rank)))
+            if node.what == "group":
+                own = attribute("pg_name", str(groups.number(node.of, rank)))
             else:
-                peer = layout.neighbour(rank, stage + one.step)
-                source, target = (rank, peer) if one.what == "send" else (peer, rank)
+                peer = layout.neighbour(rank, stage + node.step)
+                source, target = (rank, peer) if node.what == "send" else (peer, rank)
                 own = attribute("comm_src", source, "int32") + attribute("comm_dst", target, "int32")
             known[key] = own
-        parts.append(framed(one.head + one.attributes + own))
+        parts.append(framed(node.head + node.attributes + own))
     return b"".join(parts)
 
 
@@ -243,7 +243,7 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
     ops, start, end = timeline.columns(number)
     costs, names = simulation.program.costs, simulation.workload.name
     stage = timeline.stage_of(number)
-    found: list[_Node] = []
+    nodes: list[_Node] = []
     node_of: dict[int, int] = {}
     # What compute is behind, and the last node of each stream and channel.
     held: list[int] = []
@@ -252,15 +252,15 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
     for run in program.runs:
         for wait in run.waits:
             if isinstance(wait, Receive):
-                found.append(_receive(simulation, number, stage, wait, len(found), held))
-                held = [len(found) - 1]
+                nodes.append(_receive(simulation, number, stage, wait, len(nodes), held))
+                held = [len(nodes) - 1]
             elif isinstance(wait, Join):
                 node = node_of[wait.op]
                 held = [*(one for one in held if one != node), node]
         for op in range(run.first, run.last):
             lane, cost = ops.stream[op], costs[ops.cost[op]]
             ns = end[op] - start[op]
-            place = len(found)
+            place = len(nodes)
             phase = PHASES[ops.phase[op]]
             exact = attribute("wltui_ns", ns, "uint64") + attribute("wltui_phase", phase)
             row = ops.row[op]
@@ -277,10 +277,10 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
             ctrl = [busy] if busy is not None and busy not in held and lane != COMPUTE else []
             if lane == COMPUTE:
                 head = node_head(place, name, _COMP, held, [], micros)
-                found.append(_Node(head, attribute("is_cpu_op", False) + exact, "", "", 0))
+                nodes.append(_Node(head, attribute("is_cpu_op", False) + exact, "", "", 0))
             elif isinstance(cost, TransferCost):
                 head = node_head(place, name, _SEND, held, ctrl, micros)
-                found.append(_Node(head, _sized(cost.bytes, ops.message[op]) + exact, "send", "", cost.step))
+                nodes.append(_Node(head, _sized(cost.bytes, ops.message[op]) + exact, "send", "", cost.step))
             else:
                 assert isinstance(cost, CollectiveCost)
                 head = node_head(place, name, _COLL, held, ctrl, micros)
@@ -292,12 +292,12 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
                 values += exact + attribute("wltui_kind", cost.group)
                 if not ops.blocking[op]:
                     values += attribute("wltui_beside", True)
-                found.append(_Node(head, values, "group", cost.group, 0))
+                nodes.append(_Node(head, values, "group", cost.group, 0))
             node_of[op] = place
             last[key] = place
             if lane == COMPUTE or (lane < TO_NEXT and ops.blocking[op]):
                 held = [place]
-    return found
+    return nodes
 
 
 def _receive(

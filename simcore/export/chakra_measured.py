@@ -70,7 +70,7 @@ def _said(results: Timed, written: _Written) -> Iterator[Diagnostic]:
         "450 GB/s and 500 ns, for you to correct; wltui takes the measured times as long as no network is "
         "named", path,
     )  # fmt: skip
-    launched = sum(1 for one in ties.pieces if LAUNCH in one.kind)
+    launched = sum(1 for piece in ties.pieces if LAUNCH in piece.kind)
     if launched:
         message = (
             f"{plural(launched, 'rank')} {'has' if launched == 1 else 'have'} collectives beside other work: "
@@ -134,7 +134,7 @@ class _Written:
     def _group_numbers(self) -> list[int]:
         """A group for each collective: those of one run one at a time, as far as they did so in the graph."""
         followers = {earlier: number for number, earlier in enumerate(self.ties.before) if earlier != NONE}
-        found = [NONE] * len(self.ties.members)
+        group_numbers = [NONE] * len(self.ties.members)
         for number, earlier in enumerate(self.ties.before):
             if earlier != NONE:
                 continue
@@ -145,9 +145,9 @@ class _Written:
                 if mine != ranks:
                     ranks = mine
                     self.groups.append(ranks)
-                found[at] = len(self.groups)
+                group_numbers[at] = len(self.groups)
                 at = followers.get(at, NONE)
-        return found
+        return group_numbers
 
     def _collective(self, number: int, group: int) -> _Collective:
         meeting = self.ties.matches.meetings[number]
@@ -258,8 +258,8 @@ class _Rank:
     def _meeting(self, piece: int, kind: int, broken: bool) -> None:
         number = self.pieces.meeting[piece]
         if kind != AWAIT:
-            one = self.written.collectives[number]
-            self.node_of[number] = self._add(self._name(piece), _COLL, one.ns, one.attributes)
+            collective = self.written.collectives[number]
+            self.node_of[number] = self._add(self._name(piece), _COLL, collective.ns, collective.attributes)
         if broken:
             self._own(piece, self._first(piece))
         elif kind != LAUNCH:

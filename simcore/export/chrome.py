@@ -56,8 +56,8 @@ def export(request: Request) -> Export:
     spans = chosen.spans(simulation)
     progress = Progress(spans)
     what = f"{chosen.count} of {plural(simulation.layout.world, 'rank')}, {plural(spans, 'span')}"
-    found = (*of_run(simulation), *left_out(simulation, chosen))
-    return Export(_pieces(simulation, chosen, progress), what, found, progress)
+    diagnostics = (*of_run(simulation), *left_out(simulation, chosen))
+    return Export(_pieces(simulation, chosen, progress), what, diagnostics, progress)
 
 
 def head(path: str, more: dict[str, str]) -> str:
@@ -139,7 +139,7 @@ def _process(
 def _marks(simulation: Simulation, number: int, rank: int) -> list[tuple[bytes, bytes]]:
     """What stands in a rank's events for the groups it is in."""
     layout = simulation.layout
-    found = []
+    marks = []
     for kind in simulation.timeline.groups_of(number):
         if kind not in _GROUP:
             continue  # copies to the host are of one rank
@@ -147,8 +147,8 @@ def _marks(simulation: Simulation, number: int, rank: int) -> list[tuple[bytes, 
             words = f"0-{layout.world - 1}"
         else:
             words = ranks_in_words(sorted(layout.group_of(kind, rank)))
-        found.append((_GROUP[kind].encode(), words.encode()))
-    return found
+        marks.append((_GROUP[kind].encode(), words.encode()))
+    return marks
 
 
 def _sender(
@@ -178,14 +178,16 @@ class _ClassEvents:
         self.accounts = class_accounts(timeline, number)
         self.rows = self.spans.rows()
         self.received = list(self.spans.received())
-        self.sources = {one.source: timeline.received(number, one.message)[0] for one in self.received}
+        self.sources = {
+            received.source: timeline.received(number, received.message)[0] for received in self.received
+        }
 
     def threads(self) -> list[tuple[int, str, int]]:
         """(tid, name, place) of the threads that have spans."""
         stream = self.spans.ops.stream
         used = {(_OF_STREAM[lane], 0) for lane in set(stream)}
         used |= {(_thread("compute"), 0), (_thread("waiting"), 0)}
-        used |= {(_thread(one.stream), 0) for one in self.received}
+        used |= {(_thread(received.stream), 0) for received in self.received}
         if self.rows is not None:
             used |= {(_OF_STREAM[lane], row) for lane, row in zip(stream, self.rows, strict=True)}
         return [
@@ -223,15 +225,17 @@ class _ClassEvents:
             yield _event(body, _tid(_OF_STREAM[lane], rows[op] if rows is not None else 0), start, end, batch)
 
     def _received_events(self) -> Iterator[str]:
-        for one in self.received:
-            body = _body(one.fact, one.end - one.start)
-            yield _event(body, _thread(one.stream) + 1, one.start, one.end, one.microbatch)
+        for received in self.received:
+            body = _body(received.fact, received.end - received.start)
+            yield _event(
+                body, _thread(received.stream) + 1, received.start, received.end, received.microbatch
+            )
 
     def _waiting_events(self) -> Iterator[str]:
         """What the compute stream waits for: all segments of the accounts in which it does not compute."""
         accounts = self.accounts
         tid = _tid(_thread("waiting"), 0)
-        arrived = {received_op(one.message): one.fact for one in self.received}
+        arrived = {received_op(received.message): received.fact for received in self.received}
         for index, (account, op) in enumerate(zip(accounts.account, accounts.op, strict=True)):
             start, end = accounts.edge[index], accounts.edge[index + 1]
             if account < FIRST_EXPOSED or end == start:
@@ -249,16 +253,17 @@ class _ClassEvents:
     def _flows(self, source: int) -> Iterator[str]:
         """Arrows from transfers on the sender to the compute that waits for them."""
         width = len(str(self.spans.timeline.program.messages))
-        for one in self.received:
-            if one.source != source or one.consumer < 0 or one.end == one.start:
+        for received in self.received:
+            if received.source != source or received.consumer < 0 or received.end == received.start:
                 continue
             # This rank and the message make the id: nobody else receives it here. Perfetto takes
             # a text for a hexadecimal number, and a JavaScript number could not hold all of them.
-            same = f'"id":"0x{_RANK}{one.message:0{width}d}","name":"{one.fact.phase}","cat":"transfer"'
-            begins = microseconds(self.spans.start[one.consumer])
+            same = f'"id":"0x{_RANK}{received.message:0{width}d}",'
+            same += f'"name":"{received.fact.phase}","cat":"transfer"'
+            begins = microseconds(self.spans.start[received.consumer])
             yield (
-                f',\n{{"ph":"s",{same},"pid":{_SENDER},"tid":{_thread(one.sent_on) + 1},'
-                f'"ts":{microseconds(one.start)}}}'
+                f',\n{{"ph":"s",{same},"pid":{_SENDER},"tid":{_thread(received.sent_on) + 1},'
+                f'"ts":{microseconds(received.start)}}}'
                 f',\n{{"ph":"f","bp":"e",{same},"pid":{_RANK},"tid":{_thread("compute") + 1},"ts":{begins}}}'
             )
 

@@ -111,10 +111,10 @@ def _op_lines(spans: ClassSpans, whose: str) -> Iterator[str]:
 
 
 def _received_lines(spans: ClassSpans, whose: str) -> Iterator[str]:
-    for one in spans.received():
-        before, behind = _ends(one.fact, f"{whose},{one.stream}")
-        where = one.microbatch if one.microbatch >= 0 else ""
-        yield f"{before}{where},{one.start},{one.end},{one.end - one.start}{behind}"
+    for received in spans.received():
+        before, behind = _ends(received.fact, f"{whose},{received.stream}")
+        where = received.microbatch if received.microbatch >= 0 else ""
+        yield f"{before}{where},{received.start},{received.end},{received.end - received.start}{behind}"
 
 
 def _ends(fact: Fact, before: str) -> tuple[str, str]:

@@ -140,14 +140,18 @@ def choose(simulation: Simulation, request: Request, folded: bool) -> Chosen:
     classes = simulation.timeline.classes
     if request.ranks is None:
         if folded and not request.every_rank:
-            return Chosen({number: [one.ranks.first] for number, one in enumerate(classes)}, True)
-        return Chosen({number: sorted(one.ranks) for number, one in enumerate(classes)}, False)
+            return Chosen(
+                {number: [rank_class.ranks.first] for number, rank_class in enumerate(classes)}, True
+            )
+        return Chosen({number: sorted(rank_class.ranks) for number, rank_class in enumerate(classes)}, False)
     last = max(request.ranks)
     if last >= simulation.layout.world:
         of = simulation.layout.world - 1
         raise UsageError(f"--ranks: found rank {last}, expected ranks from 0 to {of}")
     wanted = set(request.ranks)
-    found = {number: sorted(wanted.intersection(one.ranks)) for number, one in enumerate(classes)}
+    found = {
+        number: sorted(wanted.intersection(rank_class.ranks)) for number, rank_class in enumerate(classes)
+    }
     return Chosen({number: ranks for number, ranks in found.items() if ranks}, False)
 
 

@@ -46,8 +46,8 @@ def export_per_rank(workload: Workload, request: Request) -> Export:
     spans = chosen.spans(simulation)
     progress = Progress(spans)
     what = f"{chosen.count} of {plural(simulation.layout.world, 'rank')}, {plural(spans, 'span')}"
-    found = (*of_run(simulation), *left_out(simulation, chosen))
-    return Export((), what, found, progress, _files(simulation, chosen, progress))
+    diagnostics = (*of_run(simulation), *left_out(simulation, chosen))
+    return Export((), what, diagnostics, progress, _files(simulation, chosen, progress))
 
 
 def _files(simulation: Simulation, chosen: Chosen, progress: Progress) -> Iterator[RankFile]:

@@ -43,9 +43,9 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
 
     strings = Strings()
     timelines = []
-    for one in runs:
+    for run in runs:
         room = progress.total if request.every_rank else MOST_SPANS // len(runs)
-        packing = PackedRun(one, strings, room, request.ranks)
+        packing = PackedRun(run, strings, room, request.ranks)
         for done in packing.fill():
             progress.done += done
             # Nothing is written yet; whoever waits sees how far it is, and may stop it.

@@ -27,11 +27,11 @@ def export(request: Request) -> Export:
         raise UsageError("--format schedule has a line a stage: --ranks and --per-rank have no meaning")
     program = None
     if chosen_dialect(workload, parameters) != "astra-sim-1":
-        layout, _, found = place(workload, parameters)
+        layout, _, diagnostics = place(workload, parameters)
         program, program_found = build_program(workload, layout, parameters)
     if program is None or not program.has_pipeline_schedule:
         raise UsageError("--format schedule: the rows of this run are one loop; --schedule 1f1b would fit")
-    notes = [*found, *program_found]
+    notes = [*diagnostics, *program_found]
     if program.placement.copies > 1:
         message = (
             f"{printable(program.schedule, 60)} has each stage on {program.placement.copies} ranks, "

@@ -44,18 +44,18 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
 
     Raises `UsageError` and `InputError` for parameters and a workload that do not fit each other.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     if any(getattr(parameters, field) is not None for field in _DEGREES):
         # The file's own degrees may fit or not: they are written as they are.
         _, assumed = resolve_layout(workload, parameters, None)
-        found = [one for one in assumed if one.code == "not-rescaled"]
-        if found:
+        diagnostics = [diagnostic for diagnostic in assumed if diagnostic.code == "not-rescaled"]
+        if diagnostics:
             # Imported here: most files are written with their own degrees.
             from simcore.recovery.rescale import can_rescale
 
             if can_rescale(workload):
                 message = "--rescale on writes rows made anew for these degrees"
-                found.append(Diagnostic("note", "rescaled", message, workload.path))
+                diagnostics.append(Diagnostic("note", "rescaled", message, workload.path))
     structure, _ = find_structure(workload)
     rows = range(len(workload))
     header = workload.header
@@ -77,7 +77,7 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
             )
         else:
             message = "--microbatches: no embedding_layer row begins a block of this file; its rows stay"
-            found.append(Diagnostic("warning", "not-in-file", message, workload.path))
+            diagnostics.append(Diagnostic("warning", "not-in-file", message, workload.path))
     plan = Plan(workload, structure, _ANY_LAYOUT, 1, 0, layer_scales=layer_scales_of(workload, parameters))
     phases = [_cells(plan, cells, order, parameters) for cells in (workload.fwd, workload.ig, workload.wg)]
     result = replace(
@@ -97,7 +97,7 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
         taken, _ = bytes_between_stages(workload, structure, tp)
         if bytes_between_stages(result, find_structure(result)[0], tp)[0] != taken:
             result = replace(result, header=replace(header, pp_comm=taken))
-    return result, [*found, *_left_out(workload, parameters)]
+    return result, [*diagnostics, *_left_out(workload, parameters)]
 
 
 def _dialect(workload: Workload, parameters: Parameters) -> Dialect:
@@ -249,7 +249,7 @@ def _marked(
     checkpoints, initiates = [], []
     for batch in range(batches):
         offset = first + batch * len(block)
-        checkpoints += [offset + one for one in begins]
+        checkpoints += [offset + begin for begin in begins]
         initiates += [offset + one for one in needed]
     return tuple(sorted(checkpoints)), tuple(sorted(initiates))
 
@@ -314,20 +314,20 @@ def _export(workload: Workload, parameters: Parameters) -> Export:
         raise UsageError(
             f"--format simai: {printable(kind)} is not written as SimAI text; {' and '.join(TRANSFORMER)} are"
         )
-    result, found = edited(workload, parameters)
+    result, diagnostics = edited(workload, parameters)
     _check_names(result)
     header = _header(result)
     if dialect_of(_keys(header), result) != result.dialect:
         message = (
             f"dialect {result.dialect} does not show in the file: give --dialect {result.dialect} with it"
         )
-        found.append(Diagnostic("warning", "not-in-file", message, workload.path))
+        diagnostics.append(Diagnostic("warning", "not-in-file", message, workload.path))
     if workload.declared_rows not in (None, len(workload)):
         message = f"{len(result)} rows are stated as they are there; the file stated {workload.declared_rows}"
-        found.append(Diagnostic("note", "row-count-written", message, workload.path, 2, 1))
+        diagnostics.append(Diagnostic("note", "row-count-written", message, workload.path, 2, 1))
     pieces = _pieces(header, result)
     what = f"{plural(len(result), 'row')} of {result.policy}"
-    return Export(pieces, what, tuple(found), as_read=True)
+    return Export(pieces, what, tuple(diagnostics), as_read=True)
 
 
 def export_model(maker: Maker, request: Request) -> Export:
@@ -338,8 +338,10 @@ def export_model(maker: Maker, request: Request) -> Export:
     if written is not None:
         if request.per_rank:
             raise UsageError("--format simai: AICB writes one file, so --per-rank does not fit it")
-        text, found = written
-        return Export([text.encode()], f"{plural(text.count(chr(10)) - 2, 'row')} as AICB writes them", found)
+        text, diagnostics = written
+        return Export(
+            [text.encode()], f"{plural(text.count(chr(10)) - 2, 'row')} as AICB writes them", diagnostics
+        )
     workload = maker.workload(request.parameters)
     stages = len(workload.stages)
     if stages > 1 and not request.per_rank:
@@ -347,11 +349,11 @@ def export_model(maker: Maker, request: Request) -> Export:
             f"--format simai: a model on {stages} stages is a file for each, whose rows differ: --per-rank, "
             "and -o a folder, would fit"
         )
-    found = workload.diagnostics
+    diagnostics = workload.diagnostics
     if request.per_rank:
         files = [RankFile(f"stage-{stage}.txt", _pieces_of_stage(workload, stage)) for stage in range(stages)]
-        return Export((), f"the rows of {plural(stages, 'stage')}", found, files=iter(files))
-    return Export(_pieces_of_stage(workload, 0), f"{plural(len(workload), 'row')} of a block", found)
+        return Export((), f"the rows of {plural(stages, 'stage')}", diagnostics, files=iter(files))
+    return Export(_pieces_of_stage(workload, 0), f"{plural(len(workload), 'row')} of a block", diagnostics)
 
 
 def _pieces_of_stage(workload: Workload, stage: int) -> Iterator[bytes]:

@@ -173,6 +173,6 @@ def _union(sets: list[RankSet]) -> RankSet:
     """The ranks of disjoint sets together."""
     if len(sets) == 1:
         return sets[0]
-    if all(len(one) == 1 for one in sets):
-        return RankSet.of(one.first for one in sets)
-    return RankSet(sorted(block for one in sets for block in one.blocks))
+    if all(len(rank_set) == 1 for rank_set in sets):
+        return RankSet.of(rank_set.first for rank_set in sets)
+    return RankSet(sorted(block for rank_set in sets for block in rank_set.blocks))

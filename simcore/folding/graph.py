@@ -266,10 +266,10 @@ def boxed_graph(
     named = set(overrides.slow_ranks) | {rank for _, rank in overrides.slow_links}
     places = [layout.position(rank) for rank in sorted(named)]
     digits = [axes.digits(tp + layout.tp * dp) for tp, dp, _ in places]
-    parts = [_parts(size, {found[axis] for found in digits}) for axis, size in enumerate(axes.sizes)]
+    parts = [_parts(size, {digit[axis] for digit in digits}) for axis, size in enumerate(axes.sizes)]
     if experts:
         parts = [
-            _parts_of_experts(size, {found[axis] for found in digits}, axis, axes, experts)
+            _parts_of_experts(size, {digit[axis] for digit in digits}, axis, axes, experts)
             for axis, size in enumerate(axes.sizes)
         ]
     boxes = list(itertools.product(*(range(len(values)) for values in parts)))

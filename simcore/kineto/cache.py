@@ -114,7 +114,7 @@ def load(place: str, path: str) -> Read | None:
             kept = msgspec.msgpack.decode(file.read(), type=_File)
         if kept.version != _VERSION:
             return None
-        recordings = [_recording(one, path) for one in kept.recordings]
+        recordings = [_recording(recording, path) for recording in kept.recordings]
         # The last to be used is the last to go.
         os.utime(place)
     except (OSError, ValueError, IndexError, KeyError, EOFError):
@@ -128,11 +128,13 @@ def is_kept(path: str, names: str | None, host: bool = True) -> bool:
     return any(map(os.path.exists, places_of(path, names, host)))
 
 
-def keep(place: str, found: Read) -> None:
+def keep(place: str, read: Read) -> None:
     """Keeps what was read; says nothing where that cannot be."""
-    recordings, said = found
+    recordings, said = read
     kept = _File(
-        _VERSION, [_kept(one) for one in recordings], [(one.severity, one.code, one.message) for one in said]
+        _VERSION,
+        [_kept(recording) for recording in recordings],
+        [(diagnostic.severity, diagnostic.code, diagnostic.message) for diagnostic in said],
     )
     data = msgspec.msgpack.encode(kept)
     half = f"{place}.{os.getpid()}"

@@ -205,11 +205,11 @@ def opened(path: str, data: bytes) -> tuple[KinetoFile, list[Diagnostic]]:
             break
         for closing in (b"]", b"}]") if is_list else (b"]}", b"}]}"):
             try:
-                found = _opened(data[: end + 1] + closing, is_list)
+                kineto_file = _opened(data[: end + 1] + closing, is_list)
             except (ValueError, RecursionError):
                 continue
             message = f"the file ends in the middle, at byte {len(data)}: what stands before is shown"
-            return found, [Diagnostic("warning", "cut-file", message, path)]
+            return kineto_file, [Diagnostic("warning", "cut-file", message, path)]
     message = f"the file ends at byte {len(data)}, before its first event is whole"
     raise InputError(Diagnostic("error", "cut-file", message, path))
 

@@ -38,13 +38,16 @@ def stated_groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:
     """Gives collectives without a group the one that fits best. groups: of each rank. Says which."""
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     places = {rank.number: place for place, rank in enumerate(ranks)}
     calls: dict[_Signature, dict[int, list[int]]] = {}
     for place, rank in enumerate(ranks):
-        for op, one in (rank.device.collectives if rank.device else {}).items():
-            if one.group is None and one.elements_in >= 0:
-                key = (_PAIR.get(one.operation, one.operation), one.elements_in)
+        for op, told_collective in (rank.device.collectives if rank.device else {}).items():
+            if told_collective.group is None and told_collective.elements_in >= 0:
+                key = (
+                    _PAIR.get(told_collective.operation, told_collective.operation),
+                    told_collective.elements_in,
+                )
                 calls.setdefault(key, {}).setdefault(place, []).append(op)
     for (operation, elements), by_rank in calls.items():
         best: tuple[int, str, dict[int, tuple[int, ...]]] | None = None
@@ -63,8 +66,8 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
             f"elements) name no group: taken to be of {printable(description, 40)}, whose members end within "
             f"{duration(spread)}"
         )
-        found.append(Diagnostic("note", "group-by-ends", message, path))
-    return found
+        diagnostics.append(Diagnostic("note", "group-by-ends", message, path))
+    return diagnostics
 
 
 def _partitions(
@@ -111,9 +114,9 @@ def _spread(
 def _name(rank: RankTrace, op: int, operation: str, description: str, members: tuple[int, ...]) -> None:
     device = rank.device
     assert device is not None
-    one: ToldCollective = device.collectives[op]
+    told_collective: ToldCollective = device.collectives[op]
     device.collectives[op] = replace(
-        one, operation=operation, group=description, ranks=members, size=len(members)
+        told_collective, operation=operation, group=description, ranks=members, size=len(members)
     )
     rank.ops.group[op] = description
     rank.ops.stated[op] = CATEGORIES.index(category_of_group_name(description))

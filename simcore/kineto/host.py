@@ -216,8 +216,8 @@ def with_launches(
     ns: Times,
 ) -> HostColumns:
     """The same with the launches of the operations of one device, None of those that nothing launched."""
-    times = [0 if one is None else one[0] for one in launches]
-    by = [NOT_LAUNCHED if one is None else launchers[one[1]] for one in launches]
+    times = [0 if launch is None else launch[0] for launch in launches]
+    by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in launches]
     if times and not -MOST_US < min(times) <= max(times) < MOST_US:
         fits = [-MOST_US < time < MOST_US for time in times]
         times = [time if one else 0 for time, one in zip(times, fits, strict=True)]

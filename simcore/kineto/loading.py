@@ -116,7 +116,10 @@ def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
         done = (
             _in_processes(left, part, workers, progress)
             if workers > 1
-            else (_guarded(one.path, part, partial(progress.tell, place)) for place, one in enumerate(left))
+            else (
+                _guarded(profiler_file.path, part, partial(progress.tell, place))
+                for place, profiler_file in enumerate(left)
+            )
         )
         progress.show()
         place = 0
@@ -134,7 +137,10 @@ def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
     if not found:
         raise InputError(*errors[:_MOST_ERRORS])
     # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
-    said += [Diagnostic("warning", one.code, one.message, one.file, one.line, one.column) for one in errors]
+    said += [
+        Diagnostic("warning", error.code, error.message, error.file, error.line, error.column)
+        for error in errors
+    ]
     return found, said
 
 

@@ -91,8 +91,8 @@ class _Reader:
             rows.append((*row[:2], line, *row[2:5], row[5], -1, row[6], row[7]))
         for table, word in _COPIES.items():
             if table in self.tables:
-                for line, one in enumerate(self._copies(table, word)):
-                    rows.append((*one[:2], line, *one[2:5], one[5], one[6], None, None))
+                for line, copy in enumerate(self._copies(table, word)):
+                    rows.append((*copy[:2], line, *copy[2:5], copy[5], copy[6], None, None))
         if not rows:
             raise _refusal(self.path, "found no kernel and no copy, expected a traced run")
         rows.sort(key=lambda row: row[:3])
@@ -254,8 +254,12 @@ class _Reader:
                 ends[number] = max(ends[number], end)
                 counts[number] += 1
             step.append(number)
-        found = tuple(ProfilerStep(number, start, ends[number], counts[number]) for start, _, number in steps)
-        return Recording(self.path, None, None, rows[0][3], ops, columns, step, found, {}, False, job="nsys")
+        profiler_steps = tuple(
+            ProfilerStep(number, start, ends[number], counts[number]) for start, _, number in steps
+        )
+        return Recording(
+            self.path, None, None, rows[0][3], ops, columns, step, profiler_steps, {}, False, job="nsys"
+        )
 
     def _say(self, severity: Severity, code: str, message: str) -> None:
         self.found.append(Diagnostic(severity, code, message, self.path))

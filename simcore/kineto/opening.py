@@ -37,8 +37,8 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
         with ReadingLine([(os.path.basename(path), size)]) as progress:
             progress.show()
             part = HowRead(asked.comm_names, asked.cache, host=asked.host)
-            found, said = read_one(path, part, partial(progress.tell, 0))
-        return _run(path, found, said, asked, is_set=False)
+            recordings, said = read_one(path, part, partial(progress.tell, 0))
+        return _run(path, recordings, said, asked, is_set=False)
     files, others = profiler_files(path)
     if asked.ranks is not None:
         wanted = _wanted_ranks(asked.ranks)
@@ -49,20 +49,20 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
             )
     step = _step_asked(asked)
     number = None if step in (None, ALL_STEPS) else int(step or 0)
-    found, said = read_all(
+    recordings, said = read_all(
         files, HowRead(asked.comm_names, asked.cache, number, step == ALL_STEPS, asked.host)
     )
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
         said.append(Diagnostic("note", "other-files", message, path))
-    return _run(path, found, said, asked, is_set=True)
+    return _run(path, recordings, said, asked, is_set=True)
 
 
 def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
     """The run in a Kineto file's bytes; `path` is for messages."""
     _check(asked)
-    found, said = read_file_events(path, data, asked.comm_names, asked.host)
-    return _run(path, found, said, asked, is_set=False)
+    recordings, said = read_file_events(path, data, asked.comm_names, asked.host)
+    return _run(path, recordings, said, asked, is_set=False)
 
 
 def _step_asked(asked: Asked) -> str | None:
@@ -86,23 +86,23 @@ def _check(asked: Asked) -> None:
 
 
 def _wanted_ranks(text: str) -> set[int]:
-    found: set[int] = set()
+    wanted_ranks: set[int] = set()
     for word in text.split(","):
         ends = re.fullmatch(r"\s*(\d{1,7})(?:-(\d{1,7}))?\s*", word)
         if ends is None or (ends[2] and int(ends[2]) < int(ends[1])):
             raise UsageError(f"--ranks: found {printable(word, 40)}, expected ranks such as 0-7,12")
-        found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
-    return found
+        wanted_ranks.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    return wanted_ranks
 
 
 def _run(
     path: str, recordings: Sequence[Recording], said: list[Diagnostic], asked: Asked, is_set: bool
 ) -> MeasuredRun:
-    recordings = [one for one in recordings if one.count]
+    recordings = [recording for recording in recordings if recording.count]
     if not recordings:
         message = "found no event with a time, expected a profiler's trace"
         raise InputError(Diagnostic("error", "no-events", message, path))
-    paths = {one.path for one in recordings}
+    paths = {recording.path for recording in recordings}
     form: Literal["kineto", "nsys"] = "nsys" if all(one.job == "nsys" for one in recordings) else "kineto"
     unit = "rank"
     if len(paths) == 1 and len(recordings) > 1:
@@ -161,10 +161,10 @@ def _run(
 def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diagnostic]) -> list[Recording]:
     """Of each file the device with most operations: a set has one a rank."""
     best: dict[str, Recording] = {}
-    for one in recordings:
-        known = best.get(one.path)
-        if known is None or one.count > known.count:
-            best[one.path] = one
+    for recording in recordings:
+        known = best.get(recording.path)
+        if known is None or recording.count > known.count:
+            best[recording.path] = recording
     left = len(recordings) - len(best)
     message = (
         f"{plural(left, 'device')} left aside, besides the one that each rank uses most: open its file alone"
@@ -188,7 +188,7 @@ def _step_label(label: str, step: int | None) -> str:
 
 
 def _first_name(job: Job) -> str:
-    return os.path.basename(min(one.path for some in job.ranks.values() for one in some))
+    return os.path.basename(min(recording.path for some in job.ranks.values() for recording in some))
 
 
 def _chosen(jobs: Sequence[Job], wanted: str | None, path: str) -> Job:
@@ -211,18 +211,28 @@ def _steps(
     """(the step to show, None for all that was recorded; all steps)."""
     lengths: dict[int, dict[int, int]] = {}
     for rank, some in job.ranks.items():
-        for one in some:
+        for recording in some:
             # The last step of a file that ends in the middle is not whole.
-            whole = one.steps[: len(one.steps) - one.cut] if one.cut else one.steps
+            whole = (
+                recording.steps[: len(recording.steps) - recording.cut] if recording.cut else recording.steps
+            )
             for step in whole:
                 lengths.setdefault(step.number, {})[rank] = step.end - step.start
     steps = tuple(RecordedStep(number, lengths[number]) for number in sorted(lengths))
     wanted = _step_asked(asked)
     if wanted is None:
         launched = {
-            step.number for some in job.ranks.values() for one in some for step in one.steps if step.ops
+            step.number
+            for some in job.ranks.values()
+            for recording in some
+            for step in recording.steps
+            if step.ops
         }
-        with_ops = [one.number for one in steps if len(one.ns) == len(job.ranks) and one.number in launched]
+        with_ops = [
+            recorded_step.number
+            for recorded_step in steps
+            if len(recorded_step.ns) == len(job.ranks) and recorded_step.number in launched
+        ]
         if with_ops:
             return with_ops[-1], steps
         why = "there is no ProfilerStep" if not steps else "no step is whole on every rank"

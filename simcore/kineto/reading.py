@@ -105,13 +105,13 @@ def read_file_events(
     # time.
     gc.disable()
     try:
-        file, found = opened(path, data)
+        file, diagnostics = opened(path, data)
         reader = _Reader(path, file, names, host, told)
         recordings = reader.recordings()
-        if found:
-            for one in recordings:
-                one.cut = True
-        return recordings, [*found, *reader.found]
+        if diagnostics:
+            for recording in recordings:
+                recording.cut = True
+        return recordings, [*diagnostics, *reader.found]
     finally:
         if enabled:
             gc.enable()
@@ -403,14 +403,14 @@ class _Reader:
                 said = calls.get(rows.external[row])
             if said is None and not communicates[name[op]] and surroundings[op][2] is None:
                 continue
-            found = self._collective(name[op], said, surroundings[op][2])
-            if found is None:
+            told_collective = self._collective(name[op], said, surroundings[op][2])
+            if told_collective is None:
                 continue
-            columns.collectives[op] = found
-            ops.group[op] = self.pool[found.group or "comm"]
-            ops.stated[op] = CATEGORIES.index(category_of_group_name(found.group))
-            ops.dtype[op] = dtype_of(found.dtype)
-            most = max(found.elements_in, found.elements_out)
+            columns.collectives[op] = told_collective
+            ops.group[op] = self.pool[told_collective.group or "comm"]
+            ops.stated[op] = CATEGORIES.index(category_of_group_name(told_collective.group))
+            ops.dtype[op] = dtype_of(told_collective.dtype)
+            most = max(told_collective.elements_in, told_collective.elements_out)
             ops.shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
         return self._recording(device, ops, columns, started)
 
@@ -450,10 +450,22 @@ class _Reader:
         if rank is None:
             named = _RANK.search(os.path.basename(self.path))
             rank = int(named[1]) if named else None
-        found = [ProfilerStep(one.number, one.start, ends[one.number], counts[one.number]) for one in steps]
+        profiler_steps = [
+            ProfilerStep(one.number, one.start, ends[one.number], counts[one.number]) for one in steps
+        ]
         job = f"{world}/{self.who.backend}/{sorted({words for words, _ in self.groups.values()})}"
         return Recording(
-            self.path, rank, world, device, ops, columns, step, tuple(found), self.groups, stated, job=job
+            self.path,
+            rank,
+            world,
+            device,
+            ops,
+            columns,
+            step,
+            tuple(profiler_steps),
+            self.groups,
+            stated,
+            job=job,
         )
 
     # -- a host without a device -----------------------------------------------------
@@ -523,7 +535,7 @@ class _Reader:
         if operation.startswith(("send", "recv")):
             me = whole(self.who.rank)
             ends = (whole(said.source), whole(said.target))
-            peer = next((one for one in ends if one is not None and one not in (me, -1)), -1)
+            peer = next((end for end in ends if end is not None and end not in (me, -1)), -1)
         return ToldCollective(
             operation, group, ranks, whole(said.group_size) or len(ranks or ()), whole(said.sequence),
             text_of(said.communicator), count_of(said.elements_in), count_of(said.elements_out),

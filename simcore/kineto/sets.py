@@ -86,12 +86,15 @@ class Job(Struct, frozen=True):
     @property
     def world(self) -> int | None:
         """How many ranks the files say there are."""
-        return max((one.world for some in self.ranks.values() for one in some if one.world), default=None)
+        return max(
+            (recording.world for some in self.ranks.values() for recording in some if recording.world),
+            default=None,
+        )
 
     @property
     def start_ns(self) -> int:
         """When its first window starts."""
-        return min(one.first_ns for some in self.ranks.values() for one in some)
+        return min(recording.first_ns for some in self.ranks.values() for recording in some)
 
     @property
     def stamp(self) -> str:
@@ -115,24 +118,24 @@ def jobs_of(recordings: Iterable[Recording]) -> list[Job]:
     Ranks of which nobody knows the number get the next that is free, in the order of the files' names.
     """
     by_job: dict[str, list[Recording]] = {}
-    for one in recordings:
-        by_job.setdefault(one.job, []).append(one)
+    for recording in recordings:
+        by_job.setdefault(recording.job, []).append(recording)
     jobs = [job for some in by_job.values() for job in _jobs(some)]
     jobs.sort(key=lambda job: (not job.is_complete, -len(job.ranks), -job.start_ns))
     return jobs
 
 
 def _jobs(recordings: Sequence[Recording]) -> list[Job]:
-    taken = {one.rank for one in recordings if one.rank is not None}
+    taken = {recording.rank for recording in recordings if recording.rank is not None}
     free = (number for number in range(len(recordings) + len(taken) + 1) if number not in taken)
-    for one in sorted(recordings, key=lambda one: one.path):
-        if one.rank is None:
-            one.rank, one.stated = next(free), False
+    for recording in sorted(recordings, key=lambda recording: recording.path):
+        if recording.rank is None:
+            recording.rank, recording.stated = next(free), False
     parts = _split(recordings)
     merged: list[dict[int, list[Recording]]] = []
     steps: list[set[int]] = []
     for part in parts:
-        numbers = {step.number for one in part for step in one.steps}
+        numbers = {step.number for recording in part for step in recording.steps}
         # Windows of other steps are a part of the same job.
         at = next((index for index, known in enumerate(steps) if numbers and not known & numbers), None)
         if at is None or not steps[at]:
@@ -140,8 +143,8 @@ def _jobs(recordings: Sequence[Recording]) -> list[Job]:
             steps.append(set())
             at = len(merged) - 1
         steps[at] |= numbers
-        for one in part:
-            merged[at].setdefault(_number(one), []).append(one)
+        for recording in part:
+            merged[at].setdefault(_number(recording), []).append(recording)
     return [Job(one) for one in merged]
 
 
@@ -153,17 +156,19 @@ def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
         return [list(recordings)]
     for key in (lambda one: os.path.dirname(one.path), lambda one: _name_key(one.path)):
         named: dict[str, list[Recording]] = {}
-        for one in recordings:
-            named.setdefault(key(one), []).append(one)
+        for recording in recordings:
+            named.setdefault(key(recording), []).append(recording)
         if 1 < len(named) < len(recordings) and all(map(_once, named.values())):
             return sorted(named.values(), key=lambda part: min(one.first_ns for one in part))
     parts: list[list[Recording]] = []
-    for one in sorted(recordings, key=lambda one: (one.first_ns, one.path)):
-        part = next((part for part in parts[-1:] if all(one.rank != other.rank for other in part)), None)
+    for recording in sorted(recordings, key=lambda recording: (recording.first_ns, recording.path)):
+        part = next(
+            (part for part in parts[-1:] if all(recording.rank != other.rank for other in part)), None
+        )
         if part is None:
-            parts.append([one])
+            parts.append([recording])
         else:
-            part.append(one)
+            part.append(recording)
     return parts
 
 
@@ -173,8 +178,8 @@ def _name_key(path: str) -> str:
 
 
 def _once(recordings: Sequence[Recording]) -> bool:
-    return len({one.rank for one in recordings}) == len(recordings)
+    return len({recording.rank for recording in recordings}) == len(recordings)
 
 
-def _number(one: Recording) -> int:
-    return 0 if one.rank is None else one.rank
+def _number(recording: Recording) -> int:
+    return 0 if recording.rank is None else recording.rank

@@ -81,7 +81,7 @@ def elements_of(dims: Any) -> int:
         dims = dims[0]
     if not isinstance(dims, list) or not dims:
         return -1
-    if not all(isinstance(one, int) and 0 <= one < 1 << 40 for one in dims):
+    if not all(isinstance(dim, int) and 0 <= dim < 1 << 40 for dim in dims):
         return -1
     elements = math.prod(dims)
     return elements if elements < _MOST_ELEMENTS else -1

@@ -112,8 +112,8 @@ def fewest_clocks(
     members: dict[int, list[int]] = {}
     for rank in range(count):
         members.setdefault(find(rank), []).append(rank)
-    number_of = {one: number for number, one in enumerate(members)}
-    between = [{number_of[other]: tie for other, tie in near[one].items()} for one in members]
+    number_of = {member: number for number, member in enumerate(members)}
+    between = [{number_of[other]: tie for other, tie in near[member].items()} for member in members]
     return [tuple(ranks) for ranks in members.values()], between
 
 
@@ -215,23 +215,23 @@ def _shifts(
     clocks: Sequence[tuple[int, ...]], ties: Sequence[dict[int, Tie]], least_matched: int
 ) -> dict[int, RankClock]:
     """The clocks that can be brought to the first one, by the most matched communications first."""
-    found = {0: RankClock(clocks[0], 0, 0)}
+    shifts = {0: RankClock(clocks[0], 0, 0)}
     while True:
-        edges = [(*tie.matched, -one, -other) for one in found for other, tie in ties[one].items()
-                 if other not in found and sum(tie.matched) >= least_matched]  # fmt: skip
+        edges = [(*tie.matched, -one, -other) for one in shifts for other, tie in ties[one].items()
+                 if other not in shifts and sum(tie.matched) >= least_matched]  # fmt: skip
         if not edges:
-            return found
+            return shifts
         collectives, messages, one, other = max(edges)
         one, other = -one, -other
         bounds = [
-            (ties[number][other], clock.shift_ns) for number, clock in found.items() if other in ties[number]
+            (ties[number][other], clock.shift_ns) for number, clock in shifts.items() if other in ties[number]
         ]
         least = max(tie.least - shift_ns for tie, shift_ns in bounds)
         most = min(tie.most - shift_ns for tie, shift_ns in bounds)
-        offset = ties[one][other].offset() - found[one].shift_ns
+        offset = ties[one][other].offset() - shifts[one].shift_ns
         if least <= most:
             offset = min(max(offset, least), most)
-        found[other] = RankClock(clocks[other], -offset, collectives or messages)
+        shifts[other] = RankClock(clocks[other], -offset, collectives or messages)
 
 
 def _worst(ranks: Sequence[RankTrace], matches: Matches, shifts: Sequence[int]) -> Breach | None:

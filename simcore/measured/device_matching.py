@@ -47,7 +47,7 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
     own, which nobody else comes to. on_one_clock: calls that were over before another began are no match.
     """
     groups: dict[tuple[object, ...], int] = {}
-    found: list[Meeting] = []
+    meetings: list[Meeting] = []
     alone: set[Call] = set()
     unmatched: list[Call] = []
 
@@ -55,7 +55,7 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
         first = calls[0]
         kind = _KINDS.get(ranks[first.rank].ops.category(first.op), "comm")
         group: GroupKey = (kind, groups.setdefault(key, len(groups)), 0)
-        found.append(Meeting(kind, group, calls, True))
+        meetings.append(Meeting(kind, group, calls, True))
 
     for key, calls in _together(ranks):
         met = len(calls) > 1 and (not on_one_clock or _met(ranks, calls))
@@ -71,7 +71,7 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
             device = ranks[call.rank].device
             add((call,), (key, "alone", call.rank, device.stream[call.op] if device else 0))
     places = Places((None,) * len(ranks), degrees, 1)
-    return Matches((), tuple(found), frozenset(alone), tuple(unmatched), places)
+    return Matches((), tuple(meetings), frozenset(alone), tuple(unmatched), places)
 
 
 def partial(ranks: Sequence[RankTrace], matches: Matches) -> int:
@@ -103,7 +103,7 @@ def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
         if not counts:
             known.add(min(rank for rank in range(len(ranks)) if rank not in known))
             continue
-        rank = max(counts, key=lambda one: (counts[one], -one))
+        rank = max(counts, key=lambda count: (counts[count], -count))
         apart = [
             one[rank] - median_low(end + shifts[other] for other, end in one.items() if other in known)
             for one in ends
@@ -210,9 +210,9 @@ def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> i
     return min(tried, key=fit)
 
 
-def _agree(ranks: Sequence[RankTrace], one: Call, two: Call) -> bool:
+def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
     """Whether two calls can be the same collective: their sizes agree as far as they are told."""
-    first, second = _said(ranks, one), _said(ranks, two)
+    first, second = _said(ranks, call), _said(ranks, two)
     if first.operation.startswith(("alltoall", "gather", "scatter", "sendrecv", "allgatherv")):
         return True
     there = (first.elements_in, second.elements_in)

@@ -29,7 +29,7 @@ _LISTED = 4
 def make_device_run(
     path: str,
     ranks: Sequence[RankTrace],
-    found: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic],
     *,
     form: Literal["kineto", "nsys"],
     step: int | None,
@@ -89,6 +89,6 @@ def make_device_run(
         )
         say("note", "missing-members", message)
     ranks = aligned(path, ranks, gap == 0)
-    said = (*notes, *told_once(found))
+    said = (*notes, *told_once(diagnostics))
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, gap == 0, True, stamp, said,
                        label=label, others=others, recorded=recorded)  # fmt: skip

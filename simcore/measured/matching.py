@@ -178,7 +178,7 @@ class _Matching:
     # -- what belongs together -------------------------------------------------------
 
     def _messages(self) -> list[Message]:
-        found = []
+        messages = []
         for key, send in self.sends.items():
             receive = self.receives.pop(key, None)
             if receive is None:
@@ -186,12 +186,12 @@ class _Matching:
             elif self.on_one_clock and self._end(receive) < self._start(send) - TOLERANCE_NS:
                 self.unmatched += [send, receive]
             else:
-                found.append(Message(send, receive))
+                messages.append(Message(send, receive))
         self.unmatched += self.receives.values()
-        return found
+        return messages
 
     def _meetings(self) -> list[Meeting]:
-        found = []
+        meetings = []
         for kind, group, members, calls in self.collectives.values():
             if members is None and len(calls) == 1 and self._spans_all_stages(calls[0]):
                 self.alone.update(calls)
@@ -199,10 +199,10 @@ class _Matching:
                 launched = [
                     call.sub >= 0 and is_asynchronous(self.ranks[call.rank], call.sub) for call in calls
                 ]
-                found.append(Meeting(kind, group, tuple(calls), all(launched)))
+                meetings.append(Meeting(kind, group, tuple(calls), all(launched)))
             elif kind != MODEL_PARALLEL:
                 self.unmatched += calls
-        return found
+        return meetings
 
     def _is_whole(self, members: int | None, calls: list[Call]) -> bool:
         if members is None:

@@ -37,11 +37,11 @@ _MOST_ERRORS = 40
 
 def read_run(path: str, data: bytes) -> MeasuredRun:
     """The run in one file's bytes. Raises InputError with all that is wrong in it."""
-    traces, found = read_trace(path, data)
+    traces, diagnostics = read_trace(path, data)
     is_plan = _is_plan(head_of(data[:_HEAD_BYTES]))
     name = read_name(path)
     return make_run(
-        path, traces, name.degrees, found, is_plan=is_plan, is_set=len(traces) > 1, stamp=name.stamp
+        path, traces, name.degrees, diagnostics, is_plan=is_plan, is_set=len(traces) > 1, stamp=name.stamp
     )
 
 
@@ -55,36 +55,38 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
     if not files:
         raise InputError(Diagnostic("error", "no-rank-traces", _nothing_there(path, others, folders), path))
     sets = sets_of(files)
-    one = chosen(sets, wanted, path)
-    found: list[Diagnostic] = []
-    left = [other for other in sets if other is not one]
+    trace_set = chosen(sets, wanted, path)
+    diagnostics: list[Diagnostic] = []
+    left = [other for other in sets if other is not trace_set]
     if left:
         listed = ", ".join(other.words() for other in left[:_LISTED])
         more = f", and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
-        message = f"{one.words()} is shown; --run opens another run of this directory: {listed}{more}"
-        found.append(Diagnostic("note", "other-runs", message, path))
-    parts = one.by_stamp
+        message = f"{trace_set.words()} is shown; --run opens another run of this directory: {listed}{more}"
+        diagnostics.append(Diagnostic("note", "other-runs", message, path))
+    parts = trace_set.by_stamp
     if len(parts) > 1:
         listed = ", ".join(part.words(with_missing=False) for part in parts[:_LISTED])
         more = f", and {len(parts) - _LISTED} more" if len(parts) > _LISTED else ""
         message = f"taken as one run whose ranks were profiled one after another: {listed}{more}"
-        found.append(Diagnostic("note", "several-stamps", message, path))
+        diagnostics.append(Diagnostic("note", "several-stamps", message, path))
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside, no rank traces"
-        found.append(Diagnostic("note", "other-files", message, path))
-    traces, said, is_plan = _read(one)
-    degrees = one.files[0].name.degrees
+        diagnostics.append(Diagnostic("note", "other-files", message, path))
+    traces, said, is_plan = _read(trace_set)
+    degrees = trace_set.files[0].name.degrees
     run = make_run(
         path,
         traces,
         degrees,
-        (*found, *said),
+        (*diagnostics, *said),
         is_plan=is_plan,
         is_set=True,
-        stamp=one.stamp,
-        together=one.is_together,
+        stamp=trace_set.stamp,
+        together=trace_set.is_together,
     )
-    return replace(run, label=label_of(one, sets), others=tuple(label_of(other, sets) for other in left))
+    return replace(
+        run, label=label_of(trace_set, sets), others=tuple(label_of(other, sets) for other in left)
+    )
 
 
 def has_rank_traces(path: str) -> bool:
@@ -141,13 +143,13 @@ def _trace_files(path: str) -> tuple[list[TraceFile], int, int]:
     return files, others, folders
 
 
-def _read(one: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]:
+def _read(trace_set: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]:
     """The ranks of all files of a run; what is wrong in any of them is one error."""
     traces: list[RankTrace] = []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     errors: list[Diagnostic] = []
     plans = 0
-    for file in one.files:
+    for file in trace_set.files:
         data = read_file(file.path)
         plans += _is_plan(head_of(data[:_HEAD_BYTES]))
         try:
@@ -156,14 +158,14 @@ def _read(one: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]:
             errors += error.diagnostics
             continue
         traces += ranks
-        found += said
-    if plans not in (0, len(one.files)):
-        message = f"found {plural(plans, 'schedule plan')} among {plural(len(one.files), 'rank trace')}"
-        first = one.files[0].path
+        diagnostics += said
+    if plans not in (0, len(trace_set.files)):
+        message = f"found {plural(plans, 'schedule plan')} among {plural(len(trace_set.files), 'rank trace')}"
+        first = trace_set.files[0].path
         errors.append(Diagnostic("error", "trace-line", f"{message}, expected files of one kind", first))
     if errors:
         raise InputError(*errors[:_MOST_ERRORS])
-    return traces, found, plans > 0
+    return traces, diagnostics, plans > 0
 
 
 def _is_plan(head: Head) -> bool:

@@ -101,8 +101,8 @@ def _by_stage(ranks: Sequence[RankTrace], degrees: Degrees) -> Places:
     alone = sizes == {1} and [rank.number for rank in ranks] == list(range(len(ranks)))
     if alone:
         degrees = Degrees(len(ranks), 1, 1, len(stages), degrees.exp)
-    found: list[RankPlace | None] = [None] * len(ranks)
+    rank_places: list[RankPlace | None] = [None] * len(ranks)
     for stage, members in stages.items():
         for index, number in enumerate(members):
-            found[number] = RankPlace(stage, index, *((0, 0) if alone else (None, None)))
-    return Places(tuple(found), degrees, len(stages))
+            rank_places[number] = RankPlace(stage, index, *((0, 0) if alone else (None, None)))
+    return Places(tuple(rank_places), degrees, len(stages))

@@ -138,7 +138,7 @@ def make_run(
     path: str,
     traces: Sequence[RankTrace],
     degrees: Degrees,
-    found: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic],
     *,
     is_plan: bool,
     is_set: bool,
@@ -192,7 +192,7 @@ def make_run(
     if steps > 1:
         say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
-                       (*notes, *told_once(found)))  # fmt: skip
+                       (*notes, *told_once(diagnostics)))  # fmt: skip
 
 
 def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTrace]:
@@ -200,7 +200,7 @@ def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTra
     for trace in traces:
         first = by_number.setdefault(trace.number, trace)
         if first is not trace:
-            names = " and ".join(os.path.basename(one.path) for one in (first, trace))
+            names = " and ".join(os.path.basename(rank_trace.path) for rank_trace in (first, trace))
             say("warning", "repeated-rank", f"{unit} {trace.number} is in {names}: the first is shown")
     return list(by_number.values())
 
@@ -322,11 +322,11 @@ def _in_slots(rank: RankTrace) -> RankTrace:
     return rank
 
 
-def told_once(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+def told_once(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics of many files: what is said of several in the same words is said once."""
     files: dict[tuple[str, str], list[Diagnostic]] = {}
-    for one in found:
-        files.setdefault((one.code, one.message), []).append(one)
+    for diagnostic in diagnostics:
+        files.setdefault((diagnostic.code, diagnostic.message), []).append(diagnostic)
     told = []
     for same in files.values():
         first = same[0]

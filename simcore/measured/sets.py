@@ -119,11 +119,11 @@ def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
     for file in files:
         by_key.setdefault(file.name.key, []).append(file)
     runs = [run for key in sorted(by_key) for run in _runs(by_key[key])]
-    found = [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
+    trace_sets = [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
     # Sorting keeps the order of equals: by name, then in time.
-    found.sort(key=lambda one: one.stamp or "", reverse=True)
-    found.sort(key=lambda one: (not one.is_complete, one.is_together is False))
-    return found
+    trace_sets.sort(key=lambda trace_set: trace_set.stamp or "", reverse=True)
+    trace_sets.sort(key=lambda trace_set: (not trace_set.is_complete, trace_set.is_together is False))
+    return trace_sets
 
 
 def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet:
@@ -135,25 +135,29 @@ def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet
         return fitting[0]
     what = f"{len(fitting)} runs fit" if fitting else "there is no such run"
     where = f"in {printable(directory)}"
-    by_name = len({one.label for one in fitting}) < len(fitting)
-    listed = ", ".join(one.words(by_name) for one in (fitting or sets)[:_LISTED])
+    by_name = len({trace_set.label for trace_set in fitting}) < len(fitting)
+    listed = ", ".join(trace_set.words(by_name) for trace_set in (fitting or sets)[:_LISTED])
     more = len(fitting or sets) - _LISTED
     if more > 0:
         listed += f", and {more} more"
     raise UsageError(f"--run {printable(wanted, 60)}: {what} {where}; {plural(len(sets), 'run')}: {listed}")
 
 
-def label_of(one: TraceSet, sets: list[TraceSet]) -> str:
+def label_of(trace_set: TraceSet, sets: list[TraceSet]) -> str:
     """What `--run` finds it by: its stamp or its name without the rank, else both, else its first file."""
-    key = one.files[0].name.key
-    names = (one.label, key, f"{key}@{one.stamp}", os.path.basename(one.files[0].path))
-    return next((name for name in names if _fitting(sets, name) == [one]), names[-1])
+    key = trace_set.files[0].name.key
+    names = (trace_set.label, key, f"{key}@{trace_set.stamp}", os.path.basename(trace_set.files[0].path))
+    return next((name for name in names if _fitting(sets, name) == [trace_set]), names[-1])
 
 
 def _fitting(sets: list[TraceSet], wanted: str) -> list[TraceSet]:
     """The runs that `--run` may mean: those that are called so, else those whose names begin so."""
-    exact = [one for one in sets if wanted in one.names]
-    return exact or [one for one in sets if wanted and any(name.startswith(wanted) for name in one.labels)]
+    exact = [trace_set for trace_set in sets if wanted in trace_set.names]
+    return exact or [
+        trace_set
+        for trace_set in sets
+        if wanted and any(name.startswith(wanted) for name in trace_set.labels)
+    ]
 
 
 def _by_rank(file: TraceFile) -> tuple[int, str]:

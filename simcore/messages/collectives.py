@@ -220,8 +220,10 @@ class RankCollectives:
         elif group.grid and (grid := _grid_places(self.rank, group.ranks, rules)) is not None:
             places, delay = grid, rules.endpoint_delay_ns
             algorithms = tuple(
-                "ring" if name == "halving-doubling" and len(one.ranks) & (len(one.ranks) - 1) else name
-                for name, one in zip(rules.algorithms[kind], places, strict=True)
+                "ring"
+                if name == "halving-doubling" and len(members.ranks) & (len(members.ranks) - 1)
+                else name
+                for name, members in zip(rules.algorithms[kind], places, strict=True)
             )
         else:
             names = rules.algorithms.get(kind, ())
@@ -340,20 +342,20 @@ class RankCollectives:
 def _world_places(rank: int, rules: Rules, kind: str) -> list[Members]:
     """The rank's ring on each dimension, or one over all ranks for an algorithm `one-...`."""
     names = rules.algorithms.get(kind, ())
-    found: list[Members] = []
+    world_places: list[Members] = []
     stride = 1
     for size, name in zip(rules.sizes, names, strict=False):
         if name.startswith("one-"):
             world = 1
             for one in rules.sizes:
                 world *= one
-            found.append(Members(tuple(range(world)), rank))
+            world_places.append(Members(tuple(range(world)), rank))
             break
         place = rank // stride % size
         first = rank - place * stride
-        found.append(Members(tuple(range(first, first + size * stride, stride)), place))
+        world_places.append(Members(tuple(range(first, first + size * stride, stride)), place))
         stride *= size
-    return found
+    return world_places
 
 
 def _grid_places(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Members] | None:

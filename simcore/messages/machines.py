@@ -297,7 +297,7 @@ class Tree:
         self.size = size
         parent, children = tree_place(ring.place, len(ring.ranks), last_root)
         self._parent = None if parent is None else ring.ranks[parent]
-        self._children = [ring.ranks[one] for one in children]
+        self._children = [ring.ranks[child] for child in children]
         self._state = "begin"
         self._reduced = 0
 

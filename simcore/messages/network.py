@@ -1,9 +1,8 @@
 """Messages between ranks: how long one takes, and which receive it belongs to.
 
 Two networks, as ASTRA-sim's analytical backends have them. `Unshared`: every message has the whole bandwidth,
-and over several dimensions the lowest in which the two ranks differ charges it. `LinkByLink`: a message goes link
-by
-link, each a FIFO, stored and forwarded, dimension by dimension from the lowest.
+and over several dimensions the lowest in which the two ranks differ charges it. `LinkByLink`: a message goes
+link by link, each a FIFO, stored and forwarded, dimension by dimension from the lowest.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ class Unshared(Matching):
 
     def __init__(self, clock: Clock, dims: Sequence[Dimension], rendezvous: bool = False) -> None:
         super().__init__(clock, rendezvous)
-        self._dims = [(one.kind, one.size, astra_bandwidth(one.bandwidth), one.latency_ns) for one in dims]
+        self._dims = [(dim.kind, dim.size, astra_bandwidth(dim.bandwidth), dim.latency_ns) for dim in dims]
         self._known: dict[tuple[int, int, int], int] = {}
 
     def message_ns(self, source: int, target: int, size: int) -> int:
@@ -256,7 +255,7 @@ class LinkByLink(Matching):
 
     def __init__(self, clock: Clock, dims: Sequence[Dimension], rendezvous: bool = False) -> None:
         super().__init__(clock, rendezvous)
-        self._dims = [(one.kind, one.size, astra_bandwidth(one.bandwidth), one.latency_ns) for one in dims]
+        self._dims = [(dim.kind, dim.size, astra_bandwidth(dim.bandwidth), dim.latency_ns) for dim in dims]
         self._links: dict[tuple[int, int, int], _Link] = {}
         self._routes: dict[tuple[int, int], list[_Link]] = {}
         self._busy = Busy()
@@ -265,9 +264,15 @@ class LinkByLink(Matching):
         """What each link that carried anything carried, by dimension and rank."""
         return [
             LinkUse(
-                one.dimension, one.source, one.target, one.messages, one.bytes, one.busy_ns, one.queued_ns
+                link.dimension,
+                link.source,
+                link.target,
+                link.messages,
+                link.bytes,
+                link.busy_ns,
+                link.queued_ns,
             )
-            for _, one in sorted(self._links.items())
+            for _, link in sorted(self._links.items())
         ]
 
     def heat(self) -> LinkHeat:

@@ -80,7 +80,7 @@ def _values(words: list[str]) -> dict[str, str | None]:
     """Argument without its dashes, `-` as `_`, -> its value, None for a switch; the last one counts."""
     while words and not words[0].startswith("--"):
         words = words[1:]
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     place = 0
     while place < len(words):
         word = words[place]
@@ -92,13 +92,13 @@ def _values(words: list[str]) -> dict[str, str | None]:
         name = name.replace("-", "_")
         place += 1
         if equals:
-            found[name] = value
+            values[name] = value
         elif name not in _SWITCHES and place < len(words) and not words[place].startswith("--"):
-            found[name] = words[place]
+            values[name] = words[place]
             place += 1
         else:
-            found[name] = None
-    return found
+            values[name] = None
+    return values
 
 
 def _config(values: dict[str, str | None]) -> AicbConfig:

@@ -75,7 +75,7 @@ def expert_loads(parameters: Parameters, experts: int, ranks: int, routed: int) 
     kept = tokens
     if parameters.expert_capacity is not None:
         most = math.ceil(parameters.expert_capacity * total / experts)
-        kept = [min(one, most) for one in tokens]
+        kept = [min(token, most) for token in tokens]
     here = experts // ranks
     placed = [kept[first : first + here] for first in range(0, experts, here)]
     if parameters.expert_placement == "balanced":
@@ -142,9 +142,9 @@ def _balanced(tokens: list[int], ranks: int) -> list[list[int]]:
     """As many experts on each rank, the fullest first, each on the emptiest rank that has room."""
     placed: list[list[int]] = [[] for _ in range(ranks)]
     room = len(tokens) // ranks
-    for one in sorted(tokens, reverse=True):
+    for token in sorted(tokens, reverse=True):
         rank = min(
             (rank for rank in range(ranks) if len(placed[rank]) < room), key=lambda rank: sum(placed[rank])
         )
-        placed[rank].append(one)
+        placed[rank].append(token)
     return placed

@@ -75,9 +75,9 @@ class ModelMaker:
             training = resolve(self.model, parameters)
             gpu = find_gpu(training.gpu)
             rows = MegatronRows(Costs(gpu, training))
-            found = (*self.diagnostics, *training.found, *self._said(training, gpu))
+            diagnostics = (*self.diagnostics, *training.found, *self._said(training, gpu))
             try:
-                workload = replace(rows.workload(self.path), diagnostics=found, maker=self)
+                workload = replace(rows.workload(self.path), diagnostics=diagnostics, maker=self)
             except OverflowError:
                 raise UsageError(
                     f"--seq {training.seq} in micro-batches of {training.microbatch_size}: a cell would have "
@@ -201,28 +201,28 @@ class ModelMaker:
     def _aicb(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]]:
         """The text that AICB writes, and what was assumed for it."""
         config, arguments = self._aicb_config(parameters)
-        found: list[Diagnostic] = list(arguments.diagnostics if arguments else ())
+        diagnostics: list[Diagnostic] = list(arguments.diagnostics if arguments else ())
         mode = parameters.as_aicb
         if mode not in flag_of("as_aicb").choices:
             raise UsageError(f"--as-aicb {printable(str(mode), 40)}: plain or aiob is expected")
         if arguments is not None and arguments.aiob != (mode == "aiob"):
             has = "has" if arguments.aiob else "has no"
             message = f"--as-aicb {mode}: --aicb-args {has} --aiob_enable; {mode} taken"
-            found.append(Diagnostic("note", "aicb-mode", message, _AICB))
+            diagnostics.append(Diagnostic("note", "aicb-mode", message, _AICB))
         times = None
         if mode == "aiob":
             times, said = self._times(config, arguments, parameters)
-            found += said
+            diagnostics += said
         quirks = _quirks(config, mode == "aiob")
-        found += [Diagnostic("note", "aicb-quirk", text, self.path) for text in quirks]
-        return aicb_text(config, times), tuple(found)
+        diagnostics += [Diagnostic("note", "aicb-quirk", text, self.path) for text in quirks]
+        return aicb_text(config, times), tuple(diagnostics)
 
     def _as_aicb(self, parameters: Parameters) -> Workload:
         from simcore.workload.formats.simai_text import read
 
-        text, found = self._aicb(parameters)
+        text, diagnostics = self._aicb(parameters)
         workload = read(self.path, text.encode())
-        said = (*self.diagnostics, *found, *workload.diagnostics)
+        said = (*self.diagnostics, *diagnostics, *workload.diagnostics)
         return replace(workload, diagnostics=said, maker=self)
 
     def _aicb_config(self, parameters: Parameters) -> tuple[AicbConfig, AicbArguments | None]:
@@ -332,19 +332,21 @@ def own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
 
 def _quirks(config: AicbConfig, aiob: bool) -> list[str]:
     """What AICB writes and no trainer sends, where it is in this file."""
-    found = []
+    quirks = []
     if config.layers % config.pp:
         lost = config.layers - config.stage_layers * config.pp
-        found.append(f"{config.layers} layers on pp {config.pp}: AICB loses {lost} of them")
+        quirks.append(f"{config.layers} layers on pp {config.pp}: AICB loses {lost} of them")
     if config.microbatches == 0:
-        found.append(
+        quirks.append(
             f"a global batch of {config.global_batch} is less than micro-batch {config.microbatch_size} "
             f"x dp {config.dp}: AICB writes no layer"
         )
     if not config.sequence_parallel and config.tp > 1:
-        found.append("`layernorm` all-reduces all parameters over tp; Megatron needs none of it")
+        quirks.append("`layernorm` all-reduces all parameters over tp; Megatron needs none of it")
     if aiob and config.tp > 1:
-        found.append("half of the tensor-parallel traffic of backward is missing (0 bytes, or no collective)")
+        quirks.append(
+            "half of the tensor-parallel traffic of backward is missing (0 bytes, or no collective)"
+        )
     if config.experts is not None:
-        found.append("the first row of the experts gathers over tp, not over ep")
-    return found
+        quirks.append("the first row of the experts gathers over tp, not over ep")
+    return quirks

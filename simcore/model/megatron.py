@@ -117,9 +117,9 @@ class MegatronRows:
 
     def _pieces(self) -> dict[tuple[Phase, int], PiecedCell]:
         """With `--overlap-tp` the cells of layers whose collectives run beside their products."""
-        found: dict[tuple[Phase, int], PiecedCell] = {}
+        pieces: dict[tuple[Phase, int], PiecedCell] = {}
         if not self.training.overlap_tp:
-            return found
+            return pieces
         for place, row in enumerate(self._rows):
             if row.name.startswith(("embedding", "final")):
                 continue
@@ -133,8 +133,8 @@ class MegatronRows:
                     before, product = nanoseconds(ops[:first]), nanoseconds(ops[first:last])
                     before = min(before, nanoseconds(ops))
                     product = min(product, nanoseconds(ops) - before)
-                    found[phase, place] = PiecedCell(self.training.tp, before, product)
-        return found
+                    pieces[phase, place] = PiecedCell(self.training.tp, before, product)
+        return pieces
 
     def _buckets(self) -> dict[int, int]:
         """Bytes of a bucket of each buffer of gradients, and of parameters."""
@@ -209,7 +209,7 @@ class MegatronRows:
         # Rows of a layer by its chunk and the kinds of layers up to it: equal chunks share their rows.
         known: dict[tuple[int, tuple[bool, ...], bool], tuple[int, ...]] = {}
         sharded: dict[tuple[Any, ...], tuple[int, ...]] = {}
-        found = []
+        chunks = []
         for stage in range(training.pp):
             of_stage = []
             for chunk in training.stage_chunks:
@@ -235,8 +235,8 @@ class MegatronRows:
                         self._note_copies(placed)
                     rows += known[key]
                 of_stage.append(tuple(sorted(rows)))
-            found.append(of_stage)
-        return found
+            chunks.append(of_stage)
+        return chunks
 
     def _sharded_chunk(
         self,
@@ -267,7 +267,7 @@ class MegatronRows:
                 self._note_recomputed(places[own.start : own.stop])
                 self._note_waits(places[own.start : own.stop])
             units = [places[own.start : own.stop] for own in sharded.own]
-            of_layers = [one for one in units if self._rows[one[0]].name.startswith("attention")]
+            of_layers = [unit for unit in units if self._rows[unit[0]].name.startswith("attention")]
             for count in range(1, len(of_layers) + 1):
                 self._note_copies(of_layers[:count])
             for (phase, place), others in sharded.waits.items():
@@ -385,24 +385,24 @@ class MegatronRows:
     def _apart(self, row: Row) -> list[Row]:
         """A row of a layer, with what `--recompute-rows` runs again as rows of their own."""
         kinds = self.training.recompute_rows
-        found = [row]
+        rows = [row]
         if "norm" in kinds and row.name in ("attention_column", "mlp_column", "moe_router"):
             norm = row.name.partition("_")[0] + "_norm"
-            found = [Row(norm, named(row.ops, ("norm",))), row._replace(ops=named(row.ops, ("norm",), False))]
+            rows = [Row(norm, named(row.ops, ("norm",))), row._replace(ops=named(row.ops, ("norm",), False))]
         if "mlp_act" not in kinds:
-            return found
-        row = found.pop()
+            return rows
+        row = rows.pop()
         if row.name in ("mlp_column", "moe_shared_column"):
             act = Row(row.name.removesuffix("column") + "act", named(row.ops, ("activation",)))
-            return [*found, row._replace(ops=named(row.ops, ("activation",), False)), act]
+            return [*rows, row._replace(ops=named(row.ops, ("activation",), False)), act]
         if row.name == "moe_experts":
             # Tokens go out after the last of them forward, their gradients after the first backward.
             parts = []
             for name, ops in (("moe_experts", "up"), ("moe_act", "activation"), ("moe_experts_out", "down")):
-                by_rank = tuple(named(one, (ops,)) for one in row.by_rank)
+                by_rank = tuple(named(row_ops, (ops,)) for row_ops in row.by_rank)
                 parts.append(Row(name, named(row.ops, (ops,)), by_rank=by_rank))
-            return [*found, parts[0]._replace(ig=row.ig), parts[1], parts[2]._replace(fwd=row.fwd)]
-        return [*found, row]
+            return [*rows, parts[0]._replace(ig=row.ig), parts[1], parts[2]._replace(fwd=row.fwd)]
+        return [*rows, row]
 
     def _exchange(self) -> tuple[Row, Row]:
         """Keys and values of the other ranks of cp: what stands before attention, and what behind it, which

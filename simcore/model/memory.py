@@ -158,10 +158,10 @@ def _gathered(training: Training, stage: int) -> int:
     """Bytes of weights that are gathered at once: the embedding and the output layer of the stage, and of its
     layers the largest and as many as are gathered ahead; without resharding all of them.
     """
-    units = [one for chunk in training.stage_chunks for one in unit_sizes(training, stage, chunk)]
-    layers = sorted((sum(one[:2]) for one in units if not one.root), reverse=True)
+    units = [unit_size for chunk in training.stage_chunks for unit_size in unit_sizes(training, stage, chunk)]
+    layers = sorted((sum(unit[:2]) for unit in units if not unit.root), reverse=True)
     at_once = layers[: training.prefetch + 1] if training.reshard else layers
-    return _WEIGHT * (sum(at_once) + sum(one.dense for one in units if one.root))
+    return _WEIGHT * (sum(at_once) + sum(unit.dense for unit in units if unit.root))
 
 
 def chunk_activations(training: Training, stage: int, expert: int | None = None) -> list[int]:

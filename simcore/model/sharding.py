@@ -226,12 +226,12 @@ def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
         for size in [UnitSize(*layer_parameters(training, moe))] * count
     ]
     if training.copies > 1:
-        sizes = [UnitSize(one.dense + one.experts, 0) for one in sizes]
+        sizes = [UnitSize(unit_size.dense + unit_size.experts, 0) for unit_size in sizes]
     if first:
         sizes.insert(0, UnitSize(words + model.positions * model.hidden, 0, True))
     if last:
         # As `stage_parameters` has it: a stage with both tables of one model has one where they are tied.
-        on_stage = any(training.position(stage, one) == 0 for one in training.stage_chunks)
+        on_stage = any(training.position(stage, stage_chunk) == 0 for stage_chunk in training.stage_chunks)
         tied = model.tied_embeddings and on_stage and training.placement != "both-ways"
         sizes.append(UnitSize(model.norm + (0 if tied else words), 0, True))
     return sizes

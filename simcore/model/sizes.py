@@ -154,7 +154,7 @@ def checked(model: Model) -> Model:
         if not least <= value <= most:
             raise UsageError(f"{name}: found {value}, expected {least} to {most}")
     if model.heads % model.kv_heads:
-        fitting = ", ".join(str(one) for one in _divisors(model.heads))
+        fitting = ", ".join(str(divisor) for divisor in _divisors(model.heads))
         raise UsageError(
             f"kv_heads: {model.kv_heads} does not divide heads {model.heads}: {fitting} would fit"
         )

@@ -171,11 +171,11 @@ def resolve(model: Model, parameters: Parameters) -> Training:
 
     Raises `UsageError` for numbers that do not fit each other, with what would.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
 
     def assumed(field: str, value: object, why: str) -> None:
         message = f"{field}: {value} assumed, {why} ({flag_of(field).option})"
-        found.append(Diagnostic("note", "model-assumed", message, model.name))
+        diagnostics.append(Diagnostic("note", "model-assumed", message, model.name))
 
     def choice(field: str) -> str:
         value = getattr(parameters, field)
@@ -222,7 +222,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         raise UsageError(
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )
-    stage_layers = _stage_layers(model, parameters, pp, chunks, found)
+    stage_layers = _stage_layers(model, parameters, pp, chunks, diagnostics)
     if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
         assumed("virtual_stages", 1, "1f1b; interleaved would shorten the bubble and need more memory")
     gpu = parameters.gpu
@@ -248,7 +248,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
     training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
     training = replace(training, offload=_offload(training, parameters))
     training = replace(training, loads=_loads(training, parameters))
-    return replace(training, found=tuple(found))
+    return replace(training, found=tuple(diagnostics))
 
 
 def _offload(training: Training, parameters: Parameters) -> float:
@@ -469,7 +469,7 @@ def _batches(parameters: Parameters, dp: int, assumed) -> tuple[int, int]:  # ty
 
 
 def _stage_layers(
-    model: Model, parameters: Parameters, pp: int, chunks: int, found: list[Diagnostic]
+    model: Model, parameters: Parameters, pp: int, chunks: int, diagnostics: list[Diagnostic]
 ) -> tuple[int, ...]:
     """Layers of each stage: those given, else even, else what is left over to the stages in the middle."""
     if pp * chunks > model.layers:
@@ -504,7 +504,7 @@ def _stage_layers(
         f"stage_layers: {model.layers} layers on {pp} stages: {stage_words(sizes)} assumed, the last and the "
         "first stage have fewer (--stage-layers)"
     )
-    found.append(Diagnostic("note", "model-assumed", message, model.name))
+    diagnostics.append(Diagnostic("note", "model-assumed", message, model.name))
     return sizes
 
 

@@ -73,7 +73,7 @@ class LinkNetwork(Analytical):
         return Payload(None, size)
 
     def carrier(self, folding: Folding) -> Carrier:
-        return LinkTraffic(self.cluster, [one.ranks.blocks[0].first for one in folding.classes])
+        return LinkTraffic(self.cluster, [rank_class.ranks.blocks[0].first for rank_class in folding.classes])
 
     def check_size(self, program: Program, folding: Folding) -> None:
         rules = rules_of(self.cluster)

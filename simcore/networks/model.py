@@ -168,8 +168,8 @@ class NetworkModel(NamedTuple):
         """The network of a run; argument: what stands behind `NAME:`, "" without it."""
         # Loaded here: `--help` names all models, and a run has one.
         module = import_module(f"{__package__}.{self.module}")
-        found: Network = module.opened(parameters, layout, cluster, argument)
-        return found
+        network: Network = module.opened(parameters, layout, cluster, argument)
+        return network
 
 
 # Never shown and never priced: only which dimensions two ranks differ in is asked.

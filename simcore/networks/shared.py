@@ -45,7 +45,7 @@ class Shared(Analytical):
         return transfer_transmission(self.slowed(ports), shape, size)
 
     def carrier(self, folding: Folding) -> Carrier:
-        return PortNetwork([self.capacities(one.ports) for one in folding.classes])
+        return PortNetwork([self.capacities(rank_class.ports) for rank_class in folding.classes])
 
     def check_size(self, program: Program, folding: Folding) -> None:
         """Ports are shared by rank classes: as many ops as on an idle network."""

@@ -82,7 +82,9 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
         if not value and not missing:
             found = "no" if value is None else "0 for"
             note(f"prints Inf for bubble and total: {found} {key} in the header; {taken} taken", header.line)
-    comment = next((one for one in workload.diagnostics if _empties(workload, one)), None)
+    comment = next(
+        (diagnostic for diagnostic in workload.diagnostics if _empties(workload, diagnostic)), None
+    )
     if comment is not None:
         what = "a comment" if comment.code == "comment" else "a number with a point or exponent"
         note(f"prints nothing for this file and ends with status 0: {what}", comment.line)
@@ -97,9 +99,11 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
     return notes
 
 
-def _empties(workload: Workload, found: Diagnostic) -> bool:
+def _empties(workload: Workload, diagnostic: Diagnostic) -> bool:
     """Whether SimAI stops reading at what was found."""
-    return found.code == "comment" or (found.code == "float-value" and found.line != workload.header.line)
+    return diagnostic.code == "comment" or (
+        diagnostic.code == "float-value" and diagnostic.line != workload.header.line
+    )
 
 
 # A forward collective of fewer bytes, but not of none, counts as one of so many.
@@ -251,10 +255,10 @@ class SimaiNetwork(ABC):
         fixed = self.fixed_ns(kind, size)
         if fixed is not None:
             return fixed
-        found = self.bandwidth(kind, collective, size)
-        if not found.gibps:
+        bus_bandwidth = self.bandwidth(kind, collective, size)
+        if not bus_bandwidth.gibps:
             return 0
-        bandwidth = single(single(found.ratio) * single(found.gibps))
+        bandwidth = single(single(bus_bandwidth.ratio) * single(bus_bandwidth.gibps))
         factor = 2 if collective == "ALLREDUCE" else 1
         # The order of the operations is part of the figure.
         return math.floor(size / 2**30 / bandwidth * 1e9 * factor * (members - 1) / members)
@@ -278,14 +282,22 @@ class SimaiNetwork(ABC):
             return f"{head}: free"
         if self.fixed_ns(group, size) is not None:
             return f"{head}, between 1 B and 1 MiB\nSimAI's constant for a group of {members}: {ns}"
-        found = self.bandwidth(group, collective, size)
-        if not found.gibps:
-            return f"{head}\n{ns}, as in SimAI: {found.origin}"
-        ratio = f" x {found.ratio:.6g} ({found.ratio_origin})" if found.ratio_origin else ""
-        rate = f"{found.gibps:.8g} GiB/s" if not ratio else f"({found.gibps:.8g} GiB/s x {found.ratio:.6g})"
+        bus_bandwidth = self.bandwidth(group, collective, size)
+        if not bus_bandwidth.gibps:
+            return f"{head}\n{ns}, as in SimAI: {bus_bandwidth.origin}"
+        ratio = (
+            f" x {bus_bandwidth.ratio:.6g} ({bus_bandwidth.ratio_origin})"
+            if bus_bandwidth.ratio_origin
+            else ""
+        )
+        rate = (
+            f"{bus_bandwidth.gibps:.8g} GiB/s"
+            if not ratio
+            else f"({bus_bandwidth.gibps:.8g} GiB/s x {bus_bandwidth.ratio:.6g})"
+        )
         factor = " x 2" if collective == "ALLREDUCE" else ""
         return (
-            f"{head} at {found.gibps:.8g} GiB/s ({found.origin}){ratio}\n"
+            f"{head} at {bus_bandwidth.gibps:.8g} GiB/s ({bus_bandwidth.origin}){ratio}\n"
             f"{digits(size)} B / 2^30 / {rate} x 1e9{factor} x {members - 1}/{members} = {ns}"
         )
 

@@ -107,18 +107,18 @@ class SimaiAuto(SimaiNetwork):
                 f"--nics-per-server {self.nics}: {kind} groups get floor({self.nics}/{group.divisor}) = 0 "
                 f"NICs, and SimAI prints garbage; {group.divisor} or more would fit"
             )
-        found = self._alltoall(group) if collective == "ALLTOALL" else self._ring(group)
+        bus_bandwidth = self._alltoall(group) if collective == "ALLTOALL" else self._ring(group)
         if kind == "tp" and collective in ("ALLGATHER", "REDUCESCATTER"):
             table, column = "nic", column_of(group.nodes)
-            if group.nodes > 1 and found.origin == _NVLINK_BOUND:
+            if group.nodes > 1 and bus_bandwidth.origin == _NVLINK_BOUND:
                 table = "nvlink"
         elif kind in ("tp", "ep") and collective == "ALLTOALL":
             table, column = "ata", column_of(group.nodes)
             if kind == "ep" and self.layout.tp >= self.server:
                 column = MULTI_NODE
         else:
-            return found
-        return found._replace(
+            return bus_bandwidth
+        return bus_bandwidth._replace(
             ratio=ratio(table, column, size), ratio_origin=f"table {table}, column {column}"
         )
 

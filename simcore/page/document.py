@@ -52,33 +52,33 @@ def run_document(run: Run, timeline: PackedRun | None, strings: Strings, command
 
 
 def comparison_document(
-    found: Compared, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
+    compared: Compared, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
 ) -> str:
     """The page of two runs, A above B on one axis."""
-    first = sides.lines(found, PageAsked(everything=True))
-    noticed = [_noticed("noticed", "Assumed and noticed of both", found.a)]
-    if found.a.diagnostics != found.b.diagnostics:
+    first = sides.lines(compared, PageAsked(everything=True))
+    noticed = [_noticed("noticed", "Assumed and noticed of both", compared.a)]
+    if compared.a.diagnostics != compared.b.diagnostics:
         noticed = [
             _noticed(f"noticed-{name}", f"Assumed and noticed of {name}", run)
-            for name, run in (("A", found.a), ("B", found.b))
+            for name, run in (("A", compared.a), ("B", compared.b))
         ]
-    title = _difference(found)
+    title = _difference(compared)
     parts = [
         f'<section id="verdict" class="verdict"><h1>{escaped(title)}</h1>\n'
         + "\n".join(blocks(first)) + "\n</section>",
         *noticed,
         _timeline(timelines_of, strings),
-        *_sections((one for one in OF_TWO if one is not sides), found, PageAsked(everything=True)),
-        _parameters([found.a, found.b]),
+        *_sections((one for one in OF_TWO if one is not sides), compared, PageAsked(everything=True)),
+        _parameters([compared.a, compared.b]),
         commands_section(commands),
     ]  # fmt: skip
-    paths = " and ".join(dict.fromkeys((found.a.path, found.b.path)))
+    paths = " and ".join(dict.fromkeys((compared.a.path, compared.b.path)))
     return document(f"{title} · {paths}", parts)
 
 
-def _difference(found: Compared) -> str:
+def _difference(compared: Compared) -> str:
     """By how much the step of B differs, in words."""
-    a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
+    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
     if a_ns == b_ns:
         return f"A and B take the same: {duration(a_ns)}"
     longer = "shorter" if b_ns < a_ns else "longer"
@@ -87,7 +87,7 @@ def _difference(found: Compared) -> str:
 
 
 def _sections(of: Iterable[Section[Any]], subject: object, asked: PageAsked) -> list[str]:
-    found = []
+    sections = []
     for one in of:
         identity = getattr(one, "__name__", "section").rsplit(".", 1)[-1].replace("_", "-")
         groups: list[list[str]] = [[]]
@@ -98,15 +98,15 @@ def _sections(of: Iterable[Section[Any]], subject: object, asked: PageAsked) -> 
             else:
                 groups.append([])
         for number, lines in enumerate(group for group in groups if group):
-            found.append(section(identity + (f"-{number + 1}" if number else ""), lines))
-    return found
+            sections.append(section(identity + (f"-{number + 1}" if number else ""), lines))
+    return sections
 
 
 def _verdict(run: Run, title: Sequence[str]) -> str:
     file = element("p", run.path, "sub")
     head = element("h1", " ".join(title[0].split()))
     subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
-    words = "\n".join(element("p", one.text) for one in run.figures.said) if run.timed else ""
+    words = "\n".join(element("p", said.text) for said in run.figures.said) if run.timed else ""
     words += _best_change(run)
     return f'<section id="verdict" class="verdict">{file}{head}\n{subs}\n{words}\n</section>'
 
@@ -116,7 +116,7 @@ def _best_change(run: Run) -> str:
     changes = [one for one in run.what_if() if one.list == "change" and one.alike_ns is None]
     if not run.timed or not changes:
         return ""
-    best = min(changes, key=lambda one: one.better10_ns)
+    best = min(changes, key=lambda change: change.better10_ns)
     gain = change_percent(run.what_if_base_ns, best.better10_ns)
     words = f"Of the changes that were tried {best.knob} gains most: {duration(best.better10_ns)} ({gain})."
     return f'\n<p>{escaped(words)} <a href="#what-if">All of them</a></p>'
@@ -135,10 +135,10 @@ def _noticed(identity: str, title: str, run: Run) -> str:
     return f'<section id="{identity}" class="noticed">{element("h2", title)}<ul>\n{rows}\n</ul></section>'
 
 
-def _place(found: Diagnostic, path: str) -> str:
+def _place(diagnostic: Diagnostic, path: str) -> str:
     """Where it was found; "" where it is of the run as a whole."""
-    file = "" if found.file in ("", path) else os.path.basename(found.file)
-    line = "" if found.line is None else f"line {found.line}"
+    file = "" if diagnostic.file in ("", path) else os.path.basename(diagnostic.file)
+    line = "" if diagnostic.line is None else f"line {diagnostic.line}"
     return "".join(f"{part} " for part in (file, line) if part)
 
 
@@ -149,7 +149,7 @@ def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> str:
 
 def _all_rows(run: Run) -> str:
     """Every row of a workload, folded up; "" of a run without rows that have cells."""
-    if not any(one.cells is not None for one in run.figures.layers(grouped=False)):
+    if not any(layer.cells is not None for layer in run.figures.layers(grouped=False)):
         return ""
     title, *lines = layers.lines(run, PageAsked(every_layer=True))
     body = "\n".join(blocks(lines))
@@ -196,7 +196,7 @@ def _value(value: object) -> str:
 
 
 def commands_section(commands: Sequence[str]) -> str:
-    lines = "\n".join(f"<pre class=command>{escaped(one)}</pre>" for one in commands)
+    lines = "\n".join(f"<pre class=command>{escaped(command)}</pre>" for command in commands)
     where = element("p", f"By wltui {__version__}, in the folder that the names of files are of:")
     title = element("h2", "How to make this yourself")
     return f'<section id="command" class="command">{title}{where}\n{lines}\n</section>'
@@ -204,9 +204,9 @@ def commands_section(commands: Sequence[str]) -> str:
 
 def _timeline(runs: Sequence[PackedRun], strings: Strings) -> str:
     """The place of the timeline, and what it is drawn from; "" where there are no lanes."""
-    if not any(one.values["tracks"] for one in runs):
+    if not any(run.values["tracks"] for run in runs):
         return ""
-    left = sum(one.left_out for one in runs)
+    left = sum(run.left_out for run in runs)
     said = (
         f"{left} more lanes found no room on this page: export with --ranks to choose whose there are."
         if left

@@ -105,7 +105,7 @@ class PackedRun:
                 said.more, *said.itself, words.volume(number, stream, index),
                 words.aside(number, stream, index, True, None),
             )  # fmt: skip
-            more.append(put("\n".join(_clean(one) for one in asides if one)))
+            more.append(put("\n".join(_clean(aside) for aside in asides if aside)))
             steps = words.walk(number, stream, index, None, -1)
             if steps:
                 first = steps[0]
@@ -155,11 +155,11 @@ def _size(lanes: RunLanes, number: int) -> int:
 
 def _differences(column: Sequence[int]) -> list[int]:
     """Each number less the one before it: small ones pack well."""
-    found, before = [], 0
+    differences, before = [], 0
     for number in column:
-        found.append(number - before)
+        differences.append(number - before)
         before = number
-    return found
+    return differences
 
 
 def _lengths(spans: Spans) -> list[int]:
@@ -171,7 +171,7 @@ def _path(lanes: RunLanes, tracks: set[int]) -> dict[str, Any] | None:
     segments = lanes.path()
     if segments is None:
         return None
-    kept = [one for one in segments if one[2] in tracks]
+    kept = [segment for segment in segments if segment[2] in tracks]
     return {
         "start": _differences([one[0] for one in kept]),
         "length": [one[1] - one[0] for one in kept],
@@ -187,4 +187,4 @@ def packed(values: dict[str, Any]) -> str:
 
 def timelines(runs: Sequence[PackedRun], strings: Strings) -> dict[str, Any]:
     """What the page's script begins with."""
-    return {"kinds": list(KINDS), "strings": strings.texts, "runs": [one.values for one in runs]}
+    return {"kinds": list(KINDS), "strings": strings.texts, "runs": [run.values for run in runs]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, Severity
 from simcore.records import Struct
 from simcore.units import plural
 from simcore.workload import Workload
@@ -113,10 +113,12 @@ def _layer_count(names: list[str]) -> int:
 
 def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]:
     header = workload.header
-    found = []
+    disagreements = []
 
-    def note(severity: str, code: str, message: str, key: str) -> None:
-        found.append(Diagnostic(severity, code, message, workload.path, header.line, header.column.get(key)))  # type: ignore[arg-type]
+    def note(severity: Severity, code: str, message: str, key: str) -> None:
+        disagreements.append(
+            Diagnostic(severity, code, message, workload.path, header.line, header.column.get(key))
+        )
 
     blocks = len(structure.blocks)
     layers = structure.layers_per_block
@@ -147,4 +149,4 @@ def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]
             f"vpp is {header.vpp}, but the blocks have {each}: the rows are taken",
             "vpp",
         )
-    return found
+    return disagreements

@@ -207,8 +207,8 @@ def build_program(
     if workload.is_table:
         _check_rows(workload)
         scales = layer_scales_of(workload, parameters)
-        program, found = build_table_program(workload, layout, parameters, scales, MOST_OPS)
-        return program, found + _ignored(workload, parameters, program.schedule)
+        program, diagnostics = build_table_program(workload, layout, parameters, scales, MOST_OPS)
+        return program, diagnostics + _ignored(workload, parameters, program.schedule)
     plans = planned(workload, layout, parameters, least_forward_bytes)
     schedule, plan, order = plans.schedule, plans.plan, plans.order
     stages = []
@@ -261,7 +261,7 @@ def planned(
 ) -> Planned:
     """The plan of a program in dialect simai, and what was assumed for it. Raises as `build_program` does."""
     _check_rows(workload)
-    structure, found = find_structure(workload)
+    structure, diagnostics = find_structure(workload)
     defaults = schedule_defaults(workload, layout, structure)
     if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
         defaults = defaults._replace(schedule="interleaved")
@@ -270,14 +270,14 @@ def planned(
     order = None
     if schedule.pipelined:
         plan, order, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
-        found += notes
+        diagnostics += notes
     else:
         plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=parameters.passes)
         _check_passes(workload, parameters, queued=False)
     plan.least_forward_bytes = least_forward_bytes
     plan.layer_scales = layer_scales_of(workload, parameters)
-    found += _ignored(workload, parameters, name)
-    return Planned(name, schedule, plan, order, found)
+    diagnostics += _ignored(workload, parameters, name)
+    return Planned(name, schedule, plan, order, diagnostics)
 
 
 def build_policy_program(
@@ -306,11 +306,11 @@ def build_policy_program(
     stage = builder.finish()
     costs = tuple(cost for _, cost in plan.costs)
     program = Program(name, False, plan.structure, (stage,), costs, plan.microbatches, 0, queued=True)
-    found = [*_left_out(workload, builder), *_ignored(workload, parameters, name)]
+    diagnostics = [*_left_out(workload, builder), *_ignored(workload, parameters, name)]
     if not stage.ops:
         message = f"nothing of the rows runs under policy {workload.policy}"
-        found.append(Diagnostic("warning", "no-ops", message, workload.path, workload.header.line))
-    return program, found
+        diagnostics.append(Diagnostic("warning", "no-ops", message, workload.path, workload.header.line))
+    return program, diagnostics
 
 
 def _check_stages(ops: int, layout: Layout, microbatches: int) -> None:
@@ -353,11 +353,11 @@ def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
     _check_rows(workload)
     if workload.is_table:
         return find_layer(workload, layout, None)[2]
-    structure, found = find_structure(workload)
+    structure, diagnostics = find_structure(workload)
     if layout.pp > 1:
-        found += bytes_between_stages(workload, structure, layout)[1]
-        found += _uniform_stages(workload, structure)
-    return found
+        diagnostics += bytes_between_stages(workload, structure, layout)[1]
+        diagnostics += _uniform_stages(workload, structure)
+    return diagnostics
 
 
 def _check_rows(workload: Workload) -> None:
@@ -421,9 +421,11 @@ def _pipelined_plan(
         placement, actions = schedule.placed(shape), partial(schedule.actions, shape)
     if workload.stages:
         check_model(workload, placement, f"--schedule {printable(name, 60)}")
-    transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
+    transfer_bytes, diagnostics = (
+        bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
+    )
     if layout.pp > 1 and parameters.stage_layout == "uniform":
-        found = [*found, *_uniform_stages(workload, structure)]
+        diagnostics = [*diagnostics, *_uniform_stages(workload, structure)]
     plan = Plan(
         workload,
         structure,
@@ -437,7 +439,7 @@ def _pipelined_plan(
         overlap_grad_reduce=parameters.overlap_grad_reduce,
         overlap_param_gather=parameters.overlap_param_gather,
     )
-    return plan, actions, [*found, *(given.diagnostics if given is not None else ())]
+    return plan, actions, [*diagnostics, *(given.diagnostics if given is not None else ())]
 
 
 def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic]:

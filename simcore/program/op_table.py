@@ -74,7 +74,7 @@ def build_table_program(
         raise UsageError(
             f"--schedule {printable(parameters.schedule or '', 60)}: an op table runs as {name} alone"
         )
-    first, last, found = find_layer(workload, layout, parameters.layers)
+    first, last, diagnostics = find_layer(workload, layout, parameters.layers)
     layers = parameters.layers or ONE_LOOP.layers
     rows = range(len(workload))
     exchanges = layout.pp > 1 and any("pp" in cells.group for cells in (workload.fwd, workload.ig))
@@ -107,7 +107,7 @@ def build_table_program(
         len(plan.messages),
         layers=layers,
     )
-    return program, found
+    return program, diagnostics
 
 
 class _TableBuilder(StageBuilder):
@@ -191,8 +191,8 @@ def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[
             f"one {family.name} layer is listed (lines {workload.line[first]} to {workload.line[last]}) and "
             f"run once: --layers N repeats it (known: {family.layers}{share})"
         )
-        found = Diagnostic("warning", "layers-assumed", message, workload.path, workload.line[first])
-        return first, last + 1, [found]
+        diagnostic = Diagnostic("warning", "layers-assumed", message, workload.path, workload.line[first])
+        return first, last + 1, [diagnostic]
     if layers is not None:
         known = ", ".join(f"{family.first}..{family.last} ({family.name})" for family in _FAMILIES)
         raise UsageError(f"--layers {layers}: the rows of one layer are not found; known are {known}")

@@ -329,7 +329,9 @@ class Program(Struct, frozen=True):
     @property
     def order(self) -> Order:
         """What each stage does in one step, in its order; nothing where no schedule orders micro-batches."""
-        stages = (tuple(one.action for one in stage.stretches if one.step == 0) for stage in self.stages)
+        stages = (
+            tuple(stretch.action for stretch in stage.stretches if stretch.step == 0) for stage in self.stages
+        )
         return Order(self.placement, tuple(stages))
 
     @property

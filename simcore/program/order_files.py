@@ -151,10 +151,10 @@ def open_order(path: str) -> ReadOrder:
 
 @lru_cache(maxsize=4)
 def _open_order(path: str, version: tuple[int, int]) -> ReadOrder:
-    read, found = check_order(path)
-    errors = [one for one in found if one.severity == "error"]
+    read, diagnostics = check_order(path)
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
     if read is None or errors:
-        raise InputError(*errors, found=tuple(found))
+        raise InputError(*errors, found=tuple(diagnostics))
     return read
 
 
@@ -192,13 +192,13 @@ def _listed(errors: list[Diagnostic]) -> list[Diagnostic]:
     """The errors in the order of their places, of one code the first few and how many more there are."""
     listed: list[Diagnostic] = []
     counts: Counter[str] = Counter()
-    for one in sorted(errors, key=lambda one: (one.line or 0, one.column or 0)):
-        counts[one.code] += 1
-        if counts[one.code] <= _MOST_LISTED:
-            listed.append(one)
+    for error in sorted(errors, key=lambda error: (error.line or 0, error.column or 0)):
+        counts[error.code] += 1
+        if counts[error.code] <= _MOST_LISTED:
+            listed.append(error)
     for code, count in counts.items():
         if count > _MOST_LISTED:
-            last = next(one for one in reversed(listed) if one.code == code)
+            last = next(diagnostic for diagnostic in reversed(listed) if diagnostic.code == code)
             message = f"{count - _MOST_LISTED} more of this kind from here on are not listed"
             listed.append(Diagnostic("error", code, message, last.file, last.line, last.column))
     return listed
@@ -243,12 +243,12 @@ class _Check:
 
     def errors(self) -> Iterator[Diagnostic]:
         """All of them; who lies where and in which order only where nothing is missing or beyond."""
-        found = [*self._of_ranks(), *self._of_numbers()]
-        found += [] if found else self._of_places()
-        found += [*self._of_order()]
-        if not found and self._written.transfers:
-            found += self._of_transfers()
-        return iter(found)
+        diagnostics = [*self._of_ranks(), *self._of_numbers()]
+        diagnostics += [] if diagnostics else self._of_places()
+        diagnostics += [*self._of_order()]
+        if not diagnostics and self._written.transfers:
+            diagnostics += self._of_transfers()
+        return iter(diagnostics)
 
     def _error(self, code: str, message: str, cell: OrderCell | Transfer | None) -> Diagnostic:
         line, column = (cell.line, cell.column) if cell is not None else (None, None)
@@ -394,20 +394,20 @@ class _Check:
     def _of_transfers(self) -> Iterator[Diagnostic]:
         """SEND and RECV belong to each other, behind what makes and before what needs what they carry."""
         known: dict[tuple[bool, bool, int, int], Transfer] = {}
-        for one in self._written.transfers:
-            key = (one.sends, one.forward, one.position, one.microbatch)
+        for transfer in self._written.transfers:
+            key = (transfer.sends, transfer.forward, transfer.position, transfer.microbatch)
             if key in known:
-                message = f"{one.words()} comes a second time, first in line {known[key].line}"
-                yield self._error("schedule-twice", message, one)
-            known.setdefault(key, one)
-        for one in known.values():
-            step = 1 if one.forward == one.sends else -1
-            other = (not one.sends, one.forward, one.position + step, one.microbatch)
+                message = f"{transfer.words()} comes a second time, first in line {known[key].line}"
+                yield self._error("schedule-twice", message, transfer)
+            known.setdefault(key, transfer)
+        for transfer in known.values():
+            step = 1 if transfer.forward == transfer.sends else -1
+            other = (not transfer.sends, transfer.forward, transfer.position + step, transfer.microbatch)
             if other not in known:
-                partner = one._replace(sends=not one.sends, position=one.position + step)
-                message = f"{one.words()} has no {partner.words()}"
-                yield self._error("schedule-missing", message, one)
-            yield from self._of_transfer(one)
+                partner = transfer._replace(sends=not transfer.sends, position=transfer.position + step)
+                message = f"{transfer.words()} has no {partner.words()}"
+                yield self._error("schedule-missing", message, transfer)
+            yield from self._of_transfer(transfer)
         for (position, microbatch), cells in self._cells.items():
             there = self._cells.get((position + 1, microbatch))
             if there is None or there[0].rank == cells[0].rank:
@@ -419,26 +419,28 @@ class _Check:
                     maker = next(cell for cell in makers if cell.kind in kinds)
                     yield self._error("schedule-missing", f"{name} is missing", maker)
 
-    def _of_transfer(self, one: Transfer) -> Iterator[Diagnostic]:
-        cells = self._ranks[one.rank]
-        kinds = ("F",) if one.forward else ("B", "I")
+    def _of_transfer(self, transfer: Transfer) -> Iterator[Diagnostic]:
+        cells = self._ranks[transfer.rank]
+        kinds = ("F",) if transfer.forward else ("B", "I")
         place = next(
             (
                 index
                 for index, cell in enumerate(cells)
-                if (cell.position, cell.microbatch) == (one.position, one.microbatch) and cell.kind in kinds
+                if (cell.position, cell.microbatch) == (transfer.position, transfer.microbatch)
+                and cell.kind in kinds
             ),
             None,
         )
         if place is None:
-            message = f"{one.words()}: rank {one.rank} has no {one.position}{kinds[0]}{one.microbatch}"
-            yield self._error("schedule-place", message, one)
-        elif one.sends and place >= one.after:
-            message = f"{one.words()} comes before {cells[place].words()}, which makes what it sends"
-            yield self._error("schedule-order", message, one)
-        elif not one.sends and place < one.after:
-            message = f"{one.words()} comes after {cells[place].words()}, which needs what it receives"
-            yield self._error("schedule-order", message, one)
+            action = f"{transfer.position}{kinds[0]}{transfer.microbatch}"
+            message = f"{transfer.words()}: rank {transfer.rank} has no {action}"
+            yield self._error("schedule-place", message, transfer)
+        elif transfer.sends and place >= transfer.after:
+            message = f"{transfer.words()} comes before {cells[place].words()}, which makes what it sends"
+            yield self._error("schedule-order", message, transfer)
+        elif not transfer.sends and place < transfer.after:
+            message = f"{transfer.words()} comes after {cells[place].words()}, which needs what it receives"
+            yield self._error("schedule-order", message, transfer)
 
 
 # -- the order -------------------------------------------------------------------------

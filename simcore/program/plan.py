@@ -152,9 +152,9 @@ class Plan(Struct):
         if other == rows:
             return None
         here = dict(zip(other, rows, strict=True))
-        found, joins = self.segments[part, other]
-        moved = found.part(0, len(found))
-        moved.row = array("i", map(here.__getitem__, found.row))
+        ops, joins = self.segments[part, other]
+        moved = ops.part(0, len(ops))
+        moved.row = array("i", map(here.__getitem__, ops.row))
         return OpSegment(moved, joins)
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
@@ -171,7 +171,9 @@ class Plan(Struct):
         if not header.checkpoint_initiates or not rows:
             return found
         first = rows[0]
-        blocks = (one for one in self.structure.blocks if one[0] <= first <= one[-1] and first in one)
+        blocks = (
+            block for block in self.structure.blocks if block[0] <= first <= block[-1] and first in block
+        )
         here, checkpoints = set(rows), sorted(header.checkpoints)
         for initiator in sorted({*header.checkpoint_initiates} & {*next(blocks, ()), *here}, reverse=True):
             place = bisect_left(checkpoints, initiator)
@@ -306,16 +308,16 @@ class RowBuilder:
         self._compute(pieces.before_ns, cells, row, phase)
         first = len(self.ops)
         if name == "ALLGATHER":
-            for one in sent:
-                self._collective(one, row, phase, False)
+            for collective_cost in sent:
+                self._collective(collective_cost, row, phase, False)
             self._compute(products[0], cells, row, phase)
             for place, ns in enumerate(products[1:]):
                 self._wait(first + place)
                 self._compute(ns, cells, row, phase)
         else:
-            for ns, one in zip(products, sent, strict=False):
+            for ns, collective_cost in zip(products, sent, strict=False):
                 self._compute(ns, cells, row, phase)
-                self._collective(one, row, phase, False)
+                self._collective(collective_cost, row, phase, False)
             last = len(self.ops) - 1
             self._compute(products[-1], cells, row, phase)
             self._wait(last)

@@ -111,7 +111,7 @@ def check_model(workload: Workload, placement: Placement, said: str) -> None:
         (first, first_chunk), (last, last_chunk) = route[0], route[-1]
         begins = [workload.name[row] for row in workload.stages[first].chunks[first_chunk]]
         ends = [workload.name[row] for row in workload.stages[last].chunks[last_chunk]]
-        if not (any(map(is_embedding, begins)) and any(one.startswith("final_") for one in ends)):
+        if not (any(map(is_embedding, begins)) and any(end.startswith("final_") for end in ends)):
             raise UsageError(
                 f"{said}: its chunks lie otherwise than round and round, and the stages of a model are made "
                 "for a schedule by its name"

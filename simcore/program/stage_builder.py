@@ -198,7 +198,7 @@ class StageBuilder:
             self._turns("ig" if backward.kind == "I" else "bwd", backward, loss_first=True),
         ]
         while turns:
-            turns = [one for one in turns if next(one, False)]
+            turns = [turn for turn in turns if next(turn, False)]
         self._send(FWD, forward.microbatch, ahead.position, ahead.behind)
         self._send(IG, backward.microbatch, back.position, back.before)
         if backward.kind == "B":

@@ -66,13 +66,15 @@ def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: 
     for place, (row, name) in enumerate(zip(rows, workload.name, strict=False)):
         sent = [_sent(cells, place, made) for cells, made in zip(columns, row.sent, strict=True)]
         ns = columns[0].compute_ns[place], columns[1].compute_ns[place], columns[2].compute_ns[place]
-        found = AicbRow(name, ns, *sent)
-        if found != row or workload.process_ns[place] != 100:
-            same = found.name == row.name and found.sent == row.sent and workload.process_ns[place] == 100
+        aicb_row = AicbRow(name, ns, *sent)
+        if aicb_row != row or workload.process_ns[place] != 100:
+            same = (
+                aicb_row.name == row.name and aicb_row.sent == row.sent and workload.process_ns[place] == 100
+            )
             differing += not same
             cells += same
             if first_row is None:
-                first_row = _difference(workload, place, found, row)
+                first_row = _difference(workload, place, aicb_row, row)
         elif lines is not None:
             made = of_row.get(row)
             if made is None:

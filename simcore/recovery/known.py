@@ -77,7 +77,7 @@ def common_ffns(hidden: int) -> list[int]:
     """Inner sizes to be tried first."""
     known = [one.ffn for one in KNOWN if one.hidden == hidden]
     # Of models with experts the dense layers' too.
-    known += [one.ffn for one in MODELS.values() if one.hidden == hidden and one.ffn]
+    known += [model.ffn for model in MODELS.values() if model.hidden == hidden and model.ffn]
     others = [4 * hidden, swiglu(hidden), padded(8 * hidden // 3, 256), 7 * hidden // 2, 3 * hidden,
               2 * hidden, hidden]  # fmt: skip
     return list(dict.fromkeys([*known, *others]))
@@ -91,8 +91,8 @@ def vocabulary(words: int, step: int) -> int:
 def known_model(config: AicbConfig) -> Known | None:
     """The model of these sizes whose layers the stages can be of."""
     held = config.stage_layers
-    fitting = [one for one in KNOWN if one.fits(config)]
-    return next((one for one in fitting if one.layers // config.pp == held), None)
+    fitting = [known for known in KNOWN if known.fits(config)]
+    return next((known for known in fitting if known.layers // config.pp == held), None)
 
 
 def rarity(config: AicbConfig) -> float:

@@ -18,15 +18,15 @@ from simcore.workload import Workload
 _EXAMPLE = (799_000, (1_820_000, 2_332_000), 2_478_000, 17_374_000)
 
 
-def oddities(workload: Workload, found: Recovered) -> list[Diagnostic]:
+def oddities(workload: Workload, recovered: Recovered) -> list[Diagnostic]:
     """What is odd, with the first row of each and how many there are."""
-    return _Odd(workload, found).all()
+    return _Odd(workload, recovered).all()
 
 
 class _Odd:
-    def __init__(self, workload: Workload, found: Recovered) -> None:
+    def __init__(self, workload: Workload, recovered: Recovered) -> None:
         self.workload = workload
-        self.recovered = found
+        self.recovered = recovered
         self.said: list[Diagnostic] = []
 
     def all(self) -> list[Diagnostic]:
@@ -147,4 +147,4 @@ def gpu_of(path: str) -> str:
 
 
 def _full(name: str) -> str:
-    return next(one for one in reversed(GPU_NAMES) if one.partition("-")[0] == name)
+    return next(gpu_name for gpu_name in reversed(GPU_NAMES) if gpu_name.partition("-")[0] == name)

@@ -83,8 +83,8 @@ class Recovered(Struct, frozen=True, dict=True):
 
     def title(self) -> str:
         """The shortest that names it: `AICB: Llama 405B, 128 layers`, and where it is something else."""
-        config, one = self.config, self.difference
-        at = f"line {one.line}" if one is not None and one.row is not None else ""
+        config, difference = self.config, self.difference
+        at = f"line {difference.line}" if difference is not None and difference.row is not None else ""
         if config is None:
             return f"not AICB's rows{f': {at}' if at else ''}"
         name = _name(config) or f"hidden {config.hidden}"
@@ -196,10 +196,10 @@ def recover(workload: Workload, data: bytes | None = None) -> Recovered:
         rows = _rows(config, times)
         if rows is None:
             continue
-        one = compared(workload, config, rows, data)
-        if best is None or _measure(one) < _measure(best[0]):
-            best = one, config
-        if one.first is None:
+        compared_rows = compared(workload, config, rows, data)
+        if best is None or _measure(compared_rows) < _measure(best[0]):
+            best = compared_rows, config
+        if compared_rows.first is None:
             break
     if best is None:
         return replace(none, why="AICB writes no such file", difference=_named(workload, foreign or 0))
@@ -217,8 +217,8 @@ def recover(workload: Workload, data: bytes | None = None) -> Recovered:
     )  # fmt: skip
 
 
-def _measure(one: ComparedRows) -> tuple[int, int]:
-    return one.rows + one.header, one.cells
+def _measure(compared_rows: ComparedRows) -> tuple[int, int]:
+    return compared_rows.rows + compared_rows.header, compared_rows.cells
 
 
 def _foreign(workload: Workload) -> float:

@@ -37,13 +37,13 @@ class Rescaled(Struct, frozen=True):
 
 def known(workload: Workload) -> Recovered:
     """What made the rows of a file; of the files asked for last it is kept."""
-    for one, found in _recovered:
+    for one, recovered in _recovered:
         if one is workload:
-            return found
-    found = recover(workload)
-    _recovered.append((workload, found))
+            return recovered
+    recovered = recover(workload)
+    _recovered.append((workload, recovered))
     del _recovered[:-_KEPT]
-    return found
+    return recovered
 
 
 def can_rescale(workload: Workload) -> bool:
@@ -58,29 +58,29 @@ def rescaled(workload: Workload, parameters: Parameters) -> Rescaled | None:
 
     Raises `UsageError` for a file that is not AICB's as it stands, and for degrees that do not fit.
     """
-    found = known(workload)
-    if not found.exact or found.config is None:
-        raise UsageError(f"--rescale on: {printable(workload.path, 60)} is {_why(found)}; off would fit")
+    recovered = known(workload)
+    if not recovered.exact or recovered.config is None:
+        raise UsageError(f"--rescale on: {printable(workload.path, 60)} is {_why(recovered)}; off would fit")
     asked = Parameters(
         world=parameters.world, tp=parameters.tp, ep=parameters.ep, pp=parameters.pp,
         microbatches=parameters.microbatches,
     )  # fmt: skip
     key = id(workload), asked
     if key not in _made or _made[key][0] is not workload:
-        config = _asked_for(found.config, asked)
-        if config == found.config:
+        config = _asked_for(recovered.config, asked)
+        if config == recovered.config:
             return None
-        _made[key] = workload, _rows(workload, found, config)
+        _made[key] = workload, _rows(workload, recovered, config)
         for oldest in list(_made)[:-_KEPT]:
             del _made[oldest]
     return _made[key][1]
 
 
-def _why(found: Recovered) -> str:
-    if found.config is None:
-        return found.line()
-    assert found.difference is not None
-    return f"AICB's but for {found.difference.text()}"
+def _why(recovered: Recovered) -> str:
+    if recovered.config is None:
+        return recovered.line()
+    assert recovered.difference is not None
+    return f"AICB's but for {recovered.difference.text()}"
 
 
 def _asked_for(config: AicbConfig, asked: Parameters) -> AicbConfig:
@@ -116,11 +116,11 @@ def _asked_for(config: AicbConfig, asked: Parameters) -> AicbConfig:
     return one
 
 
-def _rows(workload: Workload, found: Recovered, config: AicbConfig) -> Rescaled:
+def _rows(workload: Workload, recovered: Recovered, config: AicbConfig) -> Rescaled:
     from simcore.workload.formats.simai_text import read
 
-    assert found.config is not None
-    reference = found.reference or Reference(found.config, found.times)
+    assert recovered.config is not None
+    reference = recovered.reference or Reference(recovered.config, recovered.times)
     back = config == reference.config
     times, ratios = reference.times, ""
     if reference.times is not None and not back:
@@ -129,12 +129,12 @@ def _rows(workload: Workload, found: Recovered, config: AicbConfig) -> Rescaled:
     if not back:
         first, _, rest = text.partition("\n")
         text = f"{first} rescaled_from: {reference.word()}\n{rest}"
-    words = _words(found.config, config)
+    words = _words(recovered.config, config)
     said = [f"rows made anew {words}: a global batch of {digits(config.global_batch)}"]
     said[0] += f", {digits(config.microbatches)} micro-batches of {config.microbatch_size}"
     if ratios:
         said[0] += f"; compute cells of the file times {ratios} (the cost model, constants of {_GPU})"
-    elif back and found.reference:
+    elif back and recovered.reference:
         said[0] += "; compute cells are those that the file was rescaled from"
     lost = config.layers - config.stage_layers * config.pp
     if lost:

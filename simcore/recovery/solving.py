@@ -56,16 +56,16 @@ def configs_of(stated: Statement) -> list[AicbConfig]:
 
 def _of_reading(stated: Statement, version: str, wanted: int) -> list[AicbConfig]:
     """wanted: parameters of a rank, in aiob files without those of experts."""
-    found = list(islice(_solved(stated, version, wanted, _NEAR), _MOST_FOUND))
-    if (stated.microbatches or stated.activations) and (not found or min(map(rarity, found)) > _COMMON):
+    configs = list(islice(_solved(stated, version, wanted, _NEAR), _MOST_FOUND))
+    if (stated.microbatches or stated.activations) and (not configs or min(map(rarity, configs)) > _COMMON):
         for reach in _FURTHER:
             if reach.inner and not stated.activations:
                 # Any hidden size with any inner one: whatever is found there says nothing.
                 continue
-            found += islice(_solved(stated, version, wanted, reach), _MOST_FOUND)
-            if found:
+            configs += islice(_solved(stated, version, wanted, reach), _MOST_FOUND)
+            if configs:
                 break
-    return found
+    return configs
 
 
 def _solved(stated: Statement, version: str, wanted: int, reach: _Reach) -> Iterator[AicbConfig]:
@@ -197,7 +197,9 @@ def _tried_ffns(stated: Statement, first: AicbConfig, wide: bool) -> list[int]:
     of_rows = _counted(replace(first, ffn=1024 * first.tp), stated) != _counted(replace(first, ffn=0), stated)
     if not of_rows:
         # No row says it: experts whose gradients go where everybody else's go.
-        like = [one.ffn for one in KNOWN if (one.hidden, one.experts) == (first.hidden, first.experts)]
+        like = [
+            known.ffn for known in KNOWN if (known.hidden, known.experts) == (first.hidden, first.experts)
+        ]
         return [*like, *common][:1]
     if not wide:
         return common
@@ -234,8 +236,8 @@ def _with_words(
                 words, divisor = each * tp, each & -each
             else:
                 continue
-            one = replace(first, ffn=ffn, seq=seq, microbatch_size=size, vocab=words, vocab_step=divisor)
-            yield _finished(one, stated)
+            config = replace(first, ffn=ffn, seq=seq, microbatch_size=size, vocab=words, vocab_step=divisor)
+            yield _finished(config, stated)
 
 
 def _finished(config: AicbConfig, stated: Statement) -> AicbConfig:

@@ -106,7 +106,9 @@ class _Reader:
         end = next((row for row in tails if not starts or row > starts[-1]), len(self.names))
         self.blocks = [range(a, b) for a, b in zip(starts, [*starts, end][1:], strict=True)]
         patterns = Counter(tuple(self.names[row] for row in block) for block in self.blocks)
-        self.pattern: tuple[str, ...] = max(patterns, key=lambda one: patterns[one]) if patterns else ()
+        self.pattern: tuple[str, ...] = (
+            max(patterns, key=lambda pattern: patterns[pattern]) if patterns else ()
+        )
         self.of_name: dict[str, list[int]] = {}
         for row, name in enumerate(self.names):
             self.of_name.setdefault(name, []).append(row)
@@ -226,12 +228,12 @@ class _Reader:
 
     def _expert_rows(self) -> list[list[int]]:
         """The rows of the experts of each layer."""
-        found = []
+        expert_rows = []
         for block in self.blocks:
             for name, rows in groupby(block, key=self.names.__getitem__):
                 if name == _EXPERTS:
-                    found.append(list(rows))
-        return found
+                    expert_rows.append(list(rows))
+        return expert_rows
 
     def _experts(
         self, runs: list[list[int]], fold: int | None, ranks: int, tokens: int | None, activations: list[int]
@@ -291,7 +293,9 @@ class Reference(NamedTuple):
 def reference_of(workload: Workload, stated: Statement) -> Reference | None:
     """What the header says; None where it says nothing that can be."""
     numbers = workload.header.rescaled_from
-    if len(numbers) != (_AIOB if stated.aiob else _PLAIN) or not all(0 < one < 2**40 for one in numbers[:12]):
+    if len(numbers) != (_AIOB if stated.aiob else _PLAIN) or not all(
+        0 < number < 2**40 for number in numbers[:12]
+    ):
         return None
     rest = numbers[len(_FIELDS) :]
     latent = rest[2 : 2 + len(_MLA)]

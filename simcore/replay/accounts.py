@@ -66,13 +66,13 @@ def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
 
 def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns: int) -> Accounts:
     """The accounts of the `rank`-th rank by pieces, OVER behind the last. ends: of a pass of the graph."""
-    found = Accounts(NAMES)
+    accounts = Accounts(NAMES)
     now = 0
 
     def book(until: int, account: int, piece: int) -> None:
         nonlocal now
         if until > now:
-            found.book(now, until, account, piece)
+            accounts.book(now, until, account, piece)
             now = until
 
     kinds = graph.ties.pieces[rank].kind
@@ -96,8 +96,8 @@ def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns:
                 at += 1
         book(end, account, piece)
     book(step_ns, IDLE, OVER)
-    found.edge.append(step_ns)
-    return found
+    accounts.edge.append(step_ns)
+    return accounts
 
 
 class Late(NamedTuple):
@@ -136,11 +136,11 @@ def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts
     """Who waits for whom, the longest first; ranks by their numbers."""
     waited: dict[tuple[int, int, str, bool], int] = {}
     ranks = graph.ties.run.ranks
-    for rank, one in enumerate(accounts):
+    for rank, account in enumerate(accounts):
         pieces = graph.ties.pieces[rank]
-        for wait in waits_of(graph, ends, rank, one):
+        for wait in waits_of(graph, ends, rank, account):
             call = Call(rank, pieces.op[wait.piece], pieces.sub[wait.piece])
             key = (ranks[rank].number, ranks[wait.rank].number, name_of(ranks[rank], call), call.sub >= 0)
             waited[key] = waited.get(key, 0) + wait.ns
-    found = [RankWaiting(*key, ns) for key, ns in waited.items()]
-    return sorted(found, key=lambda one: (-one.ns, one.early, one.late, one.name))
+    rank_waitings = [RankWaiting(*key, ns) for key, ns in waited.items()]
+    return sorted(rank_waitings, key=lambda one: (-one.ns, one.early, one.late, one.name))

@@ -60,9 +60,9 @@ def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[PieceSegmen
     lasting = [ends[nodes[-1]] if nodes else 0 for nodes in graph.over]
     until = max(lasting)
     rank = lasting.index(until)
-    found: list[PieceSegment] = []
+    piece_segments: list[PieceSegment] = []
     if not until:
-        return found
+        return piece_segments
     for step in graph.graph.path(graph.over[rank][-1], ends, rank):
         # By their own clocks ranks may be through a little too early: no time is on the path twice.
         if step.start >= until:
@@ -71,14 +71,21 @@ def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[PieceSegmen
         reason, of = _reason(graph, ends, step)
         account = own_account(graph, *where)
         # A rank's idle time is one segment, though the step may begin within it or an instant cut it.
-        is_more = found and found[-1].rank == where[0] and account == found[-1].account == IDLE
-        if found and (is_more or (found[-1].rank, found[-1].piece) == where):
-            found[-1] = replace(found[-1], start=step.start, reason=reason, of=of)
+        is_more = (
+            piece_segments
+            and piece_segments[-1].rank == where[0]
+            and account == piece_segments[-1].account == IDLE
+        )
+        if piece_segments and (is_more or (piece_segments[-1].rank, piece_segments[-1].piece) == where):
+            piece_segments[-1] = replace(piece_segments[-1], start=step.start, reason=reason, of=of)
         else:
-            found.append(PieceSegment(step.start, until, *where, account, reason, of))
+            piece_segments.append(PieceSegment(step.start, until, *where, account, reason, of))
         until = step.start
-    found.reverse()
-    return [_of_its_rank(graph, one, found[index - 1] if index else None) for index, one in enumerate(found)]
+    piece_segments.reverse()
+    return [
+        _of_its_rank(graph, piece_segment, piece_segments[index - 1] if index else None)
+        for index, piece_segment in enumerate(piece_segments)
+    ]
 
 
 def _of_its_rank(graph: MeasuredGraph, segment: PieceSegment, before: PieceSegment | None) -> PieceSegment:

@@ -48,7 +48,11 @@ def causes(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
         return []
     before = [_next_on_its_rank(results, rank, own[0] - 1)] if own[0] else []
     first, *inner = (_waited_for(results, rank, piece) for piece in own)
-    return [*first, *before, *(one for found in inner for one in found)]
+    return [
+        *first,
+        *before,
+        *(piece_dependency for piece_dependencies in inner for piece_dependency in piece_dependencies),
+    ]
 
 
 def effects(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
@@ -56,19 +60,19 @@ def effects(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
     if not own:
         return []
     graph, ends = results.graph, results.ends
-    found: list[PieceDependency] = []
+    piece_dependencies: list[PieceDependency] = []
     for piece in reversed(own):
-        found += _received(results, rank, piece)
+        piece_dependencies += _received(results, rank, piece)
         nodes = {cause.node for cause in graph.graph.held(graph.over[rank][piece], ends, rank)}
         if graph.waits(rank, piece) and (meeting := results.ties.pieces[rank].meeting[piece]) != NONE:
             nodes.add(graph.meetings[meeting])
         for node in sorted(nodes):
             for follower in graph.graph.effects(node, ends):
-                found += _held(results, rank, node, follower)
+                piece_dependencies += _held(results, rank, node, follower)
     after = own[-1] + 1
     if after < len(graph.over[rank]):
-        found.append(PieceDependency(rank, after, _AFTER))
-    return list(dict.fromkeys(found))
+        piece_dependencies.append(PieceDependency(rank, after, _AFTER))
+    return list(dict.fromkeys(piece_dependencies))
 
 
 def _waited_for(results: Timed, rank: int, piece: int) -> list[PieceDependency]:

@@ -43,9 +43,10 @@ class Durations:
         ranks = range(len(ties.pieces))
         self.first_parts = [self._column(rank, graph.first_ns[rank], self._first) for rank in ranks]
         self.after_parts = [self._column(rank, graph.after_ns[rank], self._comm) for rank in ranks]
-        self.meeting_parts = [self._number(self._meeting(one)) for one in ties.matches.meetings]
+        self.meeting_parts = [self._number(self._meeting(meeting)) for meeting in ties.matches.meetings]
         self.message_parts = [
-            self._number(FactorTime(_COMM, self._name(one.send), "pp")) for one in ties.matches.messages
+            self._number(FactorTime(_COMM, self._name(message.send), "pp"))
+            for message in ties.matches.messages
         ]
 
     def scaled(self, scales: Scales) -> array[int]:

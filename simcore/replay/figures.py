@@ -51,7 +51,7 @@ def stream_times(rank: RankTrace, accounts: Accounts) -> list[StreamUse]:
 
     Where compute waits for it, communication is busy from when the last member has come.
     """
-    found = [StreamUse("compute", accounts.busy_ns, 0, 0)]
+    stream_uses = [StreamUse("compute", accounts.busy_ns, 0, 0)]
     computed = accounts.computed()
     spans = _communication(rank)
     # Never said when it runs.
@@ -60,8 +60,8 @@ def stream_times(rank: RankTrace, accounts: Accounts) -> list[StreamUse]:
         beside = sum(computed(end) - computed(start) for start, end in merged(spans.get(category, [])))
         if ns or beside:
             name = KINDS.get(category, category)
-            found.append(StreamUse(name, ns + beside, None if unknown else beside, ns))
-    return found
+            stream_uses.append(StreamUse(name, ns + beside, None if unknown else beside, ns))
+    return stream_uses
 
 
 def overlapped_ns(rank: RankTrace, accounts: Accounts) -> int | None:
@@ -148,16 +148,16 @@ def total(spans: Sequence[tuple[int, int]]) -> int:
 
 def both(one: Spans, other: Spans) -> Spans:
     """What lies in both of two unions."""
-    found: Spans = []
+    spans: Spans = []
     at = 0
     for start, end in one:
         while at < len(other) and other[at][1] <= start:
             at += 1
         index = at
         while index < len(other) and other[index][0] < end:
-            found.append((max(start, other[index][0]), min(end, other[index][1])))
+            spans.append((max(start, other[index][0]), min(end, other[index][1])))
             index += 1
-    return found
+    return spans
 
 
 def device_use(results: Timed, rank: int) -> DeviceUse | None:
@@ -247,7 +247,7 @@ class MeasuredFigures:
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
         found: list[tuple[str, tuple[str, ...]]] = []
         for number, account in enumerate(ACCOUNTS):
-            if any(one.total_ns[number] for one in self.results.accounts):
+            if any(accounts.total_ns[number] for accounts in self.results.accounts):
                 name = account.removeprefix("compute " if number < FIRST_EXPOSED else "exposed ")
                 found.append((_HEADINGS.get(name, name), (account,)))
         return found
@@ -303,8 +303,8 @@ class MeasuredFigures:
 
     def path_alike(self) -> Iterator[object]:
         """What a segment of the critical path is: time of one account, in the operations of one name."""
-        for one in self.results.critical_path:
-            yield one.account, piece_name(self.results, one.rank, one.piece)
+        for piece_segment in self.results.critical_path:
+            yield piece_segment.account, piece_name(self.results, piece_segment.rank, piece_segment.piece)
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         path, ranks = self.results.critical_path, self.results.measured.ranks

@@ -91,9 +91,9 @@ def _waits(results: Timed) -> list[str]:
     """The longest waits by operation, stage that waits and stage waited for: receives, then collectives."""
     stages = {rank.number: rank.stage for rank in results.measured.ranks}
     pairs: dict[tuple[str, int | None, int | None], list[tuple[int, int, int]]] = {}
-    for one in results.waiting:
-        key = (one.name, stages[one.early], stages[one.late])
-        pairs.setdefault(key, []).append((one.ns, one.early, one.late))
+    for rank_waiting in results.waiting:
+        key = (rank_waiting.name, stages[rank_waiting.early], stages[rank_waiting.late])
+        pairs.setdefault(key, []).append((rank_waiting.ns, rank_waiting.early, rank_waiting.late))
     most = sorted(pairs.items(), key=lambda pair: (-max(pair[1])[0], pair[0][0], max(pair[1])))
     lines = []
     receives = [pair for pair in most if pair[0][0] in POINT_TO_POINT]
@@ -103,7 +103,7 @@ def _waits(results: Timed) -> list[str]:
         if ns < results.step_time_ns * LEAST:
             continue
         # Who waits shortly for somebody else there hides who holds all of them up.
-        waits = [one for one in waits if one[0] >= ns * _OF_LONGEST]
+        waits = [wait for wait in waits if wait[0] >= ns * _OF_LONGEST]
         for_whom = RankSet.of({rank for _, _, rank in waits}).words()
         who = RankSet.of({rank for _, rank, _ in waits}).words()
         other = "each other" if who == for_whom else f"{_ranks(for_whom).lower()}{_of_stage(late)}"
@@ -131,14 +131,16 @@ def _slow_ranks(results: Timed) -> list[str]:
     what the step would take if they did not.
     """
     unit, lines = results.measured.unit, []
-    for place, one in enumerate(slow_ranks(results)):
-        words = f"{unit.capitalize()} {one.rank} is slow: it computes {duration(one.ns)}, "
-        if len(one.peers) > 1:
-            words += f"the median of the other {unit}s{_of_stage(one.stage)} {duration(one.peers_ns)}"
+    for place, slow_rank in enumerate(slow_ranks(results)):
+        words = f"{unit.capitalize()} {slow_rank.rank} is slow: it computes {duration(slow_rank.ns)}, "
+        if len(slow_rank.peers) > 1:
+            words += (
+                f"the median of the other {unit}s{_of_stage(slow_rank.stage)} {duration(slow_rank.peers_ns)}"
+            )
         else:
-            words += f"{unit} {one.peers[0]}{_of_stage(one.stage)} {duration(one.peers_ns)}"
-        change = _step_with(results, one.scales) if place < _WAITS else ""
-        peers = one.peers_words.replace("rank", unit)
+            words += f"{unit} {slow_rank.peers[0]}{_of_stage(slow_rank.stage)} {duration(slow_rank.peers_ns)}"
+        change = _step_with(results, slow_rank.scales) if place < _WAITS else ""
+        peers = slow_rank.peers_words.replace("rank", unit)
         lines.append(f"{words}; as fast as {peers}, {change}." if change else f"{words}.")
     return lines
 
@@ -152,7 +154,7 @@ def _in_the_end(results: Timed) -> list[str]:
         return []
     (rank, ns), whole = waited[0], sum(one for _, one in waited)
     number = results.measured.ranks[rank].number
-    direct = sum(one.ns for one in results.waiting if one.late == number)
+    direct = sum(rank_waiting.ns for rank_waiting in results.waiting if rank_waiting.late == number)
     if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
         return []
     unit = results.measured.unit
@@ -185,24 +187,23 @@ def _slots(results: Timed) -> list[str]:
 def _stragglers(results: Timed) -> list[str]:
     """Ranks that come last to most collectives, and why, as far as the trace shows it."""
     lines = []
-    for one in stragglers(results)[:_WAITS]:
-        after = duration(one.least_ns)
-        if one.last > 1:
-            after += f" to {duration(one.most_ns)}"
-        times = f"{one.last} of {one.of} collectives"
-        words = f"Rank {one.rank} comes last to {times}, {after} after the next-latest"
+    for straggler in stragglers(results)[:_WAITS]:
+        after = duration(straggler.least_ns)
+        if straggler.last > 1:
+            after += f" to {duration(straggler.most_ns)}"
+        times = f"{straggler.last} of {straggler.of} collectives"
+        words = f"Rank {straggler.rank} comes last to {times}, {after} after the next-latest"
         why = []
-        if one.compute_ns > 0 and one.operation is not None:
-            why.append(
-                f"computes {duration(one.compute_ns)} longer, the most in {short_name(one.operation, 40)}"
-            )
-        if one.host_ns > 0:
-            gaps = f"has {duration(one.host_ns)} more in host gaps"
-            if 0 < one.start_ns <= one.host_ns:
-                gaps += f" ({duration(one.start_ns)} of it before its first operation)"
+        if straggler.compute_ns > 0 and straggler.operation is not None:
+            most = short_name(straggler.operation, 40)
+            why.append(f"computes {duration(straggler.compute_ns)} longer, the most in {most}")
+        if straggler.host_ns > 0:
+            gaps = f"has {duration(straggler.host_ns)} more in host gaps"
+            if 0 < straggler.start_ns <= straggler.host_ns:
+                gaps += f" ({duration(straggler.start_ns)} of it before its first operation)"
             why.append(gaps)
         words += f"; before them it {', and '.join(why)} than the median of the others." if why else "."
-        lines.append(words + _gain(results, *on_time(results, one)))
+        lines.append(words + _gain(results, *on_time(results, straggler)))
     return lines
 
 

@@ -266,10 +266,10 @@ class MeasuredLanes(RankLanes):
         """A rank's lane and its compute: an operation also waits and communicates."""
         if not self.run.timed or stream not in (None, COMPUTE_STREAM):
             return self.spans(number, stream)
-        found = self._drawn.get((number, stream))
-        if found is None:
-            found = self._drawn[number, stream] = self._accounted(number, stream)
-        return found
+        spans = self._drawn.get((number, stream))
+        if spans is None:
+            spans = self._drawn[number, stream] = self._accounted(number, stream)
+        return spans
 
     def _accounted(self, number: int, stream: str | None) -> Spans:
         """The accounts of a rank as spans, each with the item of its operation or gap: of its compute stream
@@ -277,13 +277,17 @@ class MeasuredLanes(RankLanes):
         they are drawn with.
         """
         results = self.results
-        one, pieces, ops = results.accounts[number], results.ties.pieces[number], self.run.ranks[number].ops
+        accounts, pieces, ops = (
+            results.accounts[number],
+            results.ties.pieces[number],
+            self.run.ranks[number].ops,
+        )
         items = array("q")
-        for piece in one.op:
+        for piece in accounts.op:
             op = len(ops) if piece == OVER else pieces.op[piece]
             items.append(-1 - op if piece == OVER or pieces.kind[piece] == GAP else op)
-        kinds = one.account.translate(_OF_ACCOUNT)
-        found = list(zip(one.edge, one.edge[1:], items, kinds, strict=False))
+        kinds = accounts.account.translate(_OF_ACCOUNT)
+        found = list(zip(accounts.edge, accounts.edge[1:], items, kinds, strict=False))
         if stream == COMPUTE_STREAM:
             found = list(compress(found, kinds.translate(_ON_COMPUTE)))
         starts = [start for start, _, _, _ in found]
@@ -379,7 +383,10 @@ class MeasuredLanes(RankLanes):
         results, ranks = self.results, self.run.ranks
         if not (results.measured.timed and results.measured.concurrent):
             return None
-        return ((one.start, one.end, one.rank, ranks[one.rank].number, "") for one in results.critical_path)
+        return (
+            (piece_segment.start, piece_segment.end, piece_segment.rank, ranks[piece_segment.rank].number, "")
+            for piece_segment in results.critical_path
+        )
 
     @property
     def _figures(self) -> tuple[Figure, ...]:

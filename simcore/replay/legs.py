@@ -18,20 +18,22 @@ def legs(results: Timed) -> list[Leg]:
     """
     found: list[Leg] = []
     last: tuple[int, str, int] | None = None
-    for index, one in enumerate(results.critical_path):
-        pieces, trace = results.ties.pieces[one.rank], results.measured.ranks[one.rank]
-        op = pieces.op[one.piece]
-        is_gap = piece_name(results, one.rank, one.piece) == IDLE_NAME
+    for index, piece_segment in enumerate(results.critical_path):
+        pieces, trace = results.ties.pieces[piece_segment.rank], results.measured.ranks[piece_segment.rank]
+        op = pieces.op[piece_segment.piece]
+        is_gap = piece_name(results, piece_segment.rank, piece_segment.piece) == IDLE_NAME
         # A gap is of no operation; what lies inside an operation is a part of it.
-        key = (one.rank, IDLE_NAME, -1) if is_gap else (one.rank, trace.ops.name[op], op)
+        key = (piece_segment.rank, IDLE_NAME, -1) if is_gap else (piece_segment.rank, trace.ops.name[op], op)
         if key == last:
-            found[-1] = replace(found[-1], last=index + 1, end_ns=one.end)
+            found[-1] = replace(found[-1], last=index + 1, end_ns=piece_segment.end)
             continue
         last = key
-        reason = REASONS[one.reason].format(rank=results.measured.ranks[one.of].number)
+        reason = REASONS[piece_segment.reason].format(rank=results.measured.ranks[piece_segment.of].number)
         batch = -1 if is_gap else trace.ops.batch[op]
-        who = one.rank, trace.number, trace.stage
-        found.append(Leg(index, index + 1, one.start, one.end, *who, key[1], batch, reason))
+        who = piece_segment.rank, trace.number, trace.stage
+        found.append(
+            Leg(index, index + 1, piece_segment.start, piece_segment.end, *who, key[1], batch, reason)
+        )
     return found
 
 
@@ -44,14 +46,14 @@ def path_parts(results: Timed, by: str) -> Iterator[tuple[str, int]]:
 
     by: `kind` (as accounts say it), `op` (operation or sub-operation), `stage` or `rank`.
     """
-    for one in results.critical_path:
-        trace = results.measured.ranks[one.rank]
+    for piece_segment in results.critical_path:
+        trace = results.measured.ranks[piece_segment.rank]
         if by == "kind":
-            part = one.kind
+            part = piece_segment.kind
         elif by == "stage":
             part = "no stage" if trace.stage is None else f"stage {trace.stage}"
         elif by == "rank":
             part = f"rank {trace.number}"
         else:
-            part = piece_name(results, one.rank, one.piece)
-        yield part, one.end - one.start
+            part = piece_name(results, piece_segment.rank, piece_segment.piece)
+        yield part, piece_segment.end - piece_segment.start

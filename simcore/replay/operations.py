@@ -73,7 +73,7 @@ def op_uses(results: Timed) -> list[OpUse]:
 
 def most_used(uses: Iterable[Spent]) -> Spent:
     """Of what several ranks take the most compute and exposed communication together; the first of equals."""
-    return max(uses, key=lambda one: one.compute_ns + one.exposed_ns)
+    return max(uses, key=lambda use: use.compute_ns + use.exposed_ns)
 
 
 def spent(results: Timed) -> dict[OpKey, dict[int, Spent]]:
@@ -105,11 +105,13 @@ def critical_ns(results: Timed) -> ByRank:
     """What the critical path has of each operation and sub-operation on each rank, ns; host gaps left out."""
     found: ByRank = {}
     names = [_keys(results, rank) for rank in results.all_ranks]
-    for one in results.critical_path:
-        key = names[one.rank][one.piece] if one.piece >= 0 else None
+    for piece_segment in results.critical_path:
+        key = names[piece_segment.rank][piece_segment.piece] if piece_segment.piece >= 0 else None
         if key is not None:
             by_rank = found.setdefault(key, {})
-            by_rank[one.rank] = by_rank.get(one.rank, 0) + one.end - one.start
+            by_rank[piece_segment.rank] = (
+                by_rank.get(piece_segment.rank, 0) + piece_segment.end - piece_segment.start
+            )
     return found
 
 
@@ -148,8 +150,8 @@ def groupings(run: MeasuredRun) -> tuple[str, ...]:
     devices = [rank.device for rank in run.ranks if rank.device is not None]
     told = {
         "kernel": True,
-        "operation": any(name is not None for one in devices for name in one.operation),
-        "layer": any(name is not None for one in devices for name in one.layer),
+        "operation": any(name is not None for device in devices for name in device.operation),
+        "layer": any(name is not None for device in devices for name in device.layer),
     }
     return tuple(by for by in GROUPINGS if told[by]) if devices else GROUPINGS[:1]
 
@@ -255,9 +257,9 @@ class Operations:
         # Of each key the figures of each rank: several where its runs are of different groups.
         self._figures: dict[OpKey, dict[int, list[OpFigures]]] = {}
         for rank, trace in enumerate(results.run.ranks):
-            for one in (*op_figures_of((trace,)), *sub_figures_of((trace,))):
-                key = (one.name, None) if one.parent is None else (one.parent, one.name)
-                self._figures.setdefault(key, {}).setdefault(rank, []).append(one)
+            for figures in (*op_figures_of((trace,)), *sub_figures_of((trace,))):
+                key = (figures.name, None) if figures.parent is None else (figures.parent, figures.name)
+                self._figures.setdefault(key, {}).setdefault(rank, []).append(figures)
         self._spent = spent(results) if self.timed else {}
         self._waits = self._waits_with_subs()
         self._mean_own_ns = {
@@ -277,12 +279,12 @@ class Operations:
     @cached_property
     def of_each_rank(self) -> list[Operation]:
         """Each rank's, by rank."""
-        found = [
+        operations = [
             self._operation(key, rank, {rank: figures})
             for key, by_rank in self._figures.items()
             for rank, figures in by_rank.items()
         ]
-        return sorted(found, key=lambda one: one.rank or 0)
+        return sorted(operations, key=lambda one: one.rank or 0)
 
     def _waits_with_subs(self) -> dict[tuple[str, str | None, int], int]:
         """What each operation waits on each rank, in its sub-operations too, ns."""
@@ -340,32 +342,32 @@ class Operations:
     def _path(self) -> tuple[dict[OpKey, dict[int, int]], dict[OpKey, dict[int, int]]]:
         return critical_ns(self.results), slack_ns(self.results)
 
-    def critical_ns(self, one: Operation) -> int:
+    def critical_ns(self, operation: Operation) -> int:
         """What the critical path has of it, ns."""
-        by_rank = self._path[0].get((one.op, one.sub), {})
-        return sum(by_rank.get(rank, 0) for rank in one.ranks)
+        by_rank = self._path[0].get((operation.op, operation.sub), {})
+        return sum(by_rank.get(rank, 0) for rank in operation.ranks)
 
-    def slack_ns(self, one: Operation) -> int | None:
+    def slack_ns(self, operation: Operation) -> int | None:
         """Its least slack, ns; None of what holds nobody, such as a launch."""
-        by_rank = self._path[1].get((one.op, one.sub), {})
-        return min((by_rank[rank] for rank in one.ranks if rank in by_rank), default=None)
+        by_rank = self._path[1].get((operation.op, operation.sub), {})
+        return min((by_rank[rank] for rank in operation.ranks if rank in by_rank), default=None)
 
     # -- what is sent ----------------------------------------------------------------------
 
-    def sizes(self, one: Operation) -> tuple[int, int] | None:
+    def sizes(self, operation: Operation) -> tuple[int, int] | None:
         """The least and the most bytes of its buffers; None where no line of it says any."""
-        by_rank = self._sizes.get((one.op, one.sub), {})
-        found = [by_rank[rank] for rank in one.ranks if rank in by_rank]
+        by_rank = self._sizes.get((operation.op, operation.sub), {})
+        found = [by_rank[rank] for rank in operation.ranks if rank in by_rank]
         return (min(least for least, _ in found), max(most for _, most in found)) if found else None
 
     @cached_property
     def _sizes(self) -> dict[OpKey, dict[int, tuple[int, int]]]:
-        found: dict[OpKey, dict[int, tuple[int, int]]] = {}
+        sizes: dict[OpKey, dict[int, tuple[int, int]]] = {}
         for rank, key, size in self._buffers():
-            by_rank = found.setdefault(key, {})
+            by_rank = sizes.setdefault(key, {})
             least, most = by_rank.get(rank, (size, size))
             by_rank[rank] = min(least, size), max(most, size)
-        return found
+        return sizes
 
     def _buffers(self) -> Iterator[tuple[int, OpKey, int]]:
         """(rank, operation, bytes) of each run whose line states a buffer."""
@@ -388,11 +390,11 @@ class Operations:
             self._of_shape[pair] = buffer_bytes(shape, dtype)
         return self._of_shape[pair]
 
-    def moved(self, one: Operation) -> KnownTransfers:
+    def moved(self, operation: Operation) -> KnownTransfers:
         """Its communication as far as it is known how long it takes by itself: from when the last member has
         come, or the send begins. All ranks together have each collective once.
         """
-        return self._moved.get((one.op, one.sub), {}).get(one.rank, KnownTransfers())
+        return self._moved.get((operation.op, operation.sub), {}).get(operation.rank, KnownTransfers())
 
     @cached_property
     def _moved(self) -> dict[OpKey, dict[int | None, KnownTransfers]]:
@@ -448,9 +450,9 @@ class Operations:
         trace = self.results.measured.ranks[call.rank]
         return trace.ops.name[call.op], None if call.sub < 0 else trace.subs.name[call.sub]
 
-    def without_partner(self, one: Operation) -> int:
+    def without_partner(self, operation: Operation) -> int:
         """How many of its runs are communication of which no partner is known that waited for it."""
-        return sum(self._unmatched.get((one.op, one.sub, rank), 0) for rank in one.ranks)
+        return sum(self._unmatched.get((operation.op, operation.sub, rank), 0) for rank in operation.ranks)
 
     @cached_property
     def _unmatched(self) -> dict[tuple[str, str | None, int], int]:
@@ -460,31 +462,31 @@ class Operations:
             found[key] = found.get(key, 0) + 1
         return found
 
-    def waits_of_longest(self, one: Operation) -> list[Wait]:
+    def waits_of_longest(self, operation: Operation) -> list[Wait]:
         """What its longest run waits, the longest first; nothing where the ranks have no common time."""
-        if one.most_rank == NONE or not self.results.waiting:
+        if operation.most_rank == NONE or not self.results.waiting:
             return []
-        if one.most_rank not in self._waits_by_item:
-            self._waits_by_item[one.most_rank] = waits_by_item(self.results, one.most_rank)
-        return self._waits_by_item[one.most_rank].get(one.most_item, [])
+        if operation.most_rank not in self._waits_by_item:
+            self._waits_by_item[operation.most_rank] = waits_by_item(self.results, operation.most_rank)
+        return self._waits_by_item[operation.most_rank].get(operation.most_item, [])
 
-    def is_beside_compute(self, one: Operation) -> bool:
+    def is_beside_compute(self, operation: Operation) -> bool:
         """Whether its longest run is a sub-operation that lasts from its launch to the wait for it."""
-        if one.sub is None or one.most_item == NONE:
+        if operation.sub is None or operation.most_item == NONE:
             return False
-        trace = self.results.run.ranks[one.most_rank]
-        return is_asynchronous(trace, one.most_item - len(trace.ops))
+        trace = self.results.run.ranks[operation.most_rank]
+        return is_asynchronous(trace, operation.most_item - len(trace.ops))
 
     # -- where it is -----------------------------------------------------------------------
 
-    def place(self, one: Operation) -> tuple[int, int, int, str | None]:
+    def place(self, operation: Operation) -> tuple[int, int, int, str | None]:
         """(rank, start, end, lane) of its longest run, of its first where none has a duration.
 
         lane: the group kind whose lane has it, None for the rank's own lane.
         """
-        rank, item = one.most_rank, one.most_item
+        rank, item = operation.most_rank, operation.most_item
         if item == NONE:
-            rank, item = one.ranks[0], self._first_item(one)
+            rank, item = operation.ranks[0], self._first_item(operation)
         trace = self.results.run.ranks[rank]
         ops, subs = trace.ops, trace.subs
         if item < len(ops):
@@ -494,11 +496,11 @@ class Operations:
         sub = item - len(ops)
         return rank, subs.start[sub], subs.end[sub], subs.group[sub] or ""
 
-    def _first_item(self, one: Operation) -> int:
-        trace = self.results.run.ranks[one.ranks[0]]
-        if one.sub is None:
-            return trace.ops.name.index(one.op)
+    def _first_item(self, operation: Operation) -> int:
+        trace = self.results.run.ranks[operation.ranks[0]]
+        if operation.sub is None:
+            return trace.ops.name.index(operation.op)
         pairs = zip(trace.subs.parent, trace.subs.name, strict=True)
         inside = (sub for sub, (parent, name) in enumerate(pairs)
-                  if name == one.sub and trace.ops.name[parent] == one.op)  # fmt: skip
+                  if name == operation.sub and trace.ops.name[parent] == operation.op)  # fmt: skip
         return len(trace.ops) + next(inside)

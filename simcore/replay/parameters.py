@@ -101,7 +101,7 @@ def scales_of(parameters: Parameters, run: MeasuredRun) -> Scales | None:
         compute=parameters.compute_scale,
         comm=parameters.comm_scale,
         gaps=parameters.gap_scale,
-        rank_gaps=_factors("slow_host", parameters, "rank", [str(one.number) for one in run.ranks], int),
+        rank_gaps=_factors("slow_host", parameters, "rank", [str(rank.number) for rank in run.ranks], int),
         host=parameters.host_scale,
         ops=_factors("layer_scale", parameters, "operation", run.op_names, str),
         kinds=_factors("kind_scale", parameters, "kind of communication", GROUP_KINDS, str),
@@ -114,7 +114,7 @@ def parameters_of(scales: Scales | None) -> Parameters:
     """The parameters that ask for these scales; a factor of 1 is none. None: as measured."""
     if scales is None:
         return Parameters()
-    found = Parameters(
+    parameters = Parameters(
         compute_scale=scales.compute,
         comm_scale=scales.comm,
         gap_scale=scales.gaps,
@@ -125,7 +125,7 @@ def parameters_of(scales: Scales | None) -> Parameters:
         slow_rank=_words(scales.ranks),
         stage_scale=_words({stage_word(stage): factor for stage, factor in scales.stages.items()}),
     )
-    return Parameters(replay=True) if found == Parameters() else found
+    return Parameters(replay=True) if parameters == Parameters() else parameters
 
 
 def stage_word(stage: int | None) -> str:
@@ -161,7 +161,7 @@ def _factors(
 ) -> dict[_Key, float]:
     """Key -> factor, of a list of `NAME=X`. there: the names that this run has."""
     flag = flag_of(field)
-    found = {}
+    factors = {}
     for text in getattr(parameters, field):
         name, factor = parse_factor(text, flag.option, TRACE_FORMS[field], zero=True)
         if name not in there:
@@ -171,5 +171,5 @@ def _factors(
                 f"{flag.option} {printable(text, 60)}: no {what} {printable(name, 40)} in this run, only "
                 f"{', '.join(printable(one, 40) for one in listed)}{more}"
             )
-        found[key(name)] = factor
-    return found
+        factors[key(name)] = factor
+    return factors

@@ -116,14 +116,14 @@ class MeasuredResults(Timed, frozen=True, dict=True):
         scales = scales_of(parameters, self.measured)
         if scales is None:
             return MeasuredResults(self.measured, None, self.__dict__.get("durations", self.known))
-        found = MeasuredResults(self.measured, scales, self.durations, parameters)
+        measured_results = MeasuredResults(self.measured, scales, self.durations, parameters)
         try:
             # Whatever is asked of a replay needs its times.
-            _ = found.times
+            _ = measured_results.times
         except OverflowError:
             asked = ", ".join(flag.option for flag in stated(parameters))
             raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
-        return found
+        return measured_results
 
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """The accounts and the run with these times, computed now unless they are known."""
@@ -188,8 +188,8 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen: in the lane of its rank."""
-        one = self.critical_path[index]
-        return Spot(one.rank, one.start, one.end)
+        piece_segment = self.critical_path[index]
+        return Spot(piece_segment.rank, piece_segment.start, piece_segment.end)
 
     @property
     def imbalance(self) -> None:
@@ -234,8 +234,8 @@ class MeasuredResults(Timed, frozen=True, dict=True):
             from simcore.replay.what_if import what_if
 
             self.__dict__["_what_if"] = what_if(self, progress, cancelled)
-        found: list[WhatIf] = self.__dict__["_what_if"]
-        return found
+        what_ifs: list[WhatIf] = self.__dict__["_what_if"]
+        return what_ifs
 
 
 def timed_passes(rank: RankTrace) -> list[TimedPass]:

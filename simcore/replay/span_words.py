@@ -181,7 +181,7 @@ class MeasuredSpanWords:
             found.append(("inside it", words))
         if facts.description is not None:
             found.append(("description", in_short(facts.description, 200)))
-        found += [("waits", self._one_wait_words(one)) for one in self._waits_of(number, item)]
+        found += [("waits", self._one_wait_words(wait)) for wait in self._waits_of(number, item)]
         if partner := self._partner(number, item):
             found.append(("partner", f"{partner}: what is waited here is not known"))
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
@@ -218,21 +218,21 @@ class MeasuredSpanWords:
         if not waits:
             return ""
         late: dict[int, int] = {}
-        for one in waits:
-            late[one.late] = late.get(one.late, 0) + one.ns
+        for wait in waits:
+            late[wait.late] = late.get(wait.late, 0) + wait.ns
         most = max(late, key=lambda rank: late[rank])
         words = f"for rank {self._results.measured.ranks[most].number}"
         return f"waits {duration(sum(late.values()))}{f' {words}' if len(late) == 1 else f', most {words}'}"
 
-    def _one_wait_words(self, one: Wait) -> str:
+    def _one_wait_words(self, wait: Wait) -> str:
         """How long, for whom, where, and what that rank did before."""
-        rank = self._results.measured.ranks[one.late]
+        rank = self._results.measured.ranks[wait.late]
         who = f"rank {rank.number}" + ("" if rank.stage is None else f" of stage {rank.stage}")
-        often = f", {one.times} times" if one.times > 1 else ""
-        does = "sends" if one.sends else "comes last"
-        behind = f", behind {short_name(one.after, 40)}" if one.after else ""
-        name = short_name(one.name, 40)
-        return f"{duration(one.ns)} for {who} in {name}{often}: it {does}{behind}"
+        often = f", {wait.times} times" if wait.times > 1 else ""
+        does = "sends" if wait.sends else "comes last"
+        behind = f", behind {short_name(wait.after, 40)}" if wait.after else ""
+        name = short_name(wait.name, 40)
+        return f"{duration(wait.ns)} for {who} in {name}{often}: it {does}{behind}"
 
     # -- what waits for what -----------------------------------------------------------
 
@@ -240,23 +240,26 @@ class MeasuredSpanWords:
         self, number: int, stream: str | None, index: int, rank: int | None, direction: int
     ) -> list[Step]:
         binding = self._found(number, stream, index, direction)
-        found = [self._step(number, stream, one) for one in binding]
+        steps = [self._step(number, stream, piece_dependency) for piece_dependency in binding]
         launches = self._launches(number, stream, index, direction)
         if direction < 0 and binding and launches:
             first = binding[0]
             gap = self._results.ties.pieces[first.rank].kind[first.piece] == GAP
             # Launched while nothing ran: its stream was free, so that the launch is what it waited for.
-            if gap and first.rank == number and launches[0].start_ns >= found[0].start_ns:
-                return [*launches, *found]
-        return [*found, *launches]
+            if gap and first.rank == number and launches[0].start_ns >= steps[0].start_ns:
+                return [*launches, *steps]
+        return [*steps, *launches]
 
     def _all_words(self, number: int, stream: str | None, index: int, direction: int) -> list[str]:
         """What `walk` finds in words, what is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""
         times = self._results.times
         sums: dict[tuple[str, str], list[int]] = {}
-        for one in self._found(number, stream, index, direction):
-            ns = times.end[one.rank][one.piece] - times.start[one.rank][one.piece]
-            both = sums.setdefault((self._named(number, one), one.reason), [0, 0])
+        for piece_dependency in self._found(number, stream, index, direction):
+            ns = (
+                times.end[piece_dependency.rank][piece_dependency.piece]
+                - times.start[piece_dependency.rank][piece_dependency.piece]
+            )
+            both = sums.setdefault((self._named(number, piece_dependency), piece_dependency.reason), [0, 0])
             both[0] += ns
             both[1] += 1
         found = [
@@ -265,7 +268,7 @@ class MeasuredSpanWords:
         ]
         launches = self._launches(number, stream, index, direction)
         more = [f"and {len(launches) - _LAUNCHES} more"] if len(launches) > _LAUNCHES else []
-        return [*found, *(one.words for one in launches[:_LAUNCHES]), *more]
+        return [*found, *(launch.words for launch in launches[:_LAUNCHES]), *more]
 
     def _launches(self, number: int, stream: str | None, index: int, direction: int) -> list[Step]:
         """What the host did to launch an operation of a device, or what an operation of the host launched."""
@@ -322,28 +325,37 @@ class MeasuredSpanWords:
         )
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
-    def _step(self, number: int, stream: str | None, one: PieceDependency) -> Step:
+    def _step(self, number: int, stream: str | None, piece_dependency: PieceDependency) -> Step:
         times = self._results.times
-        start, end = times.start[one.rank][one.piece], times.end[one.rank][one.piece]
-        shown_in = None if stream is None else self._shown_in(one)
-        words = f"{self._named(number, one)}, {duration(end - start)}: {one.reason}"
-        return Step(one.rank, shown_in, start, self._run.ranks[one.rank].number, words)
+        start, end = (
+            times.start[piece_dependency.rank][piece_dependency.piece],
+            times.end[piece_dependency.rank][piece_dependency.piece],
+        )
+        shown_in = None if stream is None else self._shown_in(piece_dependency)
+        words = f"{self._named(number, piece_dependency)}, {duration(end - start)}: {piece_dependency.reason}"
+        return Step(
+            piece_dependency.rank, shown_in, start, self._run.ranks[piece_dependency.rank].number, words
+        )
 
-    def _named(self, number: int, one: PieceDependency) -> str:
+    def _named(self, number: int, piece_dependency: PieceDependency) -> str:
         """The operation of a piece, with its rank and stage where these are not those of the track."""
-        rank, own = self._run.ranks[one.rank], self._run.ranks[number]
+        rank, own = self._run.ranks[piece_dependency.rank], self._run.ranks[number]
         where = ""
-        if one.rank != number:
+        if piece_dependency.rank != number:
             stage = f" of stage {rank.stage}" if rank.stage not in (None, own.stage) else ""
             where = f", rank {rank.number}{stage}"
-        return f"{short_name(piece_name(self._results, one.rank, one.piece), 40)}{where}"
+        name = piece_name(self._results, piece_dependency.rank, piece_dependency.piece)
+        return f"{short_name(name, 40)}{where}"
 
-    def _shown_in(self, one: PieceDependency) -> str | None:
+    def _shown_in(self, piece_dependency: PieceDependency) -> str | None:
         """The stream of the lane that shows a piece; None for a gap, which its rank's lane alone shows."""
-        pieces, trace = self._results.ties.pieces[one.rank], self._run.ranks[one.rank]
-        if pieces.kind[one.piece] == GAP:
+        pieces, trace = (
+            self._results.ties.pieces[piece_dependency.rank],
+            self._run.ranks[piece_dependency.rank],
+        )
+        if pieces.kind[piece_dependency.piece] == GAP:
             return None
-        op, sub = pieces.op[one.piece], pieces.sub[one.piece]
+        op, sub = pieces.op[piece_dependency.piece], pieces.sub[piece_dependency.piece]
         if sub >= 0:
             return trace.subs.group[sub] or NO_GROUP
         category = trace.ops.category(op)

@@ -73,7 +73,7 @@ def stragglers(results: Timed) -> list[Straggler]:
                 operation,
             )
         )
-    return sorted(found, key=lambda one: (-one.last, one.rank))
+    return sorted(found, key=lambda straggler: (-straggler.last, straggler.rank))
 
 
 def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
@@ -83,7 +83,7 @@ def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
     place = next(place for place, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
     middle = median_low(ns for other, ns in enumerate(gaps) if other != place)
-    busy = median_low(one.busy_ns for other, one in enumerate(accounts) if other != place)
+    busy = median_low(account.busy_ns for other, account in enumerate(accounts) if other != place)
     own = accounts[place].busy_ns
     scales = Scales(
         rank_gaps={late.rank: min(1.0, rounded(middle / gaps[place])) if gaps[place] else 1.0},
@@ -95,8 +95,12 @@ def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
 def own_gaps_ns(results: Timed) -> list[int]:
     """What each rank's host takes between operations, and before its step begins, ns."""
     return [
-        sum(end - start for kind, start, end in zip(one.kind, one.start, one.end, strict=True) if kind == GAP)
-        for one in results.ties.pieces
+        sum(
+            end - start
+            for kind, start, end in zip(piece.kind, piece.start, piece.end, strict=True)
+            if kind == GAP
+        )
+        for piece in results.ties.pieces
     ]
 
 
@@ -215,8 +219,8 @@ def slow_ranks(results: Timed) -> list[SlowRank]:
 def compute_by_stage(results: Timed) -> dict[int | None, dict[int, int]]:
     """Stage -> rank number -> what it computes, ns."""
     found: dict[int | None, dict[int, int]] = {}
-    for rank, one in zip(results.measured.ranks, results.accounts, strict=True):
-        found.setdefault(rank.stage, {})[rank.number] = one.busy_ns
+    for rank, accounts in zip(results.measured.ranks, results.accounts, strict=True):
+        found.setdefault(rank.stage, {})[rank.number] = accounts.busy_ns
     return found
 
 

@@ -194,7 +194,7 @@ class Timed(Struct, frozen=True, dict=True):
         beside: list[dict[int, tuple[int, int]]] = [{} for _ in self.all_ranks]
         if self.measured.of_devices:
             beside = [
-                {one.op: (one.start, one.end) for one in flights(self.graph, self.ends, rank)}
+                {flight.op: (flight.start, flight.end) for flight in flights(self.graph, self.ends, rank)}
                 for rank in self.all_ranks
             ]
         ranks = tuple(

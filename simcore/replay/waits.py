@@ -58,7 +58,7 @@ def waited_ns(results: Timed, rank: int, waits: dict[int, list[Wait]]) -> dict[i
     """
     trace = results.run.ranks[rank]
     ops, pieces = trace.ops, results.ties.pieces[rank]
-    found = {item: sum(one.ns for one in some) for item, some in waits.items() if item < len(ops)}
+    found = {item: sum(wait.ns for wait in some) for item, some in waits.items() if item < len(ops)}
     known = {op for piece, op in enumerate(pieces.op) if results.graph.waits(rank, piece)}
     for start, end, op, _ in timed_ops(trace):
         if ops.name[op] in RECEIVES and end > start and op not in known:

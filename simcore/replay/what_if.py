@@ -123,7 +123,7 @@ def _asks(results: Timed) -> list[_Ask]:
         if category in (*COMPUTE, "host"):
             asks.append(_Ask(name, Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})))
     for kind in EXPOSED:
-        if any(one.ns(f"exposed {kind}") for one in replay.accounts):
+        if any(account.ns(f"exposed {kind}") for account in replay.accounts):
             free, better = Scales(kinds={kind: 0.0}), Scales(kinds={kind: _BETTER})
             asks.append(_Ask(f"{kind} communication", free, better, kind=kind))
     stages = compute_by_stage(replay)
@@ -139,10 +139,10 @@ def _asks(results: Timed) -> list[_Ask]:
     for slow in sorted(slowest):
         free, better, worse = (Scales(ranks={slow: factor}) for factor in (0.0, _BETTER, _WORSE))
         asks.append(_Ask(f"compute of rank {slow}", free, better, worse))
-    for one in slow_ranks(results):
-        what = f"its compute {duration(one.ns)} -> {duration(one.peers_ns)}"
-        name = f"rank {one.rank}{AS_FAST}{one.peers_words} ({what})"
-        asks.append(_Ask(name, None, one.scales, meaning=_PEERS if len(one.peers) > 1 else _PEER))
+    for slow_rank in slow_ranks(results):
+        what = f"its compute {duration(slow_rank.ns)} -> {duration(slow_rank.peers_ns)}"
+        name = f"rank {slow_rank.rank}{AS_FAST}{slow_rank.peers_words} ({what})"
+        asks.append(_Ask(name, None, slow_rank.scales, meaning=_PEERS if len(slow_rank.peers) > 1 else _PEER))
     return asks + [
         _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late)[0], meaning=_ON_TIME)
         for late in stragglers(results)

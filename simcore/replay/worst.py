@@ -40,11 +40,11 @@ def piece_name(results: Timed, rank: int, piece: int) -> str:
 
 def longest_wait(results: Timed, early: int, name: str) -> tuple[int, int] | None:
     """(start, end) of the longest time that a rank (its index) waits in an operation of this name."""
-    one = results.accounts[early]
+    accounts = results.accounts[early]
     waits = [
-        (one.edge[index] - one.edge[index + 1], one.edge[index], one.edge[index + 1])
-        for index, account in enumerate(one.account)
-        if account in (WAIT, BUBBLE) and piece_name(results, early, one.op[index]) == name
+        (accounts.edge[index] - accounts.edge[index + 1], accounts.edge[index], accounts.edge[index + 1])
+        for index, account in enumerate(accounts.account)
+        if account in (WAIT, BUBBLE) and piece_name(results, early, accounts.op[index]) == name
     ]
     return min(waits)[1:] if waits else None
 
@@ -98,13 +98,13 @@ def _waiting(results: Timed, account: int, what: str) -> Place | None:
 def _op(results: Timed) -> Place | None:
     """The operation that computes longest, communication and waiting left out; the first of equal ones."""
     computing: dict[tuple[int, int], int] = {}
-    for number, found in enumerate(results.accounts):
+    for number, accounts in enumerate(results.accounts):
         pieces = results.ties.pieces[number]
-        for index, account in enumerate(found.account):
-            piece = found.op[index]
+        for index, account in enumerate(accounts.account):
+            piece = accounts.op[index]
             if account < FIRST_EXPOSED and 0 <= piece < len(pieces):
                 key = number, pieces.op[piece]
-                computing[key] = computing.get(key, 0) + found.edge[index + 1] - found.edge[index]
+                computing[key] = computing.get(key, 0) + accounts.edge[index + 1] - accounts.edge[index]
     if not computing:
         return None
     number, op = max(computing, key=lambda key: computing[key])
@@ -125,13 +125,13 @@ def _gap(results: Timed) -> Place | None:
     Stretches that touch are one, as on the timeline: a step may begin within such a time.
     """
     found: tuple[int, int, int] | None = None
-    for rank, one in enumerate(results.accounts):
+    for rank, accounts in enumerate(results.accounts):
         start: int | None = None
-        for index, account in enumerate(one.account):
+        for index, account in enumerate(accounts.account):
             if account != IDLE:
                 start = None
                 continue
-            start, end = one.edge[index] if start is None else start, one.edge[index + 1]
+            start, end = accounts.edge[index] if start is None else start, accounts.edge[index + 1]
             if found is None or end - start > found[2] - found[1]:
                 found = rank, start, end
     if found is None:
@@ -150,11 +150,11 @@ def _place(results: Timed, what: str, number: int, start: int, end: int, piece: 
 def _longest(results: Timed, is_one: Callable[[int], bool]) -> tuple[int, int, int, int] | None:
     """(rank, start, end, piece) of the longest segment with such an account; the first of equal ones."""
     best: tuple[int, int, int, int] | None = None
-    for number, found in enumerate(results.accounts):
-        edge = found.edge
-        for index, account in enumerate(found.account):
+    for number, accounts in enumerate(results.accounts):
+        edge = accounts.edge
+        for index, account in enumerate(accounts.account):
             if is_one(account) and (best is None or edge[index + 1] - edge[index] > best[2] - best[1]):
-                best = (number, edge[index], edge[index + 1], found.op[index])
+                best = (number, edge[index], edge[index + 1], accounts.op[index])
     return best
 
 

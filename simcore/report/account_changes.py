@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 # An account of the mean rank, and of those that are worst.
 _Pair = tuple[AccountChange, AccountChange]
 _PASS: list[Field[MatchedPass]] = [
-    Field(key="direction", value=lambda one: one.a.direction),
-    Field(key="microbatch", value=lambda one: one.a.microbatch),
-    Field(key="part", value=lambda one: one.a.part),
-    Field(key="a_start_ns", value=lambda one: one.a.start_ns),
-    Field(key="a_end_ns", value=lambda one: one.a.end_ns),
-    Field(key="b_start_ns", value=lambda one: one.b.start_ns),
-    Field(key="b_end_ns", value=lambda one: one.b.end_ns),
+    Field(key="direction", value=lambda matched_pass: matched_pass.a.direction),
+    Field(key="microbatch", value=lambda matched_pass: matched_pass.a.microbatch),
+    Field(key="part", value=lambda matched_pass: matched_pass.a.part),
+    Field(key="a_start_ns", value=lambda matched_pass: matched_pass.a.start_ns),
+    Field(key="a_end_ns", value=lambda matched_pass: matched_pass.a.end_ns),
+    Field(key="b_start_ns", value=lambda matched_pass: matched_pass.b.start_ns),
+    Field(key="b_end_ns", value=lambda matched_pass: matched_pass.b.end_ns),
 ]  # fmt: skip
 _STAGE: list[Field[StagePair]] = [
     Field(key="stage"),
-    Field(key="accounts", value=lambda one: account_values(one.accounts)),
-    Field(key="passes", value=lambda one: field_values(_PASS, one.passes)),
+    Field(key="accounts", value=lambda pair: account_values(pair.accounts)),
+    Field(key="passes", value=lambda pair: field_values(_PASS, pair.passes)),
 ]
 
 
-def lines(found: Compared, asked: PageAsked) -> list[str]:
+def lines(compared: Compared, asked: PageAsked) -> list[str]:
     """The accounts that there are, those that change most where there is no room for all, and the step."""
-    step = AccountChange("step", found.a.step_time_ns, found.b.step_time_ns)
+    step = AccountChange("step", compared.a.step_time_ns, compared.b.step_time_ns)
     unit_ns, unit = column_unit(max(step[1:]))
-    there = [pair for pair in found.account_pairs if any((*pair[0][1:], *pair[1][1:]))]
+    there = [pair for pair in compared.account_pairs if any((*pair[0][1:], *pair[1][1:]))]
     kept = sorted(there, key=lambda pair: -max(abs(one.ns) for one in pair))[: asked.rows]
     shown = [*(pair for pair in there if pair in kept), (step, step)]
     fields: list[Field[_Pair]] = [
@@ -46,29 +46,32 @@ def lines(found: Compared, asked: PageAsked) -> list[str]:
         *change_fields(lambda pair: pair[0], unit_ns, "A"),
     ]
     # Runs that know no stages have none that changes most.
-    if found.worst is not None or any(one.stage is not None for one in found.stages):
+    if compared.worst is not None or any(stage.stage is not None for stage in compared.stages):
         fields += change_fields(lambda pair: pair[1], unit_ns, "A")
     left = len(there) - len(kept)
     more = f" ({left} that change less: --all)" if left else ""
-    return [f"Accounts: {found.accounts_title}{more}", *field_lines(fields, shown)]
+    return [f"Accounts: {compared.accounts_title}{more}", *field_lines(fields, shown)]
 
 
-def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
+def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`accounts`, and `worst`, of the ranks that compute least, or `stages` and `lanes` that are paired."""
-    accounts = {"accounts": account_values([mean for mean, _ in found.account_pairs])}
-    if found.worst is None:
-        stages, lanes = field_values(_STAGE, found.stages), [_lane(found, one) for one in found.lanes]
+    accounts = {"accounts": account_values([mean for mean, _ in compared.account_pairs])}
+    if compared.worst is None:
+        stages, lanes = (
+            field_values(_STAGE, compared.stages),
+            [_lane(compared, lane) for lane in compared.lanes],
+        )
         return {**accounts, "stages": stages, "lanes": lanes}
-    of = zip("ab", (found.a, found.b), (found.worst.a, found.worst.b), strict=True)
+    of = zip("ab", (compared.a, compared.b), (compared.worst.a, compared.worst.b), strict=True)
     ranks = {f"{name}_ranks": ranks_of(run.tracks, number).text() for name, run, number in of}
     return {
         **accounts,
-        "worst": {**ranks, "accounts": account_values([one for _, one in found.account_pairs])},
+        "worst": {**ranks, "accounts": account_values([change for _, change in compared.account_pairs])},
     }
 
 
-def _lane(found: Compared, pair: LanePair) -> dict[str, Any]:
-    sides = {"a": _track(found.a, pair.a), "b": _track(found.b, pair.b)}
+def _lane(compared: Compared, pair: LanePair) -> dict[str, Any]:
+    sides = {"a": _track(compared.a, pair.a), "b": _track(compared.b, pair.b)}
     return {"stage": pair.stage, "ranks": pair.ranks, **sides}
 
 

@@ -44,20 +44,20 @@ _HOST_WORDS = (
 )
 
 _CLASS: list[Field[TrackUse]] = [
-    Field(key="ranks", value=lambda one: one.track.ranks.text()),
-    Field(key="count", value=lambda one: len(one.track.ranks)),
-    Field(key="stage", value=lambda one: one.track.stage),
+    Field(key="ranks", value=lambda track_use: track_use.track.ranks.text()),
+    Field(key="count", value=lambda track_use: len(track_use.track.ranks)),
+    Field(key="stage", value=lambda track_use: track_use.track.stage),
     *keys("compute_ns", "exposed_ns", "wait_ns", "bubble_ns"),
     Field(key="host_ns", optional=True),
     *keys("idle_ns", "overlapped_ns", "comm_ns", "peak_microbatches"),
     Field(key="peak_chunks", optional=True),
-    Field(key="streams", value=lambda one: _streams(one)),
+    Field(key="streams", value=lambda track_use: _streams(track_use)),
 ]
 
 
-def _streams(one: TrackUse) -> dict[str, dict[str, Any]]:
-    names = (use.stream for use in one.streams)
-    return dict(zip(names, field_values(OF_A_RANK, one.streams), strict=True))
+def _streams(track_use: TrackUse) -> dict[str, dict[str, Any]]:
+    names = (use.stream for use in track_use.streams)
+    return dict(zip(names, field_values(OF_A_RANK, track_use.streams), strict=True))
 
 
 class _Line:
@@ -83,13 +83,13 @@ def _merged(lines: Iterable[_Line]) -> list[_Line]:
     """Where nobody knows stages each rank is a track: neighbours whose accounts are equal as one line."""
     found = []
 
-    def key(one: _Line) -> object:
-        return one.ns if one.track.stage is None else one.track.number
+    def key(line: _Line) -> object:
+        return line.ns if line.track.stage is None else line.track.number
 
     for _, alike in itertools.groupby(lines, key):
         first, *others = alike
         if others:
-            first.ranks = RankSet.of(rank for one in (first, *others) for rank in one.track.ranks)
+            first.ranks = RankSet.of(rank for line in (first, *others) for rank in line.track.ranks)
         found.append(first)
     return found
 
@@ -127,18 +127,18 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
         return lambda one: in_unit(sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns)
 
-    def bar(one: _Line) -> str:
-        text = ((_GLYPHS[part][asked.ascii_only], ns) for part, ns in one.parts)
+    def bar(line: _Line) -> str:
+        text = ((_GLYPHS[part][asked.ascii_only], ns) for part, ns in line.parts)
         found = Bar(bar_text(text, step, cells))
-        found.parts, found.whole = one.parts, step
+        found.parts, found.whole = line.parts, step
         return found
 
     fields: list[Field[_Line]] = [
-        Field("stage", lambda one: "-" if one.track.stage is None else str(one.track.stage)),
-        Field("ranks", lambda one: short(one.ranks.text(), _RANK_CELLS), left=True),
+        Field("stage", lambda line: "-" if line.track.stage is None else str(line.track.stage)),
+        Field("ranks", lambda line: short(line.ranks.text(), _RANK_CELLS), left=True),
         Field("", bar, left=True),
         *(Field(heading, sum_of(accounts)) for heading, accounts in columns),
-        Field("computing", lambda one: percent(one.busy_ns, step) + " %"),
+        Field("computing", lambda line: percent(line.busy_ns, step) + " %"),
     ]
     exposed = [name.removeprefix("exposed ") for _, (name, *_) in columns if name.startswith("exposed ")]
     copies = "copy" in exposed

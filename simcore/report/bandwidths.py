@@ -28,35 +28,35 @@ def _rate(gbps: float) -> str:
     return f"{gbps:.2f}" if gbps < 100 else f"{gbps:.0f}"
 
 
-def _rates(of: Any, one: Bandwidth) -> dict[str, float]:
-    return {"best": of(one.least_ns), "median": of(one.middle_ns), "worst": of(one.most_ns)}
+def _rates(of: Any, bandwidth: Bandwidth) -> dict[str, float]:
+    return {"best": of(bandwidth.least_ns), "median": of(bandwidth.middle_ns), "worst": of(bandwidth.most_ns)}
 
 
 _FIELDS: list[Field[Bandwidth]] = [
     Field(
         "collective", lambda one: printable(one.operation, _NAME_CELLS) + ("*" if one.waits_included else ""),
-        "operation", lambda one: one.operation, left=True,
+        "operation", lambda bandwidth: bandwidth.operation, left=True,
     ),
     Field(
         "group", lambda one: "-" if one.group is None else printable(one.group, _NAME_CELLS),
-        "group", lambda one: one.group, left=True,
+        "group", lambda bandwidth: bandwidth.group, left=True,
     ),
-    Field("ranks", lambda one: str(one.ranks), "ranks", lambda one: one.ranks),
-    Field("bytes", lambda one: byte_size(one.bytes), "bytes", lambda one: one.bytes),
-    Field("count", lambda one: str(one.times), "count", lambda one: one.times),
+    Field("ranks", lambda bandwidth: str(bandwidth.ranks), "ranks", lambda bandwidth: bandwidth.ranks),
+    Field("bytes", lambda bandwidth: byte_size(bandwidth.bytes), "bytes", lambda bandwidth: bandwidth.bytes),
+    Field("count", lambda bandwidth: str(bandwidth.times), "count", lambda bandwidth: bandwidth.times),
     *keys("least_ns"),
     Field("median", lambda one: duration(one.middle_ns), "median_ns", lambda one: one.middle_ns),
     *keys("most_ns", "waits_included"),
     Field(
-        "algbw", lambda one: _rate(one.algbw(one.middle_ns)),
-        "algbw_gbps", lambda one: _rates(one.algbw, one),
+        "algbw", lambda bandwidth: _rate(bandwidth.algbw(bandwidth.middle_ns)),
+        "algbw_gbps", lambda bandwidth: _rates(bandwidth.algbw, bandwidth),
     ),
     Field(
-        "busbw", lambda one: _rate(one.busbw(one.middle_ns)),
-        "busbw_gbps", lambda one: _rates(one.busbw, one),
+        "busbw", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.middle_ns)),
+        "busbw_gbps", lambda bandwidth: _rates(bandwidth.busbw, bandwidth),
     ),
-    Field("best", lambda one: _rate(one.busbw(one.least_ns))),
-    Field("worst", lambda one: _rate(one.busbw(one.most_ns))),
+    Field("best", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.least_ns))),
+    Field("worst", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.most_ns))),
 ]  # fmt: skip
 
 
@@ -72,16 +72,16 @@ def _found(run: Run) -> list[Bandwidth]:
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line for collectives of one operation, group and size, those that take most first."""
-    found = _found(run)
-    if not found:
+    bandwidths = _found(run)
+    if not bandwidths:
         return []
-    shown = found if asked.every_layer or asked.everything else found[:_ROWS]
-    more = more_line(len(found) - len(shown), where="--all-layers has all")
+    shown = bandwidths if asked.every_layer or asked.everything else bandwidths[:_ROWS]
+    more = more_line(len(bandwidths) - len(shown), where="--all-layers has all")
     waits = "  *: members are missing, so the time holds the waiting for them"
     return [
         "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
         *field_lines(_fields(asked), shown), *more,
-        *([waits] if any(one.waits_included for one in found) else []),
+        *([waits] if any(bandwidth.waits_included for bandwidth in bandwidths) else []),
         *_beside_a_cluster(shown, asked),
     ]  # fmt: skip
 
@@ -93,58 +93,61 @@ def _fields(asked: PageAsked) -> list[Field[Bandwidth]]:
     name, choice = asked.cluster
     on = printable(name, _NAME_CELLS)
 
-    def ns(one: Bandwidth) -> int | None:
-        return _priced_ns(choice, one)
+    def ns(bandwidth: Bandwidth) -> int | None:
+        return _priced_ns(choice, bandwidth)
 
-    def busbw(one: Bandwidth) -> float | None:
-        found = ns(one)
-        return None if found is None else one.busbw(found)
+    def busbw(bandwidth: Bandwidth) -> float | None:
+        found = ns(bandwidth)
+        return None if found is None else bandwidth.busbw(found)
 
     return [
         *_FIELDS,
         Field(
-            f"on {on}", lambda one: "-" if (found := ns(one)) is None else duration(found),
+            f"on {on}", lambda bandwidth: "-" if (found := ns(bandwidth)) is None else duration(found),
             "cluster_ns", ns, optional=True,
         ),
         Field(
-            "busbw", lambda one: "-" if (found := busbw(one)) is None else _rate(found),
+            "busbw", lambda bandwidth: "-" if (found := busbw(bandwidth)) is None else _rate(found),
             "cluster_busbw_gbps", busbw, optional=True,
         ),
     ]  # fmt: skip
 
 
-def _priced_ns(choice: ClusterChoice, one: Bandwidth) -> int | None:
+def _priced_ns(choice: ClusterChoice, bandwidth: Bandwidth) -> int | None:
     """What `wltui collective` says of it: alone, on an idle network. None of what it does not know. Raises
     UsageError where the cluster has no such ranks.
     """
-    word = _SIMULATED.get(one.operation)
+    word = _SIMULATED.get(bandwidth.operation)
     if word is None:
         return None
     # Imported here: most pages ask for no cluster.
     from simcore.cluster import group_shape
     from simcore.collectives import NAMES, collective_done
 
-    members = one.members or tuple(range(one.ranks))
+    members = bandwidth.members or tuple(range(bandwidth.ranks))
     cluster = choice.cluster(members[-1] + 1)
     collective = next(name for name, told in NAMES.items() if told == word)
-    return collective_done(cluster, group_shape(cluster, members), collective, one.bytes).last_ns
+    return collective_done(cluster, group_shape(cluster, members), collective, bandwidth.bytes).last_ns
 
 
-def _beside_a_cluster(found: Sequence[Bandwidth], asked: PageAsked) -> list[str]:
+def _beside_a_cluster(bandwidths: Sequence[Bandwidth], asked: PageAsked) -> list[str]:
     """What the columns of a cluster are, else the command that says what the first it knows takes on one;
     nothing where it knows none.
     """
-    if asked.cluster is not None and any(one.operation in _SIMULATED for one in found):
+    if asked.cluster is not None and any(bandwidth.operation in _SIMULATED for bandwidth in bandwidths):
         on = printable(asked.cluster[0], _NAME_CELLS)
-        guessed = any(one.members is None and one.operation in _SIMULATED for one in found)
+        guessed = any(
+            bandwidth.members is None and bandwidth.operation in _SIMULATED for bandwidth in bandwidths
+        )
         return [
             f"  on {on}: alone on an idle network, as `wltui collective` says it"
             + (", of the first ranks where the trace does not tell which" if guessed else "")
         ]
-    for one in found:
-        name = _SIMULATED.get(one.operation)
+    for bandwidth in bandwidths:
+        name = _SIMULATED.get(bandwidth.operation)
         if name is not None:
-            command = f"wltui collective {name} --size {one.bytes} --ranks 0-{one.ranks - 1} --cluster NAME"
+            ranks = f"0-{bandwidth.ranks - 1}"
+            command = f"wltui collective {name} --size {bandwidth.bytes} --ranks {ranks} --cluster NAME"
             return [f"  {command}: what it takes on a cluster"]
     return []
 

@@ -77,12 +77,12 @@ def calibration_json(calibration: Calibration) -> dict[str, Any]:
 
 
 _BANDWIDTH: list[Field[BandwidthFit]] = [
-    Field(key="index", value=lambda one: one.dimension),
-    Field(key="before_gbps", value=lambda one: one.before),
-    Field(key="after_gbps", value=lambda one: one.after),
-    Field(key="by", value=lambda one: list(one.by)),
-    Field(key="together", value=lambda one: list(one.together)),
-    Field(key="not_fitted", value=lambda one: one.why or None),
+    Field(key="index", value=lambda fit: fit.dimension),
+    Field(key="before_gbps", value=lambda fit: fit.before),
+    Field(key="after_gbps", value=lambda fit: fit.after),
+    Field(key="by", value=lambda fit: list(fit.by)),
+    Field(key="together", value=lambda fit: list(fit.together)),
+    Field(key="not_fitted", value=lambda fit: fit.why or None),
 ]
 
 
@@ -103,20 +103,24 @@ def saved_lines(calibration: Calibration, path: str | None, how: str) -> list[st
         line += f", with --slow-rank {', '.join(map(printable, given))} as given"
     if calibration.slowed_step_ns is None:
         return [line]
-    named = [one.rank for one in calibration.off]
+    named = [fit.rank for fit in calibration.off]
     ranks = f"rank{'s' if len(named) > 1 else ''} {RankSet.of(named).text()}"
     steps = (calibration.after.step_time_ns, calibration.slowed_step_ns)
     without, slowed = (f"{duration(ns)} ({_off(ns, calibration.measured_step_ns)})" for ns in steps)
     lines = [line, f"Not in it: {ranks} as slow or fast as measured. Without {without}, with them {slowed}:"]
     workload = printable(shlex.quote(calibration.before.workload.path), _MOST_COMMAND)
-    flags = " ".join(f"--slow-rank {one}" for one in calibration.slow_ranks)
+    flags = " ".join(f"--slow-rank {slow_rank}" for slow_rank in calibration.slow_ranks)
     # One line, however long: it is there to be copied.
     return [*lines, f"  wltui {workload} --params {file} {flags}"]
 
 
 def warnings(calibration: Calibration) -> list[str]:
     """What the trace leaves in doubt, each in its line."""
-    return [one.text() for one in calibration.measured.measured.diagnostics if one.severity != "note"]
+    return [
+        diagnostic.text()
+        for diagnostic in calibration.measured.measured.diagnostics
+        if diagnostic.severity != "note"
+    ]
 
 
 def step_lines(calibration: Calibration) -> list[str]:
@@ -155,7 +159,9 @@ def fitted_lines(calibration: Calibration, width: int) -> list[str]:
     if compute.factors:
         # A model's kinds each have one: the scale of all stays.
         rows = [(kind, f"x {factor:.6g}") for kind, factor in compute.factors.items()]
-    rows += [(f"dimension {one.dimension}", _bandwidth(one)) for one in calibration.bandwidths]
+    rows += [
+        (f"dimension {bandwidth.dimension}", _bandwidth(bandwidth)) for bandwidth in calibration.bandwidths
+    ]
     column = max(len(name) for name, _ in rows)
     lines = []
     for name, text in rows:
@@ -164,13 +170,13 @@ def fitted_lines(calibration: Calibration, width: int) -> list[str]:
     return lines
 
 
-def _bandwidth(one: BandwidthFit) -> str:
-    if one.why:
-        by = f" ({_words(one.by)})" if one.by else ""
-        return f"{one.text}: not fitted, {one.why}{by}"
-    text = f"{one.text} -> {number(one.after)} GB/s, by {_words(one.by)}"
-    if one.together:
-        others = [str(other) for other in one.together if other != one.dimension]
+def _bandwidth(fit: BandwidthFit) -> str:
+    if fit.why:
+        by = f" ({_words(fit.by)})" if fit.by else ""
+        return f"{fit.text}: not fitted, {fit.why}{by}"
+    text = f"{fit.text} -> {number(fit.after)} GB/s, by {_words(fit.by)}"
+    if fit.together:
+        others = [str(other) for other in fit.together if other != fit.dimension]
         text += f"; one factor with {_words(others)}, as nothing crosses one of them alone"
     return text
 
@@ -188,7 +194,7 @@ def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
     """
     head, *lines = field_lines(_kind_fields(calibration), calibration.kinds)
     if width is not None:
-        whys = [one.why for one in calibration.kinds]
+        whys = [kind.why for kind in calibration.kinds]
         lines = [piece for line, why in zip(lines, whys, strict=True) for piece in _broken(line, why, width)]
     return [head, *lines]
 
@@ -196,19 +202,21 @@ def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
 def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
     """A kind of work: its residual on the mean rank and, in JSON, on all of them."""
     ranks = calibration.ranks
-    known = [ns for one in calibration.kinds for ns in (one.measured_ns, one.before_ns, one.after_ns) if ns]
+    known = [
+        ns for kind in calibration.kinds for ns in (kind.measured_ns, kind.before_ns, kind.after_ns) if ns
+    ]
     unit_ns, unit = column_unit(max(known, default=0) // ranks)
     return [
-        Field(f"kind, {unit}", lambda one: one.name, "kind", lambda one: one.name, left=True),
-        Field("calls", lambda one: _calls(one, ranks)),
+        Field(f"kind, {unit}", lambda fit: fit.name, "kind", lambda one: one.name, left=True),
+        Field("calls", lambda fit: _calls(fit, ranks)),
         *keys("measured_calls", "simulated_calls"),
-        Field("measured", lambda one: _figure(one.measured_ns, ranks, unit_ns), "measured_ns"),
-        Field("as given", lambda one: _figure(one.before_ns, ranks, unit_ns), "before_ns"),
-        Field("off", lambda one: _off(one.before_ns, one.measured_ns)),
-        Field("as fitted", lambda one: _figure(one.after_ns, ranks, unit_ns), "after_ns"),
-        Field("off", lambda one: _off(one.after_ns, one.measured_ns)),
+        Field("measured", lambda fit: _figure(fit.measured_ns, ranks, unit_ns), "measured_ns"),
+        Field("as given", lambda fit: _figure(fit.before_ns, ranks, unit_ns), "before_ns"),
+        Field("off", lambda fit: _off(fit.before_ns, fit.measured_ns)),
+        Field("as fitted", lambda fit: _figure(fit.after_ns, ranks, unit_ns), "after_ns"),
+        Field("off", lambda fit: _off(fit.after_ns, fit.measured_ns)),
         *keys("fitted"),
-        Field("", lambda one: one.why, "why", lambda one: one.why or None, left=True),
+        Field("", lambda fit: fit.why, "why", lambda one: one.why or None, left=True),
     ]
 
 
@@ -220,11 +228,11 @@ def _broken(line: str, why: str, width: int) -> list[str]:
     return [line.removesuffix(why).rstrip(), *below]
 
 
-def _calls(one: KindFit, ranks: int) -> str:
+def _calls(fit: KindFit, ranks: int) -> str:
     """Calls of a rank: in the trace and, where they differ, in the simulation; nothing for compute."""
-    if one.measured_calls is None and one.measured_ns is not None:
+    if fit.measured_calls is None and fit.measured_ns is not None:
         return ""
-    calls = (one.measured_calls, one.simulated_calls)
+    calls = (fit.measured_calls, fit.simulated_calls)
     there, here = ("-" if count is None else number(round(count / ranks, 1)) for count in calls)
     return there if there == here else f"{there} / {here}"
 
@@ -232,13 +240,13 @@ def _calls(one: KindFit, ranks: int) -> str:
 def rank_lines(calibration: Calibration, width: int) -> list[str]:
     """The ranks whose compute is off the fit: they are left out of the parameters."""
     lines = []
-    for one in calibration.off[:_MOST_RANKS]:
-        name = f"Rank {one.measured_rank}"
-        if one.measured_rank != one.rank:
-            name += f", rank {one.rank} of the simulation,"
+    for fit in calibration.off[:_MOST_RANKS]:
+        name = f"Rank {fit.measured_rank}"
+        if fit.measured_rank != fit.rank:
+            name += f", rank {fit.rank} of the simulation,"
         lines.append(
-            f"{name} computes {number(one.factor)} times as long as fitted: "
-            f"--slow-rank {one.rank}={number(one.slow_rank)}"
+            f"{name} computes {number(fit.factor)} times as long as fitted: "
+            f"--slow-rank {fit.rank}={number(fit.slow_rank)}"
         )
     if len(calibration.off) > _MOST_RANKS:
         lines.append(f"{plural(len(calibration.off) - _MOST_RANKS, 'more rank')} off by more than 10 %")

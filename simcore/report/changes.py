@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 # The keys of a change.
 CHANGE: list[Field[AccountChange]] = [
-    Field(key="a_ns"), Field(key="b_ns"), Field(key="difference_ns", value=lambda one: one.ns)
+    Field(key="a_ns"), Field(key="b_ns"), Field(key="difference_ns", value=lambda change: change.ns)
 ]  # fmt: skip
 
 
@@ -26,8 +26,8 @@ def change_values(change: AccountChange) -> dict[str, Any]:
 
 def account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
     """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
-    told = [one for one in changes if one.a_ns or one.b_ns or one.name not in OF_PROFILES]
-    return field_values([Field(key="account", value=lambda one: one.name), *CHANGE], told)
+    told = [change for change in changes if change.a_ns or change.b_ns or change.name not in OF_PROFILES]
+    return field_values([Field(key="account", value=lambda change: change.name), *CHANGE], told)
 
 
 def change_fields(

@@ -45,25 +45,29 @@ _FIRST_KEYS = (
 )  # fmt: skip
 
 
-def comparison_page(found: Compared, everything: bool = False) -> str:
+def comparison_page(compared: Compared, everything: bool = False) -> str:
     """The page. It has at most 40 lines: accounts that change least give way first, then what differs most.
 
     everything: all that there is.
     """
     if everything:
-        return page(SECTIONS, found, PageAsked(everything=True))
-    others = [one for one in SECTIONS if one not in (account_changes, movers)]
-    left = _LINES - sum(len(lines) + 1 for one in others if (lines := one.lines(found, PageAsked()))) + 1
-    some = bool(found.op_movers or found.kind_movers)
+        return page(SECTIONS, compared, PageAsked(everything=True))
+    others = [section for section in SECTIONS if section not in (account_changes, movers)]
+    left = (
+        _LINES
+        - sum(len(lines) + 1 for section in others if (lines := section.lines(compared, PageAsked())))
+        + 1
+    )
+    some = bool(compared.op_movers or compared.kind_movers)
     accounts = max(left - (_LEAST_MOVERS + _BESIDE if some else 0) - _BESIDE - 1, _LEAST_ACCOUNTS)
-    left -= len(account_changes.lines(found, PageAsked(rows=accounts))) + 1 + _BESIDE
+    left -= len(account_changes.lines(compared, PageAsked(rows=accounts))) + 1 + _BESIDE
     rows = {
         account_changes: accounts,
         movers: max(_LEAST_MOVERS, min(left, _MOST_MOVERS)),
     }
-    return page(SECTIONS, found, PageAsked(), rows)
+    return page(SECTIONS, compared, PageAsked(), rows)
 
 
-def comparison_json(found: Compared) -> dict[str, Any]:
+def comparison_json(compared: Compared) -> dict[str, Any]:
     """The comparison as plain values; times in ns, differences B - A."""
-    return values(SECTIONS, found, PageAsked(everything=True), _FIRST_KEYS)
+    return values(SECTIONS, compared, PageAsked(everything=True), _FIRST_KEYS)

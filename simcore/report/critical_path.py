@@ -26,18 +26,18 @@ class _Alike(NamedTuple):
     times: int
 
 
-def _what(one: _Alike) -> str:
-    what, name = one.words
+def _what(alike: _Alike) -> str:
+    what, name = alike.words
     return f"{what} {short_name(name, _NAME_CELLS)}".rstrip()
 
 
 _LONGEST: list[Field[_Alike]] = [
-    Field("takes", lambda one: duration(one.first.end_ns - one.first.start_ns)),
-    Field("times", lambda one: f"x{one.times}"),
-    Field("first at", lambda one: duration(one.first.start_ns)),
-    Field("rank", lambda one: str(one.first.rank)),
+    Field("takes", lambda alike: duration(alike.first.end_ns - alike.first.start_ns)),
+    Field("times", lambda alike: f"x{alike.times}"),
+    Field("first at", lambda alike: duration(alike.first.start_ns)),
+    Field("rank", lambda alike: str(alike.first.rank)),
     Field("what", _what, left=True),
-    Field("not earlier, because", lambda one: one.first.reason, left=True),
+    Field("not earlier, because", lambda alike: alike.first.reason, left=True),
 ]
 _SEGMENT: list[Field[PathSegment]] = keys(
     "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason"

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a diagnostic; those of another file than the one that was opened name theirs."""
-    counts = Counter(one.severity for one in run.diagnostics)
+    counts = Counter(diagnostic.severity for diagnostic in run.diagnostics)
     words = [plural(counts[one], one) for one in ("error", "warning", "note") if counts[one]]
-    told = [line for one in run.diagnostics for line in _lines(one, run.path)]
+    told = [line for diagnostic in run.diagnostics for line in _lines(diagnostic, run.path)]
     return [f"Diagnostics: {', '.join(words) or 'none'}", *told]
 
 
-def _lines(found: Diagnostic, path: str) -> list[str]:
-    place = f"line {found.line}" if found.line is not None else "run"
-    if found.line is not None and found.column is not None:
-        place += f", column {found.column}"
-    first = f"  {found.severity:<8} {place:<20} "
-    of_file = "" if found.file in ("", path) else f"{printable(os.path.basename(found.file))}: "
-    return wrapped(f"{of_file}{found.message}  [{found.code}]", first, " " * len(first))
+def _lines(diagnostic: Diagnostic, path: str) -> list[str]:
+    place = f"line {diagnostic.line}" if diagnostic.line is not None else "run"
+    if diagnostic.line is not None and diagnostic.column is not None:
+        place += f", column {diagnostic.column}"
+    first = f"  {diagnostic.severity:<8} {place:<20} "
+    of_file = "" if diagnostic.file in ("", path) else f"{printable(os.path.basename(diagnostic.file))}: "
+    return wrapped(f"{of_file}{diagnostic.message}  [{diagnostic.code}]", first, " " * len(first))
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`diagnostics`."""
-    return {"diagnostics": [one.values() for one in run.diagnostics]}
+    return {"diagnostics": [diagnostic.values() for diagnostic in run.diagnostics]}

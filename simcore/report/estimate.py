@@ -20,10 +20,10 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line of figures for each line of SimAI's summary, with the sentence that explains it; nothing unless
     the network is one of SimAI's.
     """
-    found = run.simai_estimate
-    if found is None:
+    estimate = run.simai_estimate
+    if estimate is None:
         return []
-    total, step = round(found.total_us * 1000), run.step_time_ns
+    total, step = round(estimate.total_us * 1000), run.step_time_ns
     ranks, beside = run.figures.simai_beside
     several = "s" if "-" in ranks or "," in ranks else ""
     text = [
@@ -32,11 +32,11 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         "  all rows added up, without a schedule: no slow ranks, no waits, each layer a virtual stage",
         f"  line        SimAI        here, on rank{several} {ranks}",
     ]
-    for one in beside:
-        simai = "-" if one.simai_us is None else duration(round(one.simai_us * 1000))
-        head = f"  {one.line:<8}{simai:>12}{duration(one.ours_ns):>12}   "
+    for estimate_line in beside:
+        simai = "-" if estimate_line.simai_us is None else duration(round(estimate_line.simai_us * 1000))
+        head = f"  {estimate_line.line:<8}{simai:>12}{duration(estimate_line.ours_ns):>12}   "
         text += textwrap.wrap(
-            head + one.text,
+            head + estimate_line.text,
             WIDTH,
             subsequent_indent=" " * len(head),
             break_long_words=False,
@@ -47,14 +47,21 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`estimates`: us to the ns."""
-    found = run.simai_estimate
-    if found is None:
+    estimate = run.simai_estimate
+    if estimate is None:
         return {"estimates": {"simai": None}}
     beside = [
-        {"line": one.line, "simai_us": _us(one.simai_us), "ours_ns": one.ours_ns, "text": one.text}
-        for one in run.figures.simai_beside[1]
+        {
+            "line": estimate_line.line,
+            "simai_us": _us(estimate_line.simai_us),
+            "ours_ns": estimate_line.ours_ns,
+            "text": estimate_line.text,
+        }
+        for estimate_line in run.figures.simai_beside[1]
     ]
-    return {"estimates": {"simai": {name: _us(getattr(found, name)) for name in _US}, "simai_lines": beside}}
+    return {
+        "estimates": {"simai": {name: _us(getattr(estimate, name)) for name in _US}, "simai_lines": beside}
+    }
 
 
 def _us(us: float | None) -> float | None:

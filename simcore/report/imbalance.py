@@ -14,16 +14,16 @@ _PLACES = 8
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a place in the expert groups, the fullest first; nothing of a run without uneven experts."""
-    found = run.imbalance
-    if found is None:
+    imbalance = run.imbalance
+    if imbalance is None:
         return []
-    mean = sum(found.tokens) / len(found.tokens)
+    mean = sum(imbalance.tokens) / len(imbalance.tokens)
     fields: list[Field[tuple[int, int]]] = [
         Field("place in ep", lambda one: str(one[0])),
         Field("tokens", lambda one: str(one[1])),
         Field("of the mean", lambda one: f"{one[1] / mean:.2f}" if mean else ""),
     ]
-    fullest = sorted(enumerate(found.tokens), key=lambda one: (-one[1], one[0]))
+    fullest = sorted(enumerate(imbalance.tokens), key=lambda one: (-one[1], one[0]))
     more = more_line(len(fullest) - _PLACES, "with fewer")
     return [
         "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",
@@ -34,18 +34,18 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`imbalance` of a run with uneven experts; ns None where another run would take long to know it."""
-    found = run.imbalance
-    if found is None:
+    imbalance = run.imbalance
+    if imbalance is None:
         return {}
-    names, capacity = ("factor", "step_time_ns", "dropped"), found.capacity
+    names, capacity = ("factor", "step_time_ns", "dropped"), imbalance.capacity
     return {
         "imbalance": {
-            "hot_rank": found.hot_rank,
-            "max_over_mean": found.max_over_mean,
-            "lost_ns": found.lost_ns,
-            "dropped": found.dropped,
-            "balanced_placement_ns": found.placed_ns,
+            "hot_rank": imbalance.hot_rank,
+            "max_over_mean": imbalance.max_over_mean,
+            "lost_ns": imbalance.lost_ns,
+            "dropped": imbalance.dropped,
+            "balanced_placement_ns": imbalance.placed_ns,
             "capacity": None if capacity is None else dict(zip(names, capacity, strict=True)),
-            "tokens": list(found.tokens),
+            "tokens": list(imbalance.tokens),
         }
     }

@@ -19,17 +19,17 @@ _NAME_CELLS = 28
 
 def _fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
     return [
-        Field(f"layer, {unit}", lambda one: printable(one.name, _NAME_CELLS), "name", left=True),
+        Field(f"layer, {unit}", lambda change: printable(change.name, _NAME_CELLS), "name", left=True),
         *change_fields(lambda one: one.compute, unit_ns, "compute A"),
         *change_fields(lambda one: one.exposed, unit_ns, "exposed A"),
-        Field(key="compute", value=lambda one: change_values(one.compute)),
-        Field(key="exposed", value=lambda one: change_values(one.exposed)),
+        Field(key="compute", value=lambda change: change_values(change.compute)),
+        Field(key="exposed", value=lambda change: change_values(change.exposed)),
     ]
 
 
-def lines(found: Compared, asked: PageAsked) -> list[str]:
+def lines(compared: Compared, asked: PageAsked) -> list[str]:
     """A line a layer that changes; nothing where none does."""
-    moved = [one for one in found.layers if one.moved_ns]
+    moved = [layer for layer in compared.layers if layer.moved_ns]
     if not moved:
         return []
     shown = moved if asked.everything else moved[:_LAYERS]
@@ -39,6 +39,6 @@ def lines(found: Compared, asked: PageAsked) -> list[str]:
     return [f"Layers that change most{more}", *field_lines(_fields(*column_unit(largest)), shown)]
 
 
-def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
+def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`layers`, of runs that were matched op by op."""
-    return {} if found.matched is None else {"layers": field_values(_fields(1, "ns"), found.layers)}
+    return {} if compared.matched is None else {"layers": field_values(_fields(1, "ns"), compared.layers)}

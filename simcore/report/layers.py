@@ -27,24 +27,26 @@ def _ms(ns: int) -> str:
     return f"{ns / 1e6:.3f}"
 
 
-_NAME = _Layer("layer", lambda one: printable(one.name, _NAME_CELLS), "name", left=True)
+_NAME = _Layer("layer", lambda layer_use: printable(layer_use.name, _NAME_CELLS), "name", left=True)
 # Of a row with cells these have it, by phase.
 _COMPUTE = _Layer(
-    "compute ms", lambda one: _ms(one.compute_ns),
-    "compute_ns", lambda one: one.compute_ns if one.cells is None else None, optional=True,
+    "compute ms", lambda layer_use: _ms(layer_use.compute_ns),
+    "compute_ns", lambda layer_use: layer_use.compute_ns if layer_use.cells is None else None, optional=True,
 )  # fmt: skip
-_EXPOSED = _Layer("exposed ms", lambda one: _ms(one.exposed_ns), "exposed_ns")
-_CRITICAL = _Layer("critical ms", lambda one: _ms(one.critical_ns), "critical_ns")
+_EXPOSED = _Layer("exposed ms", lambda layer_use: _ms(layer_use.exposed_ns), "exposed_ns")
+_CRITICAL = _Layer("critical ms", lambda layer_use: _ms(layer_use.critical_ns), "critical_ns")
 _SLACK = _Layer(
-    "least slack", lambda one: "-" if one.slack_ns is None else duration(one.slack_ns), "slack_ns"
+    "least slack",
+    lambda layer_use: "-" if layer_use.slack_ns is None else duration(layer_use.slack_ns),
+    "slack_ns",
 )
 
 
 def _groups(run: Run) -> list[_Layer]:
     """Of equal rows together."""
 
-    def share(one: LayerUse) -> str:
-        return percent(one.compute_ns + one.exposed_ns, run.step_time_ns)
+    def share(layer_use: LayerUse) -> str:
+        return percent(layer_use.compute_ns + layer_use.exposed_ns, run.step_time_ns)
 
     rows = _Layer("rows", lambda one: f"x{one.rows}")
     return [_NAME, rows, _COMPUTE, _EXPOSED, _Layer("% of step", share), _CRITICAL, _SLACK]
@@ -54,22 +56,24 @@ def _keys(rows: Sequence[LayerUse]) -> list[_Layer]:
     """Of rows or operations, in JSON."""
 
     def cell(phase: str) -> _Layer:
-        cells = field_values(_CELL, (one.cells[phase] for one in rows if one.cells is not None))
-        return _Layer(key=phase, value=lambda one: None if one.cells is None else cells[one.index])
+        cells = field_values(_CELL, (row.cells[phase] for row in rows if row.cells is not None))
+        return _Layer(
+            key=phase, value=lambda layer_use: None if layer_use.cells is None else cells[layer_use.index]
+        )
 
-    operation = _Layer(key="operation", value=lambda one: one.parent, optional=True)
+    operation = _Layer(key="operation", value=lambda layer_use: layer_use.parent, optional=True)
     cells = [cell(phase) for phase in ("fwd", "ig", "wg")]
     return [_Layer(key="index"), _NAME, operation, *cells, _COMPUTE, _EXPOSED, _CRITICAL, _SLACK]
 
 
 _CELL: list[Field[LayerCell]] = [
     Field(key="compute_ns"),
-    Field(key="comm", value=lambda one: one.collective),
+    Field(key="comm", value=lambda layer_cell: layer_cell.collective),
     Field(key="group"),
     Field(key="bytes"),
     Field(key="comm_ns"),
-    Field(key="algbw_gbps", value=lambda one: one.algbw),
-    Field(key="busbw_gbps", value=lambda one: one.busbw),
+    Field(key="algbw_gbps", value=lambda layer_cell: layer_cell.algbw),
+    Field(key="busbw_gbps", value=lambda layer_cell: layer_cell.busbw),
 ]
 
 
@@ -86,10 +90,10 @@ class _Line(NamedTuple):
 def _all_rows() -> list[Field[_Line]]:
     from simcore.collectives import cell_name
 
-    def of_row(one: _Layer) -> Field[_Line]:
-        text = one.text
+    def of_row(layer: _Layer) -> Field[_Line]:
+        text = layer.text
         assert text is not None
-        return Field(one.heading, lambda line: "" if line.row is None else text(line.row), left=one.left)
+        return Field(layer.heading, lambda line: "" if line.row is None else text(line.row), left=layer.left)
 
     def comm(line: _Line) -> LayerCell | None:
         return None if line.cell is None or line.cell.collective is None else line.cell
@@ -104,9 +108,9 @@ def _all_rows() -> list[Field[_Line]]:
             return ""
         return "-" if line.cell.collective is None else cell_name(line.cell.collective)
 
-    block = _Layer("block", lambda one: "-" if one.block is None else str(one.block))
+    block = _Layer("block", lambda layer_use: "-" if layer_use.block is None else str(layer_use.block))
     return [
-        of_row(_Layer("line", lambda one: str(one.line))),
+        of_row(_Layer("line", lambda layer_use: str(layer_use.line))),
         of_row(_NAME),
         of_row(block),
         Field("cell", lambda line: line.phase, left=True),

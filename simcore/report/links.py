@@ -20,13 +20,13 @@ def _fields(step_ns: int) -> list[Field[LinkUse]]:
 
     unit_ns, unit = column_unit(step_ns)
     return [
-        Field("link", lambda one: link_words(one.source, one.target), left=True),
-        Field("dim", lambda one: str(one.dimension)),
-        Field("messages", lambda one: str(one.messages)),
-        Field("bytes", lambda one: byte_size(one.bytes)),
-        Field(f"busy {unit}", lambda one: in_unit(one.busy_ns, unit_ns)),
-        Field(f"queued {unit}", lambda one: in_unit(one.queued_ns, unit_ns)),
-        Field("% busy", lambda one: percent(one.busy_ns, step_ns)),
+        Field("link", lambda link_use: link_words(link_use.source, link_use.target), left=True),
+        Field("dim", lambda link_use: str(link_use.dimension)),
+        Field("messages", lambda link_use: str(link_use.messages)),
+        Field("bytes", lambda link_use: byte_size(link_use.bytes)),
+        Field(f"busy {unit}", lambda link_use: in_unit(link_use.busy_ns, unit_ns)),
+        Field(f"queued {unit}", lambda link_use: in_unit(link_use.queued_ns, unit_ns)),
+        Field("% busy", lambda link_use: percent(link_use.busy_ns, step_ns)),
     ]
 
 
@@ -35,7 +35,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     links = run.links
     if links is None:
         return []
-    order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
+    order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
     shown = order if asked.every_layer or asked.everything else order[:_SHOWN]
     left = len(order) - len(shown)
     return [
@@ -52,4 +52,4 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """
     if run.links is None:
         return {} if run.figures.nodes is None else {"links": None}
-    return {"links": [one._asdict() for one in run.links]}
+    return {"links": [link._asdict() for link in run.links]}

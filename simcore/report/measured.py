@@ -23,8 +23,10 @@ _NAME_CELLS = 34
 _PROFILED = ("kernel", "copy")
 
 
-def _ops(one: RankDifference) -> str:
-    return ", ".join(f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS])
+def _ops(rank_difference: RankDifference) -> str:
+    return ", ".join(
+        f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in rank_difference.ops[:_OPS]
+    )
 
 
 _FIELDS: list[Field[RankDifference]] = [
@@ -50,11 +52,15 @@ def _differences(run: Run) -> list[RankDifference]:
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a rank: when it ends, measured and replayed, and the operations that explain it."""
-    found = _differences(run)
-    if not found:
+    rank_differences = _differences(run)
+    if not rank_differences:
         return []
-    more = more_line(len(found) - _RANKS, "more ranks", "--json has all")
-    return ["When each rank ends, measured and replayed", *field_lines(_FIELDS, found[:_RANKS]), *more]
+    more = more_line(len(rank_differences) - _RANKS, "more ranks", "--json has all")
+    return [
+        "When each rank ends, measured and replayed",
+        *field_lines(_FIELDS, rank_differences[:_RANKS]),
+        *more,
+    ]
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
@@ -92,14 +98,14 @@ def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
     # Imported here: other runs have none.
     from simcore.measured.summary import rank_times
 
-    found = []
+    ranks = []
     for rank, time in zip(run.ranks, rank_times(run), strict=True):
         times: dict[str, Any] = {}
         if run.timed:
             times = {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": _told(run, time.ns)}
         counts = {"operations": len(rank.ops), "sub_operations": len(rank.subs)}
-        found.append({"ranks": str(rank.number), "stage": rank.stage, **counts, **times})
-    return found
+        ranks.append({"ranks": str(rank.number), "stage": rank.stage, **counts, **times})
+    return ranks
 
 
 def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
@@ -109,24 +115,24 @@ def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
 
 def _recorded(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
     """What is known of profiler traces alone; nothing of others."""
-    run, one = results.measured, results.measured.recorded
-    if one is None:
+    run, recorded = results.measured, results.measured.recorded
+    if recorded is None:
         return {}
     # Imported here: other runs have none.
     from simcore.replay.stragglers import stragglers
 
-    middle, most = one.residual_ns
+    middle, most = recorded.residual_ns
     numbers = [str(rank.number) for rank in run.ranks]
     return {
-        "step": one.step,
+        "step": recorded.step,
         "steps": [
             {"step": step.number, "longest_ns": step.longest_ns,
              "ns": {str(rank): ns for rank, ns in sorted(step.ns.items())}}
-            for step in one.steps
+            for step in recorded.steps
         ],
         "clocks": {
-            "shift_ns": dict(zip(numbers, one.shifts, strict=True)),
-            "matched": dict(zip(numbers, one.matched, strict=True)),
+            "shift_ns": dict(zip(numbers, recorded.shifts, strict=True)),
+            "matched": dict(zip(numbers, recorded.matched, strict=True)),
             "residual_ns": {"median": middle, "most": most},
         },
         "collectives": bandwidth_values(shown, asked),

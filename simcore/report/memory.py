@@ -43,22 +43,22 @@ def _gb(size: int | None) -> str:
 
 def _merged(all_stages: list[_Line]) -> list[_Line]:
     found: list[_Line] = []
-    for one in all_stages:
-        if found and found[-1].cells() == one.cells():
-            found[-1].last = one.last
+    for all_stage in all_stages:
+        if found and found[-1].cells() == all_stage.cells():
+            found[-1].last = all_stage.last
         else:
-            found.append(one)
+            found.append(all_stage)
     return found
 
 
 def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
     def part(name: str) -> Field[_Line]:
-        return Field(name, lambda one: _gb(getattr(one.memory, name)))
+        return Field(name, lambda line: _gb(getattr(line.memory, name)))
 
     return [
-        Field("stage", lambda one: one.stages),
+        Field("stage", lambda line: line.stages),
         *map(part, parts),
-        Field("chunks held", lambda one: str(one.memory.held)),
+        Field("chunks held", lambda line: str(line.memory.held)),
     ]
 
 
@@ -67,11 +67,11 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     figures = run.model_figures
     if figures is None:
         return _file_lines(run.file_memory)
-    found = _merged([_Line(one) for one in figures.memory])
+    found = _merged([_Line(stage_memory) for stage_memory in figures.memory])
     limit = figures.limit
     fields: list[Field[_Line]] = [
         *_fields(_PARTS),
-        Field("", lambda one: "" if one.memory.total <= limit else "does not fit", left=True),
+        Field("", lambda line: "" if line.memory.total <= limit else "does not fit", left=True),
     ]
     # Imported here: files have none.
     from simcore.model.memory import MARGIN
@@ -91,7 +91,7 @@ def _file_lines(memory: Sequence[FileMemory]) -> list[str]:
         return []
     about = memory[0].activations is not None
     parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
-    found = _merged([_Line(one, parts) for one in memory])
+    found = _merged([_Line(file_memory, parts) for file_memory in memory])
     title = "Memory of a rank, GB, at least: states by the gradients of the file"
     title += "; activations about, by b s h and layers" if about else "; activations not known"
     more = more_line(len(found) - _STAGES, "more stages", "--json has all")
@@ -104,15 +104,15 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     if figures is not None:
         return figure_values(figures)
     memory = run.file_memory
-    return {"memory": [_file_values(one) for one in memory]} if memory else {}
+    return {"memory": [_file_values(file_memory) for file_memory in memory]} if memory else {}
 
 
-def _file_values(one: FileMemory) -> dict[str, Any]:
+def _file_values(file_memory: FileMemory) -> dict[str, Any]:
     """The keys of a model's memory; None what no file says. at_least: more is needed; about: rough."""
-    known = {part: getattr(one, part, None) for part in _PARTS}
+    known = {part: getattr(file_memory, part, None) for part in _PARTS}
     return {
-        "stage": one.stage, **known, "limit": None, "fits": None, "at_least": True,
-        "about": [] if one.activations is None else ["activations"],
+        "stage": file_memory.stage, **known, "limit": None, "fits": None, "at_least": True,
+        "about": [] if file_memory.activations is None else ["activations"],
     }  # fmt: skip
 
 
@@ -120,8 +120,8 @@ def figure_values(figures: ModelFigures) -> dict[str, Any]:
     """The figures of a model as JSON has them, bytes."""
     stage: list[Field[StageMemory]] = [
         *keys("stage", *_PARTS),
-        Field(key="limit", value=lambda one: figures.limit),
-        Field(key="fits", value=lambda one: one.total <= figures.limit),
+        Field(key="limit", value=lambda stage_memory: figures.limit),
+        Field(key="fits", value=lambda stage_memory: stage_memory.total <= figures.limit),
     ]
     model = figures.model
     return {

@@ -37,27 +37,27 @@ _OP: list[Field[_Op]] = [
 # Where it is, and the kind of time.
 _Kind = tuple[str, "KindChange"]
 _KIND: list[Field[_Kind]] = [
-    Field("where", lambda one: one[0], left=True),
-    Field(key="stage", value=lambda one: one[1].stage),
-    Field(key="rank", value=lambda one: one[1].rank),
-    Field("what", lambda one: one[1].change.name, "kind", lambda one: one[1].change.name, left=True),
-    Field("A", lambda one: duration(one[1].change.a_ns), "a_ns", lambda one: one[1].change.a_ns),
-    Field("B", lambda one: duration(one[1].change.b_ns), "b_ns", lambda one: one[1].change.b_ns),
+    Field("where", lambda kind: kind[0], left=True),
+    Field(key="stage", value=lambda kind: kind[1].stage),
+    Field(key="rank", value=lambda kind: kind[1].rank),
+    Field("what", lambda kind: kind[1].change.name, "kind", lambda kind: kind[1].change.name, left=True),
+    Field("A", lambda kind: duration(kind[1].change.a_ns), "a_ns", lambda kind: kind[1].change.a_ns),
+    Field("B", lambda kind: duration(kind[1].change.b_ns), "b_ns", lambda kind: kind[1].change.b_ns),
     Field(
-        "B - A", lambda one: difference(one[1].change.a_ns, one[1].change.b_ns),
-        "difference_ns", lambda one: one[1].change.ns,
+        "B - A", lambda kind: difference(kind[1].change.a_ns, kind[1].change.b_ns),
+        "difference_ns", lambda kind: kind[1].change.ns,
     ),
 ]  # fmt: skip
 
 
-def lines(found: Compared, asked: PageAsked) -> list[str]:
+def lines(compared: Compared, asked: PageAsked) -> list[str]:
     """A line an op, or a kind of time of a stage or a rank."""
-    if found.op_movers:
-        return ["Ops that differ most", *field_lines(_OP, _chosen(found.op_movers, asked.rows))]
-    if not found.kind_movers:
+    if compared.op_movers:
+        return ["Ops that differ most", *field_lines(_OP, _chosen(compared.op_movers, asked.rows))]
+    if not compared.kind_movers:
         return []
-    shown = found.kind_movers[: asked.rows]
-    left = len(found.kind_movers) - len(shown)
+    shown = compared.kind_movers[: asked.rows]
+    left = len(compared.kind_movers) - len(shown)
     more = f" ({left} more: --all)" if left else ""
     alone = ", or a rank that does much more" if any(one.rank is not None for _, one in shown) else ""
     return [f"What differs most, the mean of a stage's ranks{alone}{more}", *field_lines(_KIND, shown)]
@@ -66,13 +66,13 @@ def lines(found: Compared, asked: PageAsked) -> list[str]:
 def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
     """Ops from each measure in turn until there are `most`, listed in the order of the comparison."""
     by_measure: dict[str, list[_Op]] = {}
-    for one in movers:
-        by_measure.setdefault(one[1].measure, []).append(one)
+    for mover in movers:
+        by_measure.setdefault(mover[1].measure, []).append(mover)
     in_turn = [one for several in zip_longest(*by_measure.values()) for one in several if one is not None]
-    return [one for one in movers if one in in_turn[:most]]
+    return [mover for mover in movers if mover in in_turn[:most]]
 
 
-def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
+def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`movers`."""
-    ops = field_values(_OP, found.op_movers or ())
-    return {"movers": [*ops, *field_values(_KIND, found.kind_movers or ())]}
+    ops = field_values(_OP, compared.op_movers or ())
+    return {"movers": [*ops, *field_values(_KIND, compared.kind_movers or ())]}

@@ -54,14 +54,14 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     names = tables.names if asked.every_layer else tables.names[:_NAMES]
     count = len(tables.ranks)
     of_names: list[Field[NameUse]] = [
-        Field("nodes", lambda one: short_name(one.name, _NAME_CELLS), left=True),
-        Field("kind", lambda one: one.what, left=True),
-        Field("count", lambda one: str(one.nodes)),
-        Field("time a rank", lambda one: figure(one.own_ns / count)),
-        Field("waits", lambda one: figure(one.waits_ns / count)),
-        Field("critical", lambda one: figure(one.critical_ns)),
-        Field("slack", lambda one: figure(one.slack_ns)),
-        Field("% of step", lambda one: percent(one.critical_ns, run.step_time_ns)),
+        Field("nodes", lambda name_use: short_name(name_use.name, _NAME_CELLS), left=True),
+        Field("kind", lambda name_use: name_use.what, left=True),
+        Field("count", lambda name_use: str(name_use.nodes)),
+        Field("time a rank", lambda name_use: figure(name_use.own_ns / count)),
+        Field("waits", lambda name_use: figure(name_use.waits_ns / count)),
+        Field("critical", lambda name_use: figure(name_use.critical_ns)),
+        Field("slack", lambda name_use: figure(name_use.slack_ns)),
+        Field("% of step", lambda name_use: percent(name_use.critical_ns, run.step_time_ns)),
     ]
     found += [
         "",
@@ -73,12 +73,12 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     if not tables.groups:
         return found
     of_groups: list[Field[GroupUse]] = [
-        Field("group", lambda one: printable(one.group, _RANK_CELLS), left=True),
-        Field("ranks", lambda one: short(one.ranks, _RANK_CELLS), left=True),
-        Field("collectives", lambda one: str(one.collectives)),
-        Field("bytes", lambda one: byte_size(one.bytes)),
-        Field("time", lambda one: figure(one.own_ns)),
-        Field("waits", lambda one: figure(one.waits_ns)),
+        Field("group", lambda group_use: printable(group_use.group, _RANK_CELLS), left=True),
+        Field("ranks", lambda group_use: short(group_use.ranks, _RANK_CELLS), left=True),
+        Field("collectives", lambda group_use: str(group_use.collectives)),
+        Field("bytes", lambda group_use: byte_size(group_use.bytes)),
+        Field("time", lambda group_use: figure(group_use.own_ns)),
+        Field("waits", lambda group_use: figure(group_use.waits_ns)),
     ]
     groups = tables.groups if asked.every_layer else tables.groups[:_GROUPS]
     return [
@@ -93,19 +93,22 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 def _rank_fields(unit_ns: int) -> list[Field[Sequence[RankEnd]]]:
     """unit_ns: 0 for whole ns, as ASTRA-sim prints them."""
 
-    def exposed(one: Sequence[RankEnd]) -> str:
+    def exposed(rank_ends: Sequence[RankEnd]) -> str:
         # ASTRA-sim's exposed time is a number of 64 bits without a sign: it may wrap.
-        ns = one[0].exposed_ns
+        ns = rank_ends[0].exposed_ns
         if not unit_ns:
             return str(ns)
         return f"{ns / unit_ns:.3f}" if ns < 1 << 63 else f"-{((1 << 64) - ns) / unit_ns:.3f}"
 
-    def ranks(one: Sequence[RankEnd]) -> str:
-        return short(RankSet.of(each.rank for each in one).text(), _RANK_CELLS)
+    def ranks(rank_ends: Sequence[RankEnd]) -> str:
+        return short(RankSet.of(each.rank for each in rank_ends).text(), _RANK_CELLS)
 
     return [
         Field("ranks", ranks, left=True),
-        Field("end", lambda one: f"{one[0].end_ns / unit_ns:.3f}" if unit_ns else str(one[0].end_ns)),
+        Field(
+            "end",
+            lambda rank_ends: f"{rank_ends[0].end_ns / unit_ns:.3f}" if unit_ns else str(rank_ends[0].end_ns),
+        ),
         Field("exposed", exposed),
     ]
 
@@ -116,9 +119,9 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     if tables is None:
         return {}
     groups = [
-        {"group": one.group, "ranks": one.ranks, "collectives": one.collectives, "bytes": one.bytes,
-         "own_ns": one.own_ns, "wait_ns": one.waits_ns}
-        for one in tables.groups
+        {"group": group.group, "ranks": group.ranks, "collectives": group.collectives, "bytes": group.bytes,
+         "own_ns": group.own_ns, "wait_ns": group.waits_ns}
+        for group in tables.groups
     ]  # fmt: skip
     return {
         "ranks": field_values(_RANK, tables.ranks),

@@ -31,46 +31,46 @@ def _fields(
     # A kernel takes microseconds.
     unit_ns, decimals = (1e3, 1) if run.of_devices else (1e6, 2)
 
-    def name(one: OpFigures) -> str:
-        if one.parent is None:
-            return short_name(one.name, _NAME_CELLS)
-        return printable(f"{one.name} in {one.parent}", _NAME_CELLS)
+    def name(figures: OpFigures) -> str:
+        if figures.parent is None:
+            return short_name(figures.name, _NAME_CELLS)
+        return printable(f"{figures.name} in {figures.parent}", _NAME_CELLS)
 
-    def most_is_on(one: OpFigures) -> str:
-        batch = f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""
-        return f"{run.unit} {one.most_rank}{batch}" if one.measured else "no duration"
+    def most_is_on(figures: OpFigures) -> str:
+        batch = f", micro-batch {figures.most_batch}" if figures.most_batch >= 0 else ""
+        return f"{run.unit} {figures.most_rank}{batch}" if figures.measured else "no duration"
 
     def of_time(ns: Callable[[OpFigures], float] | None) -> Callable[[OpFigures], str] | None:
         """A cell of ms; no column in an order without times."""
         return (
             None
             if ns is None or not run.timed
-            else lambda one: f"{ns(one) / unit_ns:.{decimals}f}" if one.measured else "-"
+            else lambda figures: f"{ns(figures) / unit_ns:.{decimals}f}" if figures.measured else "-"
         )
 
-    def share(one: OpFigures) -> str:
-        return percent(one.total_ns, every_ns) if one.measured and every_ns else "-"
+    def share(figures: OpFigures) -> str:
+        return percent(figures.total_ns, every_ns) if figures.measured and every_ns else "-"
 
     def of_most(figure: Callable[[OpFigures], int]) -> Callable[[OpFigures], int | None]:
-        return lambda one: figure(one) if one.measured and figure(one) >= 0 else None
+        return lambda figures: figure(figures) if figures.measured and figure(figures) >= 0 else None
 
     return [
         Field("operation", name, "name", left=True),
         Field(key="parent"),
-        Field("kind", lambda one: one.category, "kind", lambda one: one.category, left=True),
-        Field("count", lambda one: str(one.count), "count"),
+        Field("kind", lambda figures: figures.category, "kind", lambda one: one.category, left=True),
+        Field("count", lambda figures: str(figures.count), "count"),
         Field(key="measured"),
-        Field("total", of_time(lambda one: one.total_ns) if run.of_devices else None, "total_ns"),
+        Field("total", of_time(lambda figures: figures.total_ns) if run.of_devices else None, "total_ns"),
         Field("% of all", share if run.of_devices else None),
-        Field("mean", of_time(lambda one: one.total_ns / one.measured)),
-        Field("least", of_time(lambda one: one.least_ns), "least_ns"),
-        Field("most", of_time(lambda one: one.most_ns), "most_ns"),
+        Field("mean", of_time(lambda figures: figures.total_ns / figures.measured)),
+        Field("least", of_time(lambda figures: figures.least_ns), "least_ns"),
+        Field("most", of_time(lambda figures: figures.most_ns), "most_ns"),
         Field("waits", of_time(waited)),
         Field(
             "most is on", most_is_on if run.timed else None,
-            "most_rank", of_most(lambda one: one.most_rank), left=True,
+            "most_rank", of_most(lambda figures: figures.most_rank), left=True,
         ),
-        Field(key="most_microbatch", value=of_most(lambda one: one.most_batch)),
+        Field(key="most_microbatch", value=of_most(lambda figures: figures.most_batch)),
     ]  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     unit += "; waits: part of the most" if waited is not None else ""
 
     def rows(figures: list[OpFigures]) -> list[str]:
-        ordered = sorted(figures, key=lambda one: -one.total_ns)
+        ordered = sorted(figures, key=lambda figure: -figure.total_ns)
         kept = ordered if asked.every_layer or asked.everything else ordered[:_MOST_ROWS]
         more = more_line(len(ordered) - len(kept), where="--all-layers has all")
         every_ns = sum(one.total_ns for one in ordered)
@@ -116,7 +116,7 @@ def _waited(recorded: Timed) -> Callable[[OpFigures], int]:
     from simcore.replay.waits import waits_by_item
 
     waits = {rank.number: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
-    return lambda one: sum(wait.ns for wait in waits[one.most_rank].get(one.most_item, ()))
+    return lambda figures: sum(wait.ns for wait in waits[figures.most_rank].get(figures.most_item, ()))
 
 
 def order_lines(run: MeasuredRun, width: int) -> list[str]:
@@ -144,7 +144,7 @@ def operation_values(recorded: Timed) -> dict[str, Any]:
 
     run, slack = recorded.measured, recorded.least_slack_ns if recorded.timed else {}
     fields = _fields(run, None)
-    slacks: Field[OpFigures] = Field(key="slack_ns", value=lambda one: slack.get(one.name))
+    slacks: Field[OpFigures] = Field(key="slack_ns", value=lambda figures: slack.get(figures.name))
     return {
         "operations": field_values([*fields, slacks], op_figures(run)),
         "sub_operations": field_values(fields, sub_figures(run)),

@@ -21,20 +21,20 @@ def _moved(stage: StagePair) -> int:
     return sum(abs(change.ns) for change in changes if change is not None)
 
 
-def lines(found: Compared, asked: PageAsked) -> list[str]:
+def lines(compared: Compared, asked: PageAsked) -> list[str]:
     """A line a stage, those that change most; nothing where no passes are paired."""
-    there = [one for one in found.stages if any(one.pass_ns(way) is not None for way in _DIRECTIONS)]
+    there = [stage for stage in compared.stages if any(stage.pass_ns(way) is not None for way in _DIRECTIONS)]
     if not there:
         return []
     kept = there if asked.everything else sorted(there, key=lambda one: -_moved(one))[:_STAGES]
-    shown = [one for one in there if one in kept]
-    both = [change for one in shown for way in _DIRECTIONS if (change := one.pass_ns(way)) is not None]
+    shown = [pair for pair in there if pair in kept]
+    both = [change for pair in shown for way in _DIRECTIONS if (change := pair.pass_ns(way)) is not None]
     unit_ns, unit = column_unit(max(ns for change in both for ns in change[1:]))
     fields: list[Field[StagePair]] = [
-        Field("stage", lambda one: str(one.stage), left=True),
-        Field("passes", lambda one: str(len(one.passes))),
-        *change_fields(lambda one: one.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
-        *change_fields(lambda one: one.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
+        Field("stage", lambda pair: str(pair.stage), left=True),
+        Field("passes", lambda pair: str(len(pair.passes))),
+        *change_fields(lambda pair: pair.pass_ns("forward"), unit_ns, f"forward A, {unit}", "-"),
+        *change_fields(lambda pair: pair.pass_ns("backward"), unit_ns, f"backward A, {unit}", "-"),
     ]
     left = len(there) - len(shown)
     more = f" ({plural(left, 'stage')} more: --all)" if left else ""
@@ -42,6 +42,6 @@ def lines(found: Compared, asked: PageAsked) -> list[str]:
     return [title, *field_lines(fields, shown)]
 
 
-def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
+def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`stages` of the accounts has them."""
     return {}

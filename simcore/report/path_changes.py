@@ -21,22 +21,24 @@ _NO_LAYER = "no layer"
 _Line = tuple["AccountChange | None", "AccountChange | None"]
 
 
-def lines(found: Compared, asked: PageAsked) -> list[str]:
+def lines(compared: Compared, asked: PageAsked) -> list[str]:
     """What the two are made of: by kind and, where that moves more, by stage or by layer."""
-    paths = found.paths
-    if paths is None or not any(one.ns for changes in paths for one in changes):
+    paths = compared.paths
+    if paths is None or not any(change.ns for changes in paths for change in changes):
         return []
     most = None if asked.everything else _PATH
 
     def moved(changes: list[AccountChange]) -> int:
-        return sum(abs(one.ns) for one in changes[:most])
+        return sum(abs(change.ns) for change in changes[:most])
 
     by_stage = moved(paths.stage) > moved(paths.layer)
     others = [
-        one._replace(name=f"stage {one.name}" if by_stage else printable(one.name, _NAME_CELLS) or _NO_LAYER)
-        for one in (paths.stage if by_stage else paths.layer)
+        change._replace(
+            name=f"stage {change.name}" if by_stage else printable(change.name, _NAME_CELLS) or _NO_LAYER
+        )
+        for change in (paths.stage if by_stage else paths.layer)
     ]
-    unit_ns, unit = column_unit(max(found.a.step_time_ns, found.b.step_time_ns))
+    unit_ns, unit = column_unit(max(compared.a.step_time_ns, compared.b.step_time_ns))
     fields: list[Field[_Line]] = [
         Field(f"kind, {unit}", lambda pair: pair[0].name if pair[0] else "", left=True),
         *change_fields(lambda pair: pair[0], unit_ns, "A"),
@@ -48,9 +50,9 @@ def lines(found: Compared, asked: PageAsked) -> list[str]:
     return [f"Critical paths, what changes most{more}", *field_lines(fields, rows)]
 
 
-def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
+def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`critical_path`, of runs that were matched op by op."""
-    paths = found.paths
+    paths = compared.paths
     if paths is None:
         return {}
 

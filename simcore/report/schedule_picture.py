@@ -126,8 +126,8 @@ def picture_of(asked: PictureAsked) -> Picture:
     unit = _UNIT * parts / asked.size
     timeline, program = simulation.timeline, simulation.program
     lanes: list[StageLane] = []
-    for number, found in enumerate(timeline.classes):
-        stage = program.stages[found.stage]
+    for number, rank_class in enumerate(timeline.classes):
+        stage = program.stages[rank_class.stage]
         _, start, end = timeline.columns(number)
         boxes = []
         busy = 0
@@ -199,7 +199,7 @@ def _held(order: Order) -> float:
 def _order(asked: PictureAsked) -> tuple[Order, Shape]:
     rules, given = chosen_schedule(asked.schedule)
     if not rules.pipelined:
-        fitting = ", ".join(name for name, one in SCHEDULES.items() if one.pipelined)
+        fitting = ", ".join(name for name, schedule in SCHEDULES.items() if schedule.pipelined)
         raise UsageError(f"{asked.schedule} has no order of micro-batches: one of {fitting} is expected")
     if given is not None:
         placement = given.order.placement

@@ -91,7 +91,7 @@ def _text(
 
 
 def _legend(pictures: Sequence[Picture], top: float) -> Iterator[str]:
-    boxes = [box for one in pictures for lane in one.lanes for box in lane.boxes]
+    boxes = [box for picture in pictures for lane in picture.lanes for box in lane.boxes]
     x = float(_LEFT)
     for kind in "FBIW":
         if any(box.kind == kind for box in boxes):

@@ -50,7 +50,8 @@ def pictures_text(pictures: Sequence[Picture], width: int, colour: bool) -> str:
 def _shortest(pictures: Sequence[Picture]) -> float:
     """The units of the shortest action."""
     return min(
-        (box.last - box.first for one in pictures for lane in one.lanes for box in lane.boxes), default=1.0
+        (box.last - box.first for picture in pictures for lane in picture.lanes for box in lane.boxes),
+        default=1.0,
     )
 
 
@@ -133,7 +134,7 @@ def _ruler(longest: float, per_unit: float, columns: int) -> str:
 
 
 def _legend(pictures: Sequence[Picture]) -> str:
-    boxes = [box for one in pictures for lane in one.lanes for box in lane.boxes]
+    boxes = [box for picture in pictures for lane in picture.lanes for box in lane.boxes]
     kinds = dict.fromkeys(kind for kind in "FBIW" if any(box.kind == kind for box in boxes))
     words = [f"{kind} {_MEANING[kind]}" for kind in kinds]
     if any(box.chunk for box in boxes):

@@ -24,80 +24,83 @@ def _of_model(name: str, run: Run) -> Any:
     return None if figures is None else figure_values(figures)[name]
 
 
-_PART: list[Field[AccountPart]] = [Field(key="account"), Field(key="difference_ns", value=lambda one: one.ns)]
-_FILE: Field[Run] = Field(key="file", value=lambda one: one.path)
+_PART: list[Field[AccountPart]] = [
+    Field(key="account"),
+    Field(key="difference_ns", value=lambda account_part: account_part.ns),
+]
+_FILE: Field[Run] = Field(key="file", value=lambda run: run.path)
 # Of runs whose ops were matched their parameters tell them apart, of others what they are.
 _MATCHED: list[Field[Run]] = [
     _FILE,
     *keys("step_time_ns"),
     Field(key="microbatch_ns", value=microbatch_ns),
-    Field(key="schedule", value=lambda one: one.figures.origin.schedule),
-    Field(key="parameters", value=lambda one: one.figures.origin.parameters),
+    Field(key="schedule", value=lambda run: run.figures.origin.schedule),
+    Field(key="parameters", value=lambda run: run.figures.origin.parameters),
     *(Field(key=name, value=partial(_of_model, name), optional=True) for name in ("throughput", "memory")),
 ]
 _PAIRED: list[Field[Run]] = [
     _FILE,
-    Field(key="run", value=lambda one: one.stamp),
-    Field(key="kind", value=lambda one: one.origin),
+    Field(key="run", value=lambda run: run.stamp),
+    Field(key="kind", value=lambda run: run.origin),
     *keys("step_time_ns"),
     Field(key="microbatch_ns", value=microbatch_ns),
     *keys("together"),
-    Field(key="tp", value=lambda one: one.shape.tp),
-    Field(key="dp", value=lambda one: one.shape.dp),
-    Field(key="pp", value=lambda one: one.shape.pp),
-    Field(key="microbatches", value=lambda one: one.shape.microbatches),
-    Field(key="diagnostics", value=lambda one: [found.values() for found in one.diagnostics]),
+    Field(key="tp", value=lambda run: run.shape.tp),
+    Field(key="dp", value=lambda run: run.shape.dp),
+    Field(key="pp", value=lambda run: run.shape.pp),
+    Field(key="microbatches", value=lambda run: run.shape.microbatches),
+    Field(key="diagnostics", value=lambda run: [diagnostic.values() for diagnostic in run.diagnostics]),
 ]
 
 
-def lines(found: Compared, asked: PageAsked) -> list[str]:
+def lines(compared: Compared, asked: PageAsked) -> list[str]:
     """What has to be known before figures are believed, a line a side, B - A, and why."""
-    a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
-    text = [found.title] if found.title else []
-    for line in found.notices:
+    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
+    text = [compared.title] if compared.title else []
+    for line in compared.notices:
         text += wrapped(line, "", _THEN)
-    each = [each_words(run) for run in (found.a, found.b)]
+    each = [each_words(run) for run in (compared.a, compared.b)]
     width = max(map(len, each)) + 2 if all(each) else 0
-    if max(len(words) for words in found.sides) + width + 15 > WIDTH:
+    if max(len(words) for words in compared.sides) + width + 15 > WIDTH:
         # What the two are comes first.
         width = 0
-    for name, ns, batch, words in zip("AB", (a_ns, b_ns), each, found.sides, strict=True):
+    for name, ns, batch, words in zip("AB", (a_ns, b_ns), each, compared.sides, strict=True):
         line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{words}"
         text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
-    of_each = each_difference(found.a, found.b)
+    of_each = each_difference(compared.a, compared.b)
     steps = f"B - A  {difference(a_ns, b_ns)}" + (f", {of_each}" if of_each else "")
-    if len(steps) + len(found.paired) + 2 <= WIDTH:
-        text.append(f"{steps}; {found.paired}")
+    if len(steps) + len(compared.paired) + 2 <= WIDTH:
+        text.append(f"{steps}; {compared.paired}")
     else:
-        text += [f"{steps};", f"       {found.paired}"]
-    text += wrapped(f"Why: {found.why}.", "", _THEN)
-    return text + (wrapped(found.parts_words, _THEN, _THEN) if found.parts_words else [])
+        text += [f"{steps};", f"       {compared.paired}"]
+    text += wrapped(f"Why: {compared.why}.", "", _THEN)
+    return text + (wrapped(compared.parts_words, _THEN, _THEN) if compared.parts_words else [])
 
 
-def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
+def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`schema`, `a`, `b`, `difference_ns`, `why`, `parts`, and what of the two is not alike."""
-    a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
+    a_ns, b_ns = compared.a.step_time_ns, compared.b.step_time_ns
     side = _PAIRED
     unlike: dict[str, Any] = {
-        "unlike": [{"what": name, "a": a, "b": b} for name, a, b in found.unlike],
-        "paired_by": "rank" if found.by_rank else "stage",
+        "unlike": [{"what": name, "a": a, "b": b} for name, a, b in compared.unlike],
+        "paired_by": "rank" if compared.by_rank else "stage",
     }
-    if found.matched is not None:
+    if compared.matched is not None:
         side = _MATCHED
-        changed = {name: {"a": _plain(a), "b": _plain(b)} for name, (a, b) in found.changed.items()}
+        changed = {name: {"a": _plain(a), "b": _plain(b)} for name, (a, b) in compared.changed.items()}
         names = ("ops", "a_ops", "b_ops", "ranks")
         unlike = {
             "changed": changed,
-            "matched": {name: getattr(found.matched, name) for name in names},
+            "matched": {name: getattr(compared.matched, name) for name in names},
         }
     return {
-        "schema": found.schema,
-        **dict(zip("ab", field_values(side, (found.a, found.b)), strict=True)),
-        "difference_ns": found.difference_ns,
+        "schema": compared.schema,
+        **dict(zip("ab", field_values(side, (compared.a, compared.b)), strict=True)),
+        "difference_ns": compared.difference_ns,
         # How much longer B is, in per cent of A; null of nothing.
         "difference_percent": 100 * (b_ns - a_ns) / a_ns if a_ns else None,
-        "why": found.why,
-        "parts": field_values(_PART, found.parts),
+        "why": compared.why,
+        "parts": field_values(_PART, compared.parts),
         **unlike,
     }
 

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from simcore.analysis.two_runs import Compared
 
 
-def lines(found: Compared, asked: PageAsked) -> list[str]:
+def lines(compared: Compared, asked: PageAsked) -> list[str]:
     """What is unchanged, and the micro-batches in memory where these change."""
-    same = wrapped(f"Unchanged: {', '.join(found.unchanged) or 'nothing'}", "", "  ")
-    return [*same, *([found.cost_words] if found.cost_words else [])]
+    same = wrapped(f"Unchanged: {', '.join(compared.unchanged) or 'nothing'}", "", "  ")
+    return [*same, *([compared.cost_words] if compared.cost_words else [])]
 
 
-def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
+def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
     """`unchanged` and, of runs that were matched op by op, `peak_microbatches`."""
-    cost = {} if found.matched is None else {
-        "peak_microbatches": None if found.cost is None else found.cost._asdict()
+    cost = {} if compared.matched is None else {
+        "peak_microbatches": None if compared.cost is None else compared.cost._asdict()
     }  # fmt: skip
-    return {"unchanged": found.unchanged, **cost}
+    return {"unchanged": compared.unchanged, **cost}

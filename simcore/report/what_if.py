@@ -20,51 +20,51 @@ _FLAGS_CELLS = 24
 _LEAST_SHARE = 0.0005
 
 
-def _known(ns: int | None, one: WhatIf) -> int | None:
-    return None if one.unknown else ns
+def _known(ns: int | None, what_if: WhatIf) -> int | None:
+    return None if what_if.unknown else ns
 
 
 def _fields(run: Run) -> list[Field[WhatIf]]:
     """Of what matters: the step with it at nothing, and with 10 % less time on it; and all keys."""
     base = run.what_if_base_ns
 
-    def step(ns: int | None, one: WhatIf) -> str:
-        return "unknown" if one.unknown else "" if ns is None else duration(ns)
+    def step(ns: int | None, what_if: WhatIf) -> str:
+        return "unknown" if what_if.unknown else "" if ns is None else duration(ns)
 
-    def change(ns: int | None, one: WhatIf) -> str:
-        return "" if one.unknown or ns is None else change_percent(base, ns)
+    def change(ns: int | None, what_if: WhatIf) -> str:
+        return "" if what_if.unknown or ns is None else change_percent(base, ns)
 
     fields: list[Field[WhatIf]] = [
         Field(key="list"),
         Field(
-            "what", lambda one: printable(_named(one, run), _KNOB_CELLS),
-            "knob", lambda one: one.flags or one.name, left=True,
+            "what", lambda what_if: printable(_named(what_if, run), _KNOB_CELLS),
+            "knob", lambda what_if: what_if.flags or what_if.name, left=True,
         ),
         Field(key="words", value=lambda one: one.name if _has_words(one) else None, optional=True),
         Field(
-            "step if free", lambda one: step(one.free_ns, one),
-            "free_ns", lambda one: _known(one.free_ns, one),
+            "step if free", lambda what_if: step(what_if.free_ns, what_if),
+            "free_ns", lambda what_if: _known(what_if.free_ns, what_if),
         ),
-        Field("change", lambda one: change(one.free_ns, one)),
+        Field("change", lambda what_if: change(what_if.free_ns, what_if)),
         Field(
-            "10 % less time", lambda one: step(one.better10_ns, one),
-            "better10_ns", lambda one: _known(one.better10_ns, one),
+            "10 % less time", lambda what_if: step(what_if.better10_ns, what_if),
+            "better10_ns", lambda what_if: _known(what_if.better10_ns, what_if),
         ),
-        Field("change", lambda one: change(one.better10_ns, one)),
+        Field("change", lambda what_if: change(what_if.better10_ns, what_if)),
         Field(
             "10 % more time", lambda one: "" if one.worse10_ns is None else step(one.worse10_ns, one),
-            "worse10_ns", lambda one: _known(one.worse10_ns, one), optional=True,
+            "worse10_ns", lambda what_if: _known(what_if.worse10_ns, what_if), optional=True,
         ),
         Field(
-            "", lambda one: "slower: anomaly" if one.anomaly else "",
-            "anomaly", lambda one: one.anomaly or None, left=True, optional=True,
+            "", lambda what_if: "slower: anomaly" if what_if.anomaly else "",
+            "anomaly", lambda what_if: what_if.anomaly or None, left=True, optional=True,
         ),
-        Field(key="moves_work", value=lambda one: one.moves or None, optional=True),
-        Field(key="unknown", value=lambda one: one.unknown or None, optional=True),
+        Field(key="moves_work", value=lambda what_if: what_if.moves or None, optional=True),
+        Field(key="unknown", value=lambda what_if: what_if.unknown or None, optional=True),
         Field(key="microbatches", optional=True),
         Field(key="alike_ns", optional=True),
     ]  # fmt: skip
-    some_worse = any(one.worse10_ns is not None for one in run.what_if())
+    some_worse = any(what_if.worse10_ns is not None for what_if in run.what_if())
     return [one for one in fields if some_worse or one.key != "worse10_ns"]
 
 
@@ -72,37 +72,39 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
     """Of changes: the step with each, and by how much it or, of more micro-batches, each of them is less."""
     base = run.what_if_base_ns
 
-    def change(one: WhatIf) -> str:
-        return change_percent(base, one.better10_ns if one.alike_ns is None else one.alike_ns)
+    def change(what_if: WhatIf) -> str:
+        return change_percent(base, what_if.better10_ns if what_if.alike_ns is None else what_if.alike_ns)
 
     fields: list[Field[WhatIf]] = [
         # Whole: it is there to be copied.
-        Field("change", lambda one: printable(one.knob, _COMMAND_CELLS), left=True),
-        Field("step", lambda one: duration(one.better10_ns)),
+        Field("change", lambda what_if: printable(what_if.knob, _COMMAND_CELLS), left=True),
+        Field("step", lambda what_if: duration(what_if.better10_ns)),
         Field("change", change),
-        Field("of", lambda one: "the step" if one.alike_ns is None else "a micro-batch", left=True),
+        Field("of", lambda what_if: "the step" if what_if.alike_ns is None else "a micro-batch", left=True),
         Field("flags", _short_flags, left=True),
     ]
     # A column stands where some row needs it: what all rows say nobody asks.
-    is_of_others = any(one.alike_ns is not None for one in changes)
+    is_of_others = any(what_if.alike_ns is not None for what_if in changes)
     needed = {"of": is_of_others, "flags": any(map(_short_flags, changes))}
     return [one for one in fields if needed.get(one.heading, True)]
 
 
-def _short_flags(one: WhatIf) -> str:
+def _short_flags(what_if: WhatIf) -> str:
     """The flags of a change that is called by other words, where they are short; --json has all."""
-    return "" if one.name.startswith(one.flags) or len(one.flags) > _FLAGS_CELLS else one.flags
+    return (
+        "" if what_if.name.startswith(what_if.flags) or len(what_if.flags) > _FLAGS_CELLS else what_if.flags
+    )
 
 
-def _has_words(one: WhatIf) -> bool:
+def _has_words(what_if: WhatIf) -> bool:
     """Whether a change is called something else than by its flags."""
-    return bool(one.flags) and one.name != one.flags
+    return bool(what_if.flags) and what_if.name != what_if.flags
 
 
-def _named(one: WhatIf, run: Run) -> str:
+def _named(what_if: WhatIf, run: Run) -> str:
     """A bandwidth or latency is said with what it is and what it would be."""
-    dimension = dimension_change(one.name, run.dims)
-    return shown_name(one.knob) if dimension is None else f"{one.knob} ({dimension[1]})"
+    dimension = dimension_change(what_if.name, run.dims)
+    return shown_name(what_if.knob) if dimension is None else f"{what_if.knob} ({dimension[1]})"
 
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
@@ -114,10 +116,14 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     knobs, base = run.what_if(), run.what_if_base_ns
     if not base or not knobs:
         return ["What if: nothing takes any time"]
-    changes = [one for one in knobs if one.list == "change"]
-    things = [one for one in knobs if one.list != "change"]
-    shown = [one for one in things if one.anomaly or one.unknown or _share(one, base) >= _LEAST_SHARE]
-    little = [short_name(one.knob, _KNOB_CELLS) for one in things if one not in shown]
+    changes = [knob for knob in knobs if knob.list == "change"]
+    things = [knob for knob in knobs if knob.list != "change"]
+    shown = [
+        what_if
+        for what_if in things
+        if what_if.anomaly or what_if.unknown or _share(what_if, base) >= _LEAST_SHARE
+    ]
+    little = [short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in shown]
     found: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"
@@ -129,15 +135,15 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     found.append(f"What if one thing took less time (step time now {duration(base)})")
     found += field_lines(_fields(run), shown)
     found += _base_lines(run)
-    if any(one.free_ns is None for one in shown):
+    if any(what_if.free_ns is None for what_if in shown):
         found.append("  a change that is made or not is taken as it is, in the columns of 10 % less time")
-    found += _meanings([one for one in things if one in shown])
-    if any(one.anomaly for one in knobs):
+    found += _meanings([what_if for what_if in things if what_if in shown])
+    if any(knob.anomaly for knob in knobs):
         found.append(
             "  anomaly: what is cheaper lets other traffic meet at the same ports or queues, and the step "
             "takes longer"
         )
-    found += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs) if why]
+    found += [f"  unknown: {why}" for why in dict.fromkeys(knob.unknown for knob in knobs) if why]
     return found + (listed("below 0.05 %, or nothing:", little) if little else [])
 
 
@@ -148,12 +154,12 @@ def _first(words: str) -> str:
 
 def _meanings(some: Sequence[WhatIf]) -> list[str]:
     """What the rows of a table mean whose names do not say it, each once."""
-    return [f"  {words}" for words in dict.fromkeys(one.meaning for one in some) if words]
+    return [f"  {words}" for words in dict.fromkeys(what_if.meaning for what_if in some) if words]
 
 
-def _share(one: WhatIf, base: int) -> float:
+def _share(what_if: WhatIf, base: int) -> float:
     """By what share of the step a change alters it at most."""
-    steps = (one.free_ns, one.better10_ns, one.worse10_ns)
+    steps = (what_if.free_ns, what_if.better10_ns, what_if.worse10_ns)
     return max(abs(base - ns) for ns in steps if ns is not None) / base
 
 
@@ -174,5 +180,5 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     return {
         "what_if": field_values(_fields(run), run.what_if()) if asked.what_if else None,
         "what_if_base_ns": run.what_if_base_ns if run.timed else None,
-        "gradients": None if gradients is None else [asdict(one) for one in gradients],
+        "gradients": None if gradients is None else [asdict(gradient) for gradient in gradients],
     }

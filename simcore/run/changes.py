@@ -31,5 +31,5 @@ class Change(Struct, frozen=True):
         """Both at once."""
         words = ""
         if self.words or other.words:
-            words = " and ".join(one.words or one.flags for one in (self, other))
+            words = " and ".join(change.words or change.flags for change in (self, other))
         return Change(self.fields | other.fields, words)

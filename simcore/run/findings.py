@@ -131,12 +131,15 @@ def dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | 
     number, _, what = rest.partition(" ")
     if kind != "dimension" or not number.isdecimal() or int(number) >= len(dims):
         return None
-    one = dims[int(number)]
+    dimension = dims[int(number)]
     # 10 % less time: a bandwidth of 1 / 0.9.
     if what == "bandwidth":
-        figure, _, unit = one.rate().partition(" (")[0].partition(" ")
+        figure, _, unit = dimension.rate().partition(" (")[0].partition(" ")
         return f"dim {number} {what}", f"{_figure(float(figure))} -> {_figure(float(figure) / 0.9)} {unit}"
-    return f"dim {number} {what}", f"{_figure(one.latency_ns)} -> {_figure(one.latency_ns * 0.9)} ns"
+    return (
+        f"dim {number} {what}",
+        f"{_figure(dimension.latency_ns)} -> {_figure(dimension.latency_ns * 0.9)} ns",
+    )
 
 
 def _figure(value: float) -> str:
@@ -180,6 +183,6 @@ def spot_of(run: _Summed, leg: Leg) -> Spot:
     """Where a leg is seen: of segments in several lanes what the track did or waited for is the story."""
     spots = [run.path_spot(index) for index in range(leg.first, leg.last)]
     # What a file writes where it has no time is no part of the story, unless nothing else is there.
-    timed = [one for one in spots if one.end_ns - one.start_ns > _PLACEHOLDER_NS] or spots
-    streams = {one.stream for one in timed}
+    timed = [spot for spot in spots if spot.end_ns - spot.start_ns > _PLACEHOLDER_NS] or spots
+    streams = {spot.stream for spot in timed}
     return Spot(leg.number, leg.start_ns, leg.end_ns, streams.pop() if len(streams) == 1 else None)

@@ -163,10 +163,10 @@ class Chains:
             return _summed(kinds)
         # Micro-batches repeat each other: one of many is summed.
         key = (kind_of[first:after].tobytes(), durations[first:after].tobytes())
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _summed(zip(kind_of[first:after], durations[first:after], strict=True))
-        return found
+        sums = self._known.get(key)
+        if sums is None:
+            sums = self._known[key] = _summed(zip(kind_of[first:after], durations[first:after], strict=True))
+        return sums
 
     def _longest_through(self) -> list[int]:
         """By chain the longest path that it is on, ns; of one that no track is over with, below 0."""
@@ -216,7 +216,7 @@ class Chains:
                 begin = ends[chain] - self.total[chain - 1]
                 waits = (self.first[chain - 1], self.second[chain - 1])
                 # On a critical path START is waited for by what begins with the step alone.
-                before[chain] = [one for one in waits if one and ends[one] == begin]
+                before[chain] = [wait for wait in waits if wait and ends[wait] == begin]
                 asked += before[chain]
         place = {chain: number for number, chain in enumerate(sorted(before))}
         critical = [(chain, [place[one] for one in before[chain]]) for chain in place]

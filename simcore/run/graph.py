@@ -229,7 +229,7 @@ class Graph:
         """The nodes behind joins that ended at `when`. asked: (node, how it is waited for, by which track),
         the last one first.
         """
-        found: list[Cause] = []
+        causes: list[Cause] = []
         while asked:
             node, why, track = asked.pop()
             if node == START or ends[node] != when:
@@ -239,14 +239,14 @@ class Graph:
                     # Members that come from one node are one arrival: it is said of the track that asks.
                     on = self.tracks_of(node)
                     track = own if own in on else track if track in on else on[0]
-                found.append(Cause(node, why, track))
+                causes.append(Cause(node, why, track))
                 continue
             how, whose = self.why[node - 1], -1 - self.duration[node - 1]
             # Last in, first out: `first` before `second`, so that a chain of joins gives its waits in order.
             asked.append((self.second[node - 1], BEFORE if how == ARRIVED else how, whose))
             asked.append((self.first[node - 1], BEFORE, whose))
-        found.sort(key=lambda cause: cause.track != own)
-        return list({cause.node: cause for cause in reversed(found)}.values())[::-1]
+        causes.sort(key=lambda cause: cause.track != own)
+        return list({cause.node: cause for cause in reversed(causes)}.values())[::-1]
 
     def path(
         self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never

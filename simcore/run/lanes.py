@@ -277,7 +277,7 @@ class RunLanes(Protocol):
 def figures_of(kinds: Sequence[Figure], found: Sequence[int], room_ns: int, ranks: int) -> StretchFigures:
     """ns by figure as `StretchFigures`, those that there are."""
     pairs = zip(kinds, found, strict=True)
-    return StretchFigures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)
+    return StretchFigures(tuple(figure._replace(ns=ns) for figure, ns in pairs if ns), room_ns, ranks)
 
 
 class SpanSaid(NamedTuple):

@@ -38,17 +38,17 @@ def stretches(segments: Iterable[tuple[Key, bool]]) -> list[Stretch]:
 def _joined(parts: list[Stretch]) -> list[Stretch]:
     """Placeholders as a part of what their rank does next, the last ones of what it did before."""
     found: list[Stretch] = []
-    for one in parts:
+    for stretch in parts:
         before = found[-1] if found else None
-        if before is not None and before.key[0] == one.key[0]:
+        if before is not None and before.key[0] == stretch.key[0]:
             if before.is_placeholder:
                 # Behind that there may now be more of what came before the placeholder.
                 found.pop()
-                one = Stretch(before.first, one.last, one.key, one.is_placeholder)
+                stretch = Stretch(before.first, stretch.last, stretch.key, stretch.is_placeholder)
                 before = found[-1] if found else None
-            if before is not None and not one.is_placeholder and before.key == one.key:
-                one = found.pop()._replace(last=one.last)
-        found.append(one)
+            if before is not None and not stretch.is_placeholder and before.key == stretch.key:
+                stretch = found.pop()._replace(last=stretch.last)
+        found.append(stretch)
     if len(found) > 1 and found[-1].is_placeholder and found[-2].key[0] == found[-1].key[0]:
         last = found.pop()
         found[-1] = found[-1]._replace(last=last.last)

@@ -43,7 +43,7 @@ class MeasuredGraph:
     def __init__(self, ties: Ties, together: bool = True) -> None:
         self.ties = ties
         self.together = together
-        counts = [len(one) for one in ties.pieces]
+        counts = [len(pieces) for pieces in ties.pieces]
         columns = [*counts, *counts, len(ties.members), len(ties.transfers)]
         # The first duration of each column: `first_ns` and `after_ns` by rank, meetings, messages.
         self._offset = list(accumulate(columns, initial=1))
@@ -179,10 +179,10 @@ class MeasuredGraph:
         if not held or held[0].node != meeting:
             # Compute beside the collective took longer.
             return []
-        found = self.graph.causes(meeting, ends, rank)
+        causes = self.graph.causes(meeting, ends, rank)
         if pieces.kind[piece] == AWAIT:
-            return found
-        return found if found and (found[0].track != rank or found[0].why == BUSY) else []
+            return causes
+        return causes if causes and (causes[0].track != rank or causes[0].why == BUSY) else []
 
 
 class _RankWalk:
@@ -414,13 +414,13 @@ def covered(found: Sequence[Flight]) -> tuple[array[int], array[int], bytearray,
     start, end, piece = array("q"), array("q"), array("q")
     waits = bytearray()
     now = 0
-    for one in sorted(found):
-        for over, waiting in ((one.began, True), (one.end, False)):
-            begin = max(one.start if waiting else one.began, now)
+    for flight in sorted(found):
+        for over, waiting in ((flight.began, True), (flight.end, False)):
+            begin = max(flight.start if waiting else flight.began, now)
             if over > begin:
                 start.append(begin)
                 end.append(over)
                 waits.append(waiting)
-                piece.append(one.piece)
+                piece.append(flight.piece)
                 now = over
     return start, end, waits, piece

@@ -118,8 +118,8 @@ class _PieceWalk:
         links, call = self.links, Call(self.number, op)
         other = self.fused.get((self.rank.ops.start[op], self.rank.ops.end[op]))
         lines = [call] if other is None else [call, Call(self.number, other)]
-        sent = [links.sent[one] for one in lines if one in links.sent]
-        received = [links.received[one] for one in lines if one in links.received]
+        sent = [links.sent[line] for line in lines if line in links.sent]
+        received = [links.received[line] for line in lines if line in links.received]
         if sent or received:
             self.pieces.add(
                 TRANSFER, (self.now, end), op,

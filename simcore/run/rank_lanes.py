@@ -85,10 +85,10 @@ class RankLanes:
         raise NotImplementedError
 
     def measure_ns(self, order: str, number: int) -> int:
-        one = self.accounts[number]
+        accounts = self.accounts[number]
         if order == "busy":
-            return one.busy_ns
-        return one.all_exposed_ns if order == "exposed" else one.ns(order)
+            return accounts.busy_ns
+        return accounts.all_exposed_ns if order == "exposed" else accounts.ns(order)
 
     def busy_ns(self, number: int) -> int:
         return self.accounts[number].busy_ns
@@ -139,7 +139,7 @@ class RankLanes:
 
     @property
     def figure_words(self) -> Sequence[str]:
-        return [one.words for one in self._figures]
+        return [figure.words for figure in self._figures]
 
     def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
         found = self._ranges.of_class(number, first_ns, last_ns)

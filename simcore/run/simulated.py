@@ -134,8 +134,8 @@ class SimulatedGraph:
         # Without a pipeline all stages share one program.
         self._orders = [
             known.get(id(program := timeline.stage_program(number)))
-            or known.setdefault(id(program), StageOrder(timeline.program, one.stage))
-            for number, one in enumerate(classes)
+            or known.setdefault(id(program), StageOrder(timeline.program, rank_class.stage))
+            for number, rank_class in enumerate(classes)
         ]
         counts = [len(timeline.stage_program(number).ops) for number in range(len(classes))]
         # The first duration of each class, and behind all of them the extra ones.
@@ -146,8 +146,8 @@ class SimulatedGraph:
         # Per class and stream the classes that take part in its collectives.
         groups = timeline.folding.group_classes
         self._members = [
-            {STREAM_OF_GROUP[kind]: groups[group].members for kind, group in one.groups.items()}
-            for one in classes
+            {STREAM_OF_GROUP[kind]: groups[group].members for kind, group in rank_class.groups.items()}
+            for rank_class in classes
         ]
         # Durations that no op is alone: ns, the class and the op that it is a part of or IDLE_OP.
         self._extra: list[tuple[int, int, int]] = []

@@ -59,7 +59,12 @@ def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) ->
             events.append((waited[op][1], False, op))
     # Of one without a length the beginning comes first.
     events.sort(
-        key=lambda one: (one[0], one[1] and rank.ops.end[one[2]] > rank.ops.start[one[2]], not one[1], one[2])
+        key=lambda event: (
+            event[0],
+            event[1] and rank.ops.end[event[2]] > rank.ops.start[event[2]],
+            not event[1],
+            event[2],
+        )
     )
     for time, begins, op in events:
         meeting = meetings[Call(number, op)]
@@ -201,7 +206,7 @@ def ties_of(run: MeasuredRun) -> Ties:
     """Ties the pieces of a timed run; ranks that did not run together are tied as if they had."""
     if run.of_devices:
         matches = match_devices(run.ranks, run.degrees, run.concurrent)
-        meetings = {call: number for number, one in enumerate(matches.meetings) for call in one.calls}
+        meetings = {call: number for number, meeting in enumerate(matches.meetings) for call in meeting.calls}
         pieces = tuple(device_pieces(number, rank, meetings) for number, rank in enumerate(run.ranks))
     else:
         matches = match(run.ranks, run.degrees, run.concurrent)
@@ -312,9 +317,9 @@ class _Measure:
     def ties(self) -> Ties:
         meetings = self._meetings()
         messages = self._messages()
-        first = [array("q", (end - start for start, end in zip(one.start, one.end, strict=True)))
-                 for one in self.pieces]  # fmt: skip
-        after = [array("q", bytes(8 * len(one))) for one in self.pieces]
+        first = [array("q", (end - start for start, end in zip(pieces.start, pieces.end, strict=True)))
+                 for pieces in self.pieces]  # fmt: skip
+        after = [array("q", bytes(8 * len(pieces))) for pieces in self.pieces]
         concurrent, of_devices = self.run.concurrent, self.run.of_devices
         for rank, columns in enumerate(self.pieces):
             for piece, kind in enumerate(columns.kind):
@@ -338,28 +343,28 @@ class _Measure:
         )  # fmt: skip
 
     def _meetings(self) -> list[tuple[int, int]]:
-        found: list[tuple[int, int]] = [(0, 0)] * len(self.members)
+        meetings: list[tuple[int, int]] = [(0, 0)] * len(self.members)
         for number in self._in_order():
             calls = self.members[number]
             start = max(self.pieces[rank].start[piece] for rank, piece, _ in calls)
             ends = [self._end(rank, piece) for rank, _, piece in calls]
             if self.matches.meetings[number].kind == MODEL_PARALLEL:
-                found[number] = (start, start)
+                meetings[number] = (start, start)
             elif self.run.concurrent:
                 earlier = self.before[number]
-                if earlier != NONE and found[earlier][1] > start:
-                    if found[earlier][1] > min(ends):
+                if earlier != NONE and meetings[earlier][1] > start:
+                    if meetings[earlier][1] > min(ends):
                         # They ran at the same time: no queue on a lane.
                         self.before[number] = NONE
                     else:
-                        start = found[earlier][1]
-                found[number] = (start, max(start, min(ends)))
+                        start = meetings[earlier][1]
+                meetings[number] = (start, max(start, min(ends)))
             else:
                 shortest = min(
                     self._end(rank, last) - self.pieces[rank].start[piece] for rank, piece, last in calls
                 )
-                found[number] = (start, start + shortest)
-        return found
+                meetings[number] = (start, start + shortest)
+        return meetings
 
     def _end(self, rank: int, piece: int) -> int:
         """When a member's part in a collective ended: of a device that of its kernel, be it waited for or
@@ -383,7 +388,7 @@ class _Measure:
         return order
 
     def _messages(self) -> list[tuple[int, int]]:
-        found = []
+        messages = []
         for (sender, sending), (receiver, receiving) in self.transfers:
             start, end = self.pieces[sender].start[sending], self.pieces[sender].end[sending]
             fused = self.pieces[sender].received[sending] >= 0
@@ -392,5 +397,5 @@ class _Measure:
             if fused:
                 other = self.pieces[receiver]
                 end = min(end, start + other.end[receiving] - other.start[receiving])
-            found.append((start, end))
-        return found
+            messages.append((start, end))
+        return messages

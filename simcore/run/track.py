@@ -56,7 +56,9 @@ def ranks_of(tracks: Sequence[Track], number: int) -> RankSet:
 
 def in_order(tracks: Sequence[Track]) -> tuple[Track, ...]:
     """Tracks by stage, those without one first, and then by rank."""
-    return tuple(sorted(tracks, key=lambda one: (-1 if one.stage is None else one.stage, one.first_rank)))
+    return tuple(
+        sorted(tracks, key=lambda track: (-1 if track.stage is None else track.stage, track.first_rank))
+    )
 
 
 # What a trace cannot tell apart is one account: input and weight gradient and what is recomputed run inside

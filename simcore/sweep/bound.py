@@ -217,7 +217,7 @@ class Bounds:
         known = self._runs.get(key)
         if known is not None:
             return known[1]
-        both, found = key[1], list[_Run]()
+        both, runs = key[1], list[_Run]()
         for stage in range(training.pp):
             contents = []
             for chunk in training.stage_chunks:
@@ -227,13 +227,13 @@ class Bounds:
                     (kinds.get(False, 0), kinds.get(True, 0)), position == 0 and not both,
                     training.is_last(stage, chunk) and not both, ends.shared[stage][chunk],
                 ))  # fmt: skip
-            if found and found[-1][1:] == (tuple(contents), ends.edges[stage]):
-                found[-1] = found[-1]._replace(stages=found[-1].stages + 1)
+            if runs and runs[-1][1:] == (tuple(contents), ends.edges[stage]):
+                runs[-1] = runs[-1]._replace(stages=runs[-1].stages + 1)
             else:
-                found.append(_Run(1, tuple(contents), ends.edges[stage]))
+                runs.append(_Run(1, tuple(contents), ends.edges[stage]))
         # With what it is of, whose id is else that of another.
-        _keep(self._runs, key, (ends, found))
-        return found
+        _keep(self._runs, key, (ends, runs))
+        return runs
 
     def _ends(self, parameters: Parameters, training: Training) -> _Ends:
         """What each stage does at the end of its step, and what is sent for ZeRO 2 and 3."""
@@ -243,14 +243,14 @@ class Bounds:
             parameters.overlap_param_gather, parameters.comm_scale, parameters.compute_scale,
             training.prefetch, training.reshard,
         )  # fmt: skip
-        found = self._ends_of.get(key)
-        if found is None:
+        ends = self._ends_of.get(key)
+        if ends is None:
             where = self._place_of(parameters, training)
-            found = _Ends(
+            ends = _Ends(
                 self._edges_made(where, parameters, training), self._shared_made(where, parameters, training)
             )
-            _keep(self._ends_of, key, found)
-        return found
+            _keep(self._ends_of, key, ends)
+        return ends
 
     def _edges_made(self, where: _Place, parameters: Parameters, training: Training) -> list[_Edge]:
         """The end of each stage's step, as far as nothing of it overlaps."""
@@ -397,12 +397,12 @@ class Bounds:
         aligned = self._place_of(parameters, training).aligned
         if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:
             aligned = False
-        found = self._units.get(key)
-        if found is None or not aligned:
-            found = self._made(one_stage, aligned and not parameters.overlap_fwd_bwd)
+        units = self._units.get(key)
+        if units is None or not aligned:
+            units = self._made(one_stage, aligned and not parameters.overlap_fwd_bwd)
             if aligned:
-                _keep(self._units, key, found)
-        return found
+                _keep(self._units, key, units)
+        return units
 
     def _made(self, parameters: Parameters, sends: bool) -> _Units:
         made = self._few.made(parameters)
@@ -426,7 +426,7 @@ class Bounds:
                 _, times_of = part_times(cost, cost_ns)
                 return times_of[0][0]
             assert isinstance(cost, JoinedCost | BesideCost)
-            ns = sum(cost_ns(one) * count for one, count in cost.costs)
+            ns = sum(cost_ns(beside_cost) * count for beside_cost, count in cost.costs)
             return max(ns, cost_ns(cost.collective)) if isinstance(cost, BesideCost) else ns
 
         def times(rows: tuple[int, ...]) -> _Times:

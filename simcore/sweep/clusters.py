@@ -241,4 +241,4 @@ def _made(state: Any) -> Evaluator:
 
 def _run(evaluator: Evaluator, chunk: list[Looked]) -> list[Point]:
     with _one_at_a_time:
-        return [evaluator.point(one) for one in chunk]
+        return [evaluator.point(looked) for looked in chunk]

@@ -188,4 +188,4 @@ def _end_with_parent() -> None:
 
 def _run(chunk: list[Looked]) -> list[Point]:
     assert _evaluator is not None
-    return [_evaluator.point(one) for one in chunk]
+    return [_evaluator.point(looked) for looked in chunk]

@@ -64,7 +64,7 @@ def _tables(outcome: Outcome) -> list[str]:
             section(
                 f"family-{number}",
                 [f"Fastest with {label(front.rule.by)} {shown(family)}",
-                 *point_table(outcome, _each([one.point for one in groups]), columns)],
+                 *point_table(outcome, _each([group.point for group in groups]), columns)],
             )
             for number, (family, groups) in enumerate(front.families().items(), 1)
         ]  # fmt: skip

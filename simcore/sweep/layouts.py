@@ -54,10 +54,15 @@ def _layouts(model: Model, given: Parameters, varied: set[str]) -> Iterator[Para
         return found if free(field) else [getattr(given, field) or 1]
 
     seq = given.seq or model.seq
-    for tp in of("tp", [one for one in _divisors(world) if not model.heads % one and not model.ffn % one]):
-        for pp in of("pp", [one for one in _divisors(world // tp) if one <= model.layers]):
+    for tp in of(
+        "tp",
+        [divisor for divisor in _divisors(world) if not model.heads % divisor and not model.ffn % divisor],
+    ):
+        for pp in of("pp", [divisor for divisor in _divisors(world // tp) if divisor <= model.layers]):
             ranks = world // (tp * pp)
-            for cp in of("cp", [one for one in _divisors(ranks) if one == 1 or not seq % (2 * one)]):
+            for cp in of(
+                "cp", [divisor for divisor in _divisors(ranks) if divisor == 1 or not seq % (2 * divisor)]
+            ):
                 dp = max(ranks // cp, 1)
                 if batch % dp:
                     continue
@@ -78,7 +83,11 @@ def _schedules(model: Model, layout: Parameters, microbatches: int, free) -> Ite
     names: list[str | None] = [layout.schedule]
     if free("schedule"):
         # Of one stage they are all the same.
-        names = [name for name, one in SCHEDULES.items() if one.pipelined and one.tried] if pp > 1 else [None]
+        names = (
+            [name for name, schedule in SCHEDULES.items() if schedule.pipelined and schedule.tried]
+            if pp > 1
+            else [None]
+        )
     for name in names:
         for chunks in _chunks(model, layout, name, microbatches, free):
             for recompute in ("none", "selective", "full") if free("recompute") else (layout.recompute,):
@@ -99,7 +108,11 @@ def _chunks(model: Model, layout: Parameters, name: str | None, microbatches: in
     if rules.chunks is not None:
         parts = rules.chunks
         return [None] if parts == 1 or not model.layers % (pp * parts) else []
-    return [one for one in _divisors(model.layers // pp) if one > 1 and not model.layers % (pp * one)]
+    return [
+        divisor
+        for divisor in _divisors(model.layers // pp)
+        if divisor > 1 and not model.layers % (pp * divisor)
+    ]
 
 
 def _zeros(layout: Parameters, schedule: str | None) -> tuple[str, ...]:
@@ -114,7 +127,9 @@ def _zeros(layout: Parameters, schedule: str | None) -> tuple[str, ...]:
 def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:
     if model.moe is None:
         return [1]
-    return [one for one in _divisors(model.moe.experts) if not data % one or not tp * data % one]
+    return [
+        divisor for divisor in _divisors(model.moe.experts) if not data % divisor or not tp * data % divisor
+    ]
 
 
 def _divisors(number: int) -> list[int]:

@@ -158,7 +158,9 @@ class Outcome:
         found = []
         for name in ("tp", "pp", "cp", "ep", "microbatch_size", "virtual_stages"):
             most = max((point.layout.get(name) or 1 for point in best), default=1)
-            above = [one for value, one in self.values.get(name, {}).items() if value and value > most]
+            above = [
+                extreme for value, extreme in self.values.get(name, {}).items() if value and value > most
+            ]
             words = self._cost_words(above)
             if words:
                 found.append(f"{label(name)} above {most} {words}.")
@@ -183,8 +185,8 @@ class Outcome:
     def _cost_words(self, extremes: list[Extreme]) -> str:
         """What the fastest of these takes longer than the fastest of all; "" where nothing is lost."""
         fastest = min((measures(point).time for point in self.front.points), default=0.0)
-        ran = min((one.ran for one in extremes), default=float("inf"))
-        left_out = min((one.left_out for one in extremes), default=float("inf"))
+        ran = min((extreme.ran for extreme in extremes), default=float("inf"))
+        left_out = min((extreme.left_out for extreme in extremes), default=float("inf"))
         least = min(ran, left_out)
         if not fastest or least == float("inf") or least / fastest - 1 < _LEAST:
             return ""

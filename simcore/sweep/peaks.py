@@ -179,14 +179,14 @@ def _fullest(training: Training, peaks: Peaks) -> list[tuple[int, _Held]]:
 
 def _way(peaks: list[tuple[int, ...]]) -> _Held:
     """A way through all of these, as `StageProgram.held` has it: down before it goes up."""
-    found: _Held = []
+    held: _Held = []
     now = (0,) * len(peaks[0]) if peaks else ()
     kept = [one for one in peaks if not any(_covers(other, one) and other != one for other in peaks)]
     for peak in dict.fromkeys(kept):
         changes = [(chunk, there - here) for chunk, (here, there) in enumerate(zip(now, peak, strict=True))]
-        found += [(0, chunk, change) for chunk, change in sorted(changes, key=lambda one: one[1]) if change]
+        held += [(0, chunk, change) for chunk, change in sorted(changes, key=lambda one: one[1]) if change]
         now = peak
-    return found
+    return held
 
 
 def _covers(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -95,11 +95,11 @@ class Sweep:
         left: list[Point] = []
 
         def possible() -> Iterator[Looked]:
-            for one in self._looked():
-                if one.why:
-                    left.append(self._kept(self.evaluator.point(one)))
+            for looked in self._looked():
+                if looked.why:
+                    left.append(self._kept(self.evaluator.point(looked)))
                 else:
-                    yield one
+                    yield looked
 
         yield from self._run(possible(), left)
 
@@ -107,35 +107,35 @@ class Sweep:
         """Every point, those that need not be run with the reason."""
         waiting: list[tuple[float, int, Looked]] = []
         front, scouts = Front(rule), 0
-        for one in self._looked(whole=True):
-            mine = self.shard.has(one.candidate.number)
-            if one.why or not one.fits:
+        for looked in self._looked(whole=True):
+            mine = self.shard.has(looked.candidate.number)
+            if looked.why or not looked.fits:
                 if mine:
-                    make = self.evaluator.point if one.why else self.evaluator.no_memory
-                    yield self._kept(make(one))
+                    make = self.evaluator.point if looked.why else self.evaluator.no_memory
+                    yield self._kept(make(looked))
                 continue
-            one = self.evaluator.bounded(one)
+            looked = self.evaluator.bounded(looked)
             if scouts < SCOUTS:
                 scouts += 1
                 if mine:
-                    point = self._scouted(one)
+                    point = self._scouted(looked)
                     front.add(point)
                     yield point
                 continue
-            waiting.append((least_time(one.at_least_ns, one.work), one.candidate.number, one))
+            waiting.append((least_time(looked.at_least_ns, looked.work), looked.candidate.number, looked))
         waiting.sort(key=lambda entry: entry[:2])
         self.progress.total = self.progress.done + sum(self.shard.has(number) for _, number, _ in waiting)
         for first in range(0, len(waiting), self.wave):
             self.progress.least = waiting[first][0]
             to_run, left = [], []
-            for _, number, one in waiting[first : first + self.wave]:
+            for _, number, looked in waiting[first : first + self.wave]:
                 if not self.shard.has(number):
                     continue
-                least = measures_of(one.at_least_ns or 0, one.work, one.memory, one.gpus)
-                if front.leaves_out(one.layout, least):
-                    left.append(self._kept(self.evaluator.left_out(one)))
+                least = measures_of(looked.at_least_ns or 0, looked.work, looked.memory, looked.gpus)
+                if front.leaves_out(looked.layout, least):
+                    left.append(self._kept(self.evaluator.left_out(looked)))
                 else:
-                    to_run.append(one)
+                    to_run.append(looked)
             yield from left
             ended = []
             for point in self._run(to_run, []):

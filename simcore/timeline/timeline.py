@@ -129,8 +129,8 @@ class Timeline(Struct, frozen=True, dict=True):
         ]
         from_same: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         found = []
-        for number, one in enumerate(self.classes):
-            senders = tuple((step, first[link.neighbour]) for step, link in sorted(one.links.items()))
+        for number, rank_class in enumerate(self.classes):
+            senders = tuple((step, first[link.neighbour]) for step, link in sorted(rank_class.links.items()))
             found.append(from_same.setdefault((first[number], senders), number))
         return found
 

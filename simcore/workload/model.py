@@ -199,7 +199,7 @@ class Workload(Struct, frozen=True):
     @property
     def has_compute(self) -> bool:
         """Whether its compute cells are durations; else they are placeholders, as its reader has warned."""
-        return all(one.code != "compute-placeholder" for one in self.diagnostics)
+        return all(diagnostic.code != "compute-placeholder" for diagnostic in self.diagnostics)
 
     def cells(self, phase: Phase) -> Cells:
         """The cells of one phase: `fwd`, `ig` (input gradient) or `wg` (weight gradient)."""

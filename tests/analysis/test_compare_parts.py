@@ -197,7 +197,9 @@ def test_without_a_pipeline_a_path_that_leaves_a_slow_rank_has_less_waiting() ->
     ]
     step = {"dim": ("switch:4:1:5",), "slow_rank": ("0=2",), "schedule": "layer-loop"}
     a, b = (run(rows, {"tp": 2, "dp": 2}, **step, slow_link=slow) for slow in ((), ("0:2=0.05",)))
-    assert compared(a, b).parts == [AccountPart("exposed tp", 1900), AccountPart("exposed dp", 1900), AccountPart("wait", -1000)]
+    assert compared(a, b).parts == [
+        AccountPart("exposed tp", 1900), AccountPart("exposed dp", 1900), AccountPart("wait", -1000)
+    ]  # fmt: skip
 
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=8))
@@ -219,7 +221,11 @@ def test_of_parts_that_sum_to_the_difference_the_leading_one_has_its_sign(sizes:
 
 
 def test_parts_are_listed_as_they_are_said() -> None:
-    some = [AccountPart("exposed dp", -30_550_000), AccountPart("exposed tp", 41_416_000), AccountPart("compute", 21_000_000)]
+    some = [
+        AccountPart("exposed dp", -30_550_000),
+        AccountPart("exposed tp", 41_416_000),
+        AccountPart("compute", 21_000_000),
+    ]
     assert leading_parts(some, 31_866_000).words == (
         "exposed tp +41.416 ms and compute +21.000 ms, though exposed dp -30.550 ms"
     )

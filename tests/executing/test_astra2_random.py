@@ -74,8 +74,9 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
     groups = {number: tuple(ranks) for number, ranks in setup["groups"].items()}
     assert isinstance(read.system, System)
     run = AstraRun(
-        traces.ordered(), traces.kinds, clock, made, rules, read.system, RemoteMemory(*setup["memory"]), groups
-    )
+        traces.ordered(), traces.kinds, clock, made, rules, read.system,
+        RemoteMemory(*setup["memory"]), groups,
+    )  # fmt: skip
     outcome = run.outcome()
     nodes = [
         {

@@ -55,8 +55,8 @@ def main(words: list[str]) -> int:
         if arguments.json:
             listed.append(_file(path, checked))
             continue
-        for found in checked.diagnostics:
-            print(found.text())
+        for diagnostic in checked.diagnostics:
+            print(diagnostic.text())
     if arguments.json:
         from simcore.json_text import json_text
 
@@ -71,5 +71,5 @@ def _file(path: str, checked: Checked) -> dict[str, Any]:
         "format": opened.format if opened is not None else None,
         "rows": checked.rows,
         "errors": checked.errors,
-        "diagnostics": [found.values() for found in checked.diagnostics],
+        "diagnostics": [diagnostic.values() for diagnostic in checked.diagnostics],
     }

@@ -76,8 +76,8 @@ def main(words: list[str]) -> int:
         ranks = RankSet.of(range(choice.npus or _inner_npus(choice.cluster(1))))
     numbers = sorted(ranks)
     cluster = choice.cluster(numbers[-1] + 1)
-    for found in choice.diagnostics:
-        print(found.text(), file=sys.stderr)
+    for diagnostic in choice.diagnostics:
+        print(diagnostic.text(), file=sys.stderr)
     shape = group_shape(cluster, numbers)
     if shape.flat:
         place = f"dimension {shape.crossings[0].dimension}"
@@ -127,7 +127,7 @@ def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
     """What the links carried, the busiest first."""
     from simcore.messages.network import link_words
 
-    order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
+    order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
     lines = [f"{len(links)} links, message by message, first come first served:"]
     lines += [
         f"  dimension {one.dimension}, {link_words(one.source, one.target)}: {one.messages} messages, "
@@ -179,7 +179,7 @@ def _print_json(
     head = {"schema": SCHEMA, "collective": NAMES[collective], "rank_list": ranks.text()}
     whole = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
     if links is not None and not is_range:
-        whole["links"] = [one._asdict() for one in links]
+        whole["links"] = [link._asdict() for link in links]
     print(json_text(whole))
 
 

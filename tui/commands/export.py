@@ -167,8 +167,8 @@ def main(words: list[str]) -> int:
     export = chosen.requested(request)
     _write(export, arguments.output, arguments.force)
     # Behind the file: an error in writing it is the first that is said, and the last.
-    for found in (*opened.diagnostics, *export.diagnostics):
-        print(found.text(), file=sys.stderr)
+    for diagnostic in (*opened.diagnostics, *export.diagnostics):
+        print(diagnostic.text(), file=sys.stderr)
     return 0
 
 

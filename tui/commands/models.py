@@ -44,9 +44,9 @@ def main(words: list[str]) -> int:
         raise UsageError("--save: name the model to be written, wltui models NAME|FILE --save FILE")
     models = list(MODELS.values())
     if arguments.model is not None:
-        model, found = find_model(arguments.model)
+        model, diagnostics = find_model(arguments.model)
         models = [model]
-        for said in found:
+        for said in diagnostics:
             print(said.text(), file=sys.stderr)
     if arguments.save is not None:
         from simcore.export import save
@@ -91,40 +91,42 @@ def _from_file(path: str, arguments: Namespace) -> int:
             f"--from {printable(path, 60)}: found {printable(arguments.model, 60)} beside it, give one of two"
         )
     workload = open_workload(path)
-    found = recover(workload, read_file(path))
+    recovered = recover(workload, read_file(path))
     toml = ""
-    if found.model is not None and found.config is not None:
-        toml = f"# {layout_words(found.config)}\n{model_toml(found.model)}"
+    if recovered.model is not None and recovered.config is not None:
+        toml = f"# {layout_words(recovered.config)}\n{model_toml(recovered.model)}"
     if arguments.save is not None:
         from simcore.export import save
 
         if not toml:
-            raise UsageError(f"--save: {printable(path, 60)} is {found.line()}")
+            raise UsageError(f"--save: {printable(path, 60)} is {recovered.line()}")
         size = save(arguments.save, [toml.encode()], arguments.force)
         if not arguments.json:
-            print(f"{printable(arguments.save)}: {found.line()}, {size} B")
+            print(f"{printable(arguments.save)}: {recovered.line()}, {size} B")
             return 0
     if arguments.json:
         from simcore.json_text import json_text
 
-        values = {**found.values(), "odd": [one.values() for one in oddities(workload, found)]}
+        values = {**recovered.values(), "odd": [oddity.values() for oddity in oddities(workload, recovered)]}
         print(json_text({"schema": "wltui.model-of-file/1", "file": path, **values}))
         return 0
-    print(found.line())
-    if found.config is None:
+    print(recovered.line())
+    if recovered.config is None:
         return 0
     rows = digits(len(workload))
-    if found.exact:
+    if recovered.exact:
         print(f"{rows} of {rows} rows, their cells and the header are as AICB writes them")
     else:
-        print(f"{digits(len(workload) - found.differing)} of {rows} rows have AICB's names, types and bytes")
-    for words in found.ambiguities():
+        print(
+            f"{digits(len(workload) - recovered.differing)} of {rows} rows have AICB's names, types and bytes"
+        )
+    for words in recovered.ambiguities():
         print(f"  {words}")
-    for words in found.other_words():
+    for words in recovered.other_words():
         print(f"  or {words}")
-    for odd in oddities(workload, found):
+    for odd in oddities(workload, recovered):
         print(f"  odd: line {odd.line}: {odd.message}")
-    print(f"\n{found.command()}\n\n{toml}", end="")
+    print(f"\n{recovered.command()}\n\n{toml}", end="")
     return 0
 
 

@@ -44,7 +44,7 @@ def show(
     tour = None
     # Its keys are those of the other screens. Where files beside the set were not taken it would try changes
     # of a run that nobody means: the note comes first.
-    untaken = any(one.code == "files-not-taken" for one in session.current.diagnostics)
+    untaken = any(diagnostic.code == "files-not-taken" for diagnostic in session.current.diagnostics)
     if keeper is not None and session.current.timed and first != "sweep" and not untaken:
         from tui.tour import first_tour
 

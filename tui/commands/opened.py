@@ -59,11 +59,11 @@ def say_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:
     from simcore.workload import Workload
 
     said = dict.fromkeys(
-        one.text()
+        diagnostic.text()
         for run in opened
         if not isinstance(run, Workload)
-        for one in run.diagnostics
-        if one.severity != "note"
+        for diagnostic in run.diagnostics
+        if diagnostic.severity != "note"
     )
     for text in said:
         print(text, file=sys.stderr)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simcore.report.schedule_picture import Picture, PictureAsked, UnitTimes
 
 SCHEMA = "wltui.schedule/1"
-_NAMES = ", ".join(name for name, one in SCHEDULES.items() if one.pipelined)
+_NAMES = ", ".join(name for name, schedule in SCHEDULES.items() if schedule.pipelined)
 _DESCRIPTION = (
     "Draw pipeline schedules alone: what each stage does when, its bubble, and how many micro-batches it "
     "holds. Micro-batches are equal and communication is free. One unit of time is one pass of a micro-batch "
@@ -112,11 +112,11 @@ def _beside(asked: list[PictureAsked], first: Picture) -> list[Picture]:
     from simcore.report.schedule_picture import at_equal_memory, picture_of
 
     pictures = []
-    for one in asked[1:]:
-        fitting = at_equal_memory(one, first.held, first.microbatches)
+    for picture_asked in asked[1:]:
+        fitting = at_equal_memory(picture_asked, first.held, first.microbatches)
         if fitting is None:
             raise UsageError(
-                f"--equal-memory: {printable(one.schedule, 60)} holds more than the {first.held:g} "
+                f"--equal-memory: {printable(picture_asked.schedule, 60)} holds more than the {first.held:g} "
                 f"micro-batches of {printable(first.name, 60)}, however small its own are: without the "
                 "flag it would fit"
             )
@@ -151,11 +151,11 @@ def _times(text: str | None) -> UnitTimes:
     if text is None:
         return UnitTimes()
     values = [plain_number(one) for one in text.split(",")]
-    if len(values) != 3 or any(one is None or one > _MOST_TIME for one in values) or not any(values):
+    if len(values) != 3 or any(value is None or value > _MOST_TIME for value in values) or not any(values):
         raise UsageError(
             f"--times {printable(text, 40)}: three numbers are expected, of 0 or more, up to 1000: F,B,W"
         )
-    return UnitTimes(*(float(one or 0) for one in values))
+    return UnitTimes(*(float(value or 0) for value in values))
 
 
 def _width(text: str | None) -> int:

@@ -308,10 +308,10 @@ def outcome_of(path: str) -> Outcome:
     """What came out of a sweep, of its file of results; a last line that is half written is said."""
     from simcore.sweep.results_file import dropped_words
 
-    found, reader = read_results(path)
+    shown_sweep, reader = read_results(path)
     if reader.left:
         print(f"wltui: {dropped_words(path, reader.left)}", file=sys.stderr)
-    return found.outcome
+    return shown_sweep.outcome
 
 
 def print_results(path: str) -> None:
@@ -328,9 +328,9 @@ def read_results(path: str) -> tuple[ShownSweep, ResultsReader]:
 
     reader = ResultsReader(path)
     points = reader.new()
-    found = ShownSweep(printable(os.path.basename(path)), _rule_of(points), FILE)
-    found.take(points)
-    return found, reader
+    shown_sweep = ShownSweep(printable(os.path.basename(path)), _rule_of(points), FILE)
+    shown_sweep.take(points)
+    return shown_sweep, reader
 
 
 def _merge(arguments: argparse.Namespace) -> int:

@@ -213,9 +213,9 @@ def _results(path: str, arguments: argparse.Namespace) -> int:
     from tui.session import Session
     from tui.sweep.opening import run_of
 
-    found, reader = read_results(path)
+    shown_sweep, reader = read_results(path)
     try:
-        session = Session(run_of(found, path))
+        session = Session(run_of(shown_sweep, path))
     except (InputError, UsageError) as error:
         # The table without its timelines is worth more than none.
         print_results(path)
@@ -223,7 +223,7 @@ def _results(path: str, arguments: argparse.Namespace) -> int:
         return INPUT_HAS_ERRORS
 
     def begin(app: WltuiApp) -> None:
-        app.sweeping.follow(found, reader)
+        app.sweeping.follow(shown_sweep, reader)
 
     first = _first(arguments)
     if arguments.snapshot is not None:

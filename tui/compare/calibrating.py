@@ -59,7 +59,7 @@ class Calibrating:
     def _pair(self) -> tuple[Results, MeasuredRun] | None:
         """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
         session = self._app.session
-        both = {one.origin: one for one in (session.current, session.against) if one is not None}
+        both = {run.origin: run for run in (session.current, session.against) if run is not None}
         simulated, trace = both.get("simulated"), both.get("measured", both.get("replayed"))
         if simulated is None or trace is None:
             return None
@@ -124,7 +124,7 @@ class Calibrating:
         """The lines of the panel."""
         found = self._here
         paths = [one.path for one in self._pair or ()]
-        names = [cells(one.rstrip("/").rsplit("/", 1)[-1], 30) for one in paths]
+        names = [cells(path.rstrip("/").rsplit("/", 1)[-1], 30) for path in paths]
         title = rule(f"Calibrate {names[0]} to {names[1]}", width, glyphs)
         if found is None:
             return [title, [(f" {self._app.calibrations.progress}, Esc stops it", "dim")]]
@@ -163,25 +163,25 @@ class Calibrating:
 
     def try_it(self) -> None:
         """The fitted parameters become those of the simulated run: on the screen, or beside it."""
-        found = self._fitted(_NOTHING_TO_TRY)
-        if found is None:
+        calibration = self._fitted(_NOTHING_TO_TRY)
+        if calibration is None:
             return
         app, pair = self._app, self._pair
         beside = pair is not None and pair[0] is app.session.against
         try_them = app.runs.try_beside if beside else app.runs.try_parameters
-        if found.parameters == found.before.parameters:
+        if calibration.parameters == calibration.before.parameters:
             app.say(_TRIED)
-        elif try_them(found.parameters):
-            self.is_open, self._tried = False, found
+        elif try_them(calibration.parameters):
+            self.is_open, self._tried = False, calibration
 
     def save(self) -> None:
         """Ask for a file, and write the fitted parameters to it: also while their run is on the screen."""
         from simcore.report.calibration import NOTHING_SAVED
 
-        found = self._tried_here or self._fitted(NOTHING_SAVED)
-        if found is not None:
+        calibration = self._tried_here or self._fitted(NOTHING_SAVED)
+        if calibration is not None:
             question = FileQuestion(
-                self._app, lambda path, force: self._write(found, path, force), self._app.say
+                self._app, lambda path, force: self._write(calibration, path, force), self._app.say
             )
             question.ask("save the fitted parameters as", self._path)
 

@@ -32,18 +32,22 @@ class Choice:
     def _candidates(self) -> list[RunChoice]:
         """What was opened beside it, the runs that were kept and found, the one that was shown before."""
         session = self._session
-        found = [] if session.against is None else [RunChoice("against", session.against)]
+        run_choices = [] if session.against is None else [RunChoice("against", session.against)]
         history = enumerate(session.history, 1)
-        found += [_kept(number, run, run.results) for number, run in history if run.results is not None]
+        run_choices += [_kept(number, run, run.results) for number, run in history if run.results is not None]
         # What was chosen stays, also where it gave way to others in the history.
         for chosen in (self._a, self._b):
-            if chosen is not None and all(not _same(chosen, one.results) for one in found):
-                found.append(RunChoice("chosen", chosen))
+            if chosen is not None and all(
+                not _same(chosen, run_choice.results) for run_choice in run_choices
+            ):
+                run_choices.append(RunChoice("chosen", chosen))
         # What `x` shows may be a change that was not kept.
-        if session.other is not None and all(not _same(session.other, one.results) for one in found):
+        if session.other is not None and all(
+            not _same(session.other, run_choice.results) for run_choice in run_choices
+        ):
             both = session.kept(session.current) is None
-            found.append(RunChoice("before" if both else "draft", session.other))
-        return found
+            run_choices.append(RunChoice("before" if both else "draft", session.other))
+        return run_choices
 
     def _current(self) -> RunChoice:
         """The run on the screen."""
@@ -72,19 +76,23 @@ class Choice:
         """The pair that was shown last, where the run on the screen is its A now."""
         if self._last is None or self._b is not None or not _same(self._last[0], current.results):
             return None
-        b = next((one for one in candidates if one.results is self._last[1]), None)
+        b = next((candidate for candidate in candidates if candidate.results is self._last[1]), None)
         return None if b is None else (current, b)
 
     def _chosen(self, candidates: list[RunChoice], current: RunChoice) -> tuple[RunChoice, RunChoice] | None:
         """What was chosen; else the run on the screen and another, the earlier one of them A."""
-        b = next((one for one in candidates if one.results is self._b), current)
-        others = [one for one in candidates if not _same(one.results, b.results)]
+        b = next((candidate for candidate in candidates if candidate.results is self._b), current)
+        others = [candidate for candidate in candidates if not _same(candidate.results, b.results)]
         if not others:
             return None
         # Where none was chosen: what was opened beside it, else another run of the same files.
         source, against = b.results.source, self._session.against
-        alike = [one for one in others if one.results is against or one.results.source is source]
-        a = next((one for one in others if one.results is self._a), None)
+        alike = [
+            run_choice
+            for run_choice in others
+            if run_choice.results is against or run_choice.results.source is source
+        ]
+        a = next((run_choice for run_choice in others if run_choice.results is self._a), None)
         if a is None:
             a = (alike or others)[0]
             if self._b is None and self._place(b.results) < self._place(a.results):
@@ -106,8 +114,12 @@ class Choice:
         pair = self.pair
         if pair is None:
             return False
-        others = [one.results for one in self._candidates() if not _same(one.results, pair[1].results)]
-        here = [_same(one, pair[0].results) for one in others].index(True)
+        others = [
+            candidate.results
+            for candidate in self._candidates()
+            if not _same(candidate.results, pair[1].results)
+        ]
+        here = [_same(run, pair[0].results) for run in others].index(True)
         self._a = others[(here + 1) % len(others)]
         if not _same(pair[1].results, self._current().results):
             self._b = pair[1].results
@@ -119,9 +131,11 @@ class Choice:
         if pair is None:
             return False
         current = self._current().results
-        others = [one.results for one in self._candidates() if not _same(one.results, current)]
+        others = [
+            candidate.results for candidate in self._candidates() if not _same(candidate.results, current)
+        ]
         options: list[Run | None] = [None, *others]
-        here = [one is not None and _same(one, pair[1].results) for one in options]
+        here = [option is not None and _same(option, pair[1].results) for option in options]
         place = here.index(True) if True in here else 0
         self._b = options[(place + 1) % len(options)]
         self._a = self._a or pair[0].results

@@ -68,17 +68,17 @@ def _accounts(model: CompareModel, width: int, rows: int, told: int) -> tuple[li
     if len(there) > rows - 1:
         kept = sorted(there, key=lambda one: -abs(one.ns))[: max(rows - 1 - told, 0)]
         hidden = len(there) - len(kept)
-        there = [one for one in there if one in kept]
-    most = max([abs(one.ns) for one in there] + [1])
+        there = [change for change in there if change in kept]
+    most = max([abs(change.ns) for change in there] + [1])
     bar = max(width - 49, 0)
     lines: list[Line] = []
-    for one in [*there, AccountChange("step", *steps)]:
-        name = f"{one.name}, {unit}" if one.name == "step" else one.name
-        figures = f" {name:<17}{one.a_ns / unit_ns:>9.3f}{one.b_ns / unit_ns:>9.3f}"
-        diff = f"{one.ns / unit_ns:>+10.3f} " if one.ns else f"{'=':>10} "
-        role = "worse" if one.ns > 0 and one.name not in _GAINS else "better" if one.ns < 0 else ""
-        length = round(bar * abs(one.ns) / most) if one.name != "step" else 0
-        lines.append([(figures, ""), (diff, role), (("+" if one.ns > 0 else "-") * length, role)])
+    for change in [*there, AccountChange("step", *steps)]:
+        name = f"{change.name}, {unit}" if change.name == "step" else change.name
+        figures = f" {name:<17}{change.a_ns / unit_ns:>9.3f}{change.b_ns / unit_ns:>9.3f}"
+        diff = f"{change.ns / unit_ns:>+10.3f} " if change.ns else f"{'=':>10} "
+        role = "worse" if change.ns > 0 and change.name not in _GAINS else "better" if change.ns < 0 else ""
+        length = round(bar * abs(change.ns) / most) if change.name != "step" else 0
+        lines.append([(figures, ""), (diff, role), (("+" if change.ns > 0 else "-") * length, role)])
     return lines, hidden
 
 
@@ -93,13 +93,13 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
     first = max(0, min(model.mover - room + 1, len(compared.rows) - room))
     size = max(width - 42, 12)
     lines: list[Line] = []
-    for index, one in list(enumerate(compared.rows))[first : first + room]:
+    for index, row in list(enumerate(compared.rows))[first : first + room]:
         at = model.panel == MOVERS and index == model.mover
         # The micro-batch stands at the end.
-        words = one.words if len(one.words) <= size else one.words.replace("micro-batch", "mb")
+        words = row.words if len(row.words) <= size else row.words.replace("micro-batch", "mb")
         words = middle_cut(words, size)
-        figures = f"{duration(one.a_ns):>10}{duration(one.b_ns):>10}{signed(one.b_ns - one.a_ns):>11}"
-        text = f"{'>' if at else ' '}{words:<{size}} {one.measure:<8}{figures}"
+        figures = f"{duration(row.a_ns):>10}{duration(row.b_ns):>10}{signed(row.b_ns - row.a_ns):>11}"
+        text = f"{'>' if at else ' '}{words:<{size}} {row.measure:<8}{figures}"
         lines.append([(text, "accent" if at else "")])
     if not compared.rows:
         lines.append([(" nothing differs", "dim")])
@@ -123,8 +123,8 @@ def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> s
     for side, lane in enumerate(lanes):
         edges = model.shifted(side).edges(model.columns)
         kinds.append(kinds_of(lane.column_sums(edges), model.columns))
-    moved = [one for one in model.compared.known_alike(pair) if model.has_moved(one)]
-    starts = [one.a_start_ns for one in moved]
+    moved = [alike for alike in model.compared.known_alike(pair) if model.has_moved(alike)]
+    starts = [alike.a_start_ns for alike in moved]
     edges = model.shifted(0).edges(model.columns)
     found = []
     for column, (of_a, of_b) in enumerate(zip(*kinds, strict=True)):
@@ -420,10 +420,10 @@ def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Li
         line += [(f" {mark}", ROLES[mark]), (f" {words} " if words else "", "")]
     room = width - width_of(line)
     kinds = list(model.compared.legend)
-    short = [one._replace(words=_SHORT_WORDS.get(one.words.split()[0], one.words)) for one in kinds]
+    short = [kind._replace(words=_SHORT_WORDS.get(kind.words.split()[0], kind.words)) for kind in kinds]
     for entries, named in ((kinds, True), (kinds, False), (short, False)):
         # What is blank needs no words.
-        drawn = [one for one in entries if one.fill != "idle"]
+        drawn = [entry for entry in entries if entry.fill != "idle"]
         whole = width_of(legend(drawn, glyphs, _ANY, colour, False, False, wide=named))
         if whole < room and (wide or not named):
             break

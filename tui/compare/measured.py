@@ -90,20 +90,23 @@ class MeasuredCompared:
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:
             passes = self.beside.passes(self.beside.pairs[self._order[pair]])
-            found = [Alike(one.a.start_ns, one.a.end_ns, one.b.start_ns) for one in passes]
-            self._alike[pair] = sorted(found)
+            alikes = [
+                Alike(matched_pass.a.start_ns, matched_pass.a.end_ns, matched_pass.b.start_ns)
+                for matched_pass in passes
+            ]
+            self._alike[pair] = sorted(alikes)
         return self._alike[pair]
 
     def known_alike(self, pair: int) -> Sequence[Alike]:
         return self._alike.get(pair, ())
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
-        found = self.beside.movers
+        changes = self.beside.movers
         for pair in range(self.pairs):
             if is_cancelled():
                 break
             self.alike(pair)
-        return found
+        return changes
 
     def told(self, pair: int, side: int, time_ns: int) -> str:
         lane = self.lanes(pair)[side]
@@ -116,7 +119,14 @@ class MeasuredCompared:
         words = _WORDS.get(kind, kind)
         name = "" if lane.spans.op[index] < 0 or kind in _NOT_NAMED else lane.label(lane.spans.op[index], 28)
         passes = (self.beside.a, self.beside.b)[side].timed_passes(track)
-        batch = next((one.microbatch for one in passes if one.start_ns <= time_ns < one.end_ns), None)
+        batch = next(
+            (
+                timed_pass.microbatch
+                for timed_pass in passes
+                if timed_pass.start_ns <= time_ns < timed_pass.end_ns
+            ),
+            None,
+        )
         said = f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
         return said + alike
 
@@ -126,7 +136,7 @@ class MeasuredCompared:
 
     @property
     def accounts(self) -> Sequence[AccountChange]:
-        return [one for one in self.beside.whole.accounts if one.a_ns or one.b_ns]
+        return [account for account in self.beside.whole.accounts if account.a_ns or account.b_ns]
 
     @cached_property
     def legend(self) -> Sequence[Kind]:
@@ -142,11 +152,11 @@ class MeasuredCompared:
         stages = [pair.stage for pair in pairs]
         ranks = [self.beside.rank_of(pair) for pair in pairs]
         found = []
-        for one in self.beside.movers[:_ROWS]:
-            pair = stages.index(one.stage) if one.rank is None else ranks.index(one.rank)
-            words = f"{where_words(one)}, {one.change.name}"
-            measure = "mean" if one.rank is None else "sum"
-            found.append(DifferenceRow(words, measure, one.change.a_ns, one.change.b_ns, pair, None))
+        for mover in self.beside.movers[:_ROWS]:
+            pair = stages.index(mover.stage) if mover.rank is None else ranks.index(mover.rank)
+            words = f"{where_words(mover)}, {mover.change.name}"
+            measure = "mean" if mover.rank is None else "sum"
+            found.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
         return found
 
     @property

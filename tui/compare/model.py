@@ -162,9 +162,9 @@ class CompareModel:
 
     # -- what moved ------------------------------------------------------------------
 
-    def has_moved(self, one: Alike) -> bool:
+    def has_moved(self, alike: Alike) -> bool:
         """Whether, as the runs lie now, it starts more than 1 % of step A elsewhere."""
-        by = one.b_start_ns + self.later(1) - one.a_start_ns - self.later(0)
+        by = alike.b_start_ns + self.later(1) - alike.a_start_ns - self.later(0)
         return abs(by) * _MOVED > self.compared.steps[0]
 
     def go_to_moved(self, direction: int) -> str:
@@ -172,17 +172,21 @@ class CompareModel:
         there is to say of it.
         """
         later = self.later(0)
-        moved = [one for one in self.compared.alike(self.pair) if self.has_moved(one)]
+        moved = [alike for alike in self.compared.alike(self.pair) if self.has_moved(alike)]
         here = self.cursor_ns - later
-        found = [one for one in moved if (one.a_start_ns > here if direction > 0 else one.a_start_ns < here)]
-        if not found:
+        alikes = [
+            alike
+            for alike in moved
+            if (alike.a_start_ns > here if direction > 0 else alike.a_start_ns < here)
+        ]
+        if not alikes:
             return (
                 f"nothing {'behind' if direction > 0 else 'before'} the cursor moved by over 1 % of the step"
             )
-        one = found[0] if direction > 0 else found[-1]
+        alike = alikes[0] if direction > 0 else alikes[-1]
         self.panel = PAIRS
-        self._go(one.a_start_ns + later)
-        number = bisect_right([other.a_start_ns for other in moved], one.a_start_ns)
+        self._go(alike.a_start_ns + later)
+        number = bisect_right([other.a_start_ns for other in moved], alike.a_start_ns)
         return f"{number} of {len(moved)} that moved by over 1 % of the step on this lane"
 
     def go_to_mover(self) -> None:

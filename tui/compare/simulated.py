@@ -84,8 +84,8 @@ class SimulatedCompared:
 
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:
-            found = self.comparison.computed_ops(self.comparison.pairs[self._order[pair]])
-            self._alike[pair] = sorted(found)
+            alikes = self.comparison.computed_ops(self.comparison.pairs[self._order[pair]])
+            self._alike[pair] = sorted(alikes)
         return self._alike[pair]
 
     def known_alike(self, pair: int) -> Sequence[Alike]:
@@ -127,9 +127,9 @@ class SimulatedCompared:
     @property
     def accounts(self) -> Sequence[AccountChange]:
         return [
-            one._replace(name=_COMPUTE.get(one.name, one.name))
-            for one in self.comparison.accounts
-            if one.a_ns or one.b_ns
+            account._replace(name=_COMPUTE.get(account.name, account.name))
+            for account in self.comparison.accounts
+            if account.a_ns or account.b_ns
         ]
 
     @cached_property
@@ -144,9 +144,11 @@ class SimulatedCompared:
     def rows(self) -> Sequence[DifferenceRow]:
         places = [self.comparison.pairs[number].first for number in self._order]
         return [
-            DifferenceRow(op_words(self.comparison, one), one.measure, one.a_ns, one.b_ns, places.index(one.place),
-                one.a_start_ns)
-            for one in self.comparison.movers
+            DifferenceRow(
+                op_words(self.comparison, mover), mover.measure, mover.a_ns, mover.b_ns,
+                places.index(mover.place), mover.a_start_ns,
+            )
+            for mover in self.comparison.movers
         ]  # fmt: skip
 
     @property

@@ -115,8 +115,10 @@ def paired_streams(
 ) -> list[tuple[SpanLane, SpanLane]]:
     """The streams of two lanes that have the same name in both, in the order of A."""
     of_a, of_b = (source.streams(lane.number) for source, lane in zip(sources, lanes, strict=True))
-    by_name = {one.key.stream: one for one in of_b}
-    return [(one, by_name[one.key.stream]) for one in of_a if one.key.stream in by_name]
+    by_name = {span_lane.key.stream: span_lane for span_lane in of_b}
+    return [
+        (span_lane, by_name[span_lane.key.stream]) for span_lane in of_a if span_lane.key.stream in by_name
+    ]
 
 
 def by_difference(busy: Sequence[tuple[int, int]], steps: tuple[int, int]) -> list[int]:

@@ -82,12 +82,14 @@ def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -
     screen: where the bindings are those of a screen that is not open.
     """
     found = []
-    for one in bindings:
-        assert isinstance(one, Binding)
-        if one.id is None:  # a key that is part of another action, as a digit of typing a value is
+    for binding in bindings:
+        assert isinstance(binding, Binding)
+        if binding.id is None:  # a key that is part of another action, as a digit of typing a value is
             continue
-        keys = (keymap.get(one.id) or one.key).split(",")
-        found.append(KeyAction(one.id, one.description, tuple(map(key_name, keys)), one.action, screen))
+        keys = (keymap.get(binding.id) or binding.key).split(",")
+        found.append(
+            KeyAction(binding.id, binding.description, tuple(map(key_name, keys)), binding.action, screen)
+        )
     return found
 
 
@@ -96,11 +98,11 @@ def renamed(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
     if not keymap:
         return words
     new = {}
-    for one in bindings:
-        assert isinstance(one, Binding)
-        if one.id is not None and one.id in keymap:
-            for key in one.key.split(","):
-                new[key_name(key)] = key_name(keymap[one.id].split(",")[0])
+    for binding in bindings:
+        assert isinstance(binding, Binding)
+        if binding.id is not None and binding.id in keymap:
+            for key in binding.key.split(","):
+                new[key_name(key)] = key_name(keymap[binding.id].split(",")[0])
     tokens = [new.get(token) or "".join(new.get(char, char) for char in token) for token in words.split(" ")]
     return " ".join(tokens)
 
@@ -150,15 +152,15 @@ _REST = "More"
 
 def grouped(screen: str, found: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
     """(title, actions) of each group of a screen's actions that has any; every action is in one of them."""
-    first = [one for name in _FIRST.get(screen, ()) for one in found if _name(one) == name]
-    left = [one for one in found if one not in first]
+    first = [action for name in _FIRST.get(screen, ()) for action in found if _name(action) == name]
+    left = [action for action in found if action not in first]
     groups = [(FIRST, first)]
     for title, names in _GROUPS.items():
-        groups.append((title, [one for one in left if _name(one) in names]))
+        groups.append((title, [action for action in left if _name(action) in names]))
     known = {name for names in _GROUPS.values() for name in names}
-    groups.append((_REST, [one for one in left if _name(one) not in known]))
+    groups.append((_REST, [action for action in left if _name(action) not in known]))
     return [(title, members) for title, members in groups if members]
 
 
-def _name(one: KeyAction) -> str:
-    return one.id.partition(".")[2]
+def _name(action: KeyAction) -> str:
+    return action.id.partition(".")[2]

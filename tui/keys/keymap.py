@@ -117,13 +117,18 @@ class _Reader:
         self.screens = screens
         self.everywhere = everywhere
         lists = [*screens.values(), everywhere]
-        self.ids = [one.id for bindings in lists for one in bindings if isinstance(one, Binding) and one.id]
+        self.ids = [
+            binding.id
+            for bindings in lists
+            for binding in bindings
+            if isinstance(binding, Binding) and binding.id
+        ]
         self.ids = [id for id in dict.fromkeys(self.ids) if id != FIXED]
         # Table and name of each action as the file has them.
         self.written: dict[str, tuple[str, str]] = {}
 
     def keymap(self) -> UserKeys:
-        found, lost = UserKeys(), []
+        user_keys, lost = UserKeys(), []
         tables = self._table()
         base = self._base(tables.pop(_MAP, _MAPS[0]))
         for table, value in tables.items():
@@ -138,26 +143,28 @@ class _Reader:
                     raise self._wrong(f"found {_quoted(said)}, expected {expected}", table, name)
                 given = ",".join(self._keys(table, name, keys))
                 # Where a file has an old name beside the one of now, that one counts, wherever it stands.
-                if id == said or id not in found:
-                    found[id] = given
+                if id == said or id not in user_keys:
+                    user_keys[id] = given
                     self.written[id] = (table, name)
         for bindings in self.screens.values():
             own = actions([*bindings, *self.everywhere], base)
-            while clash := _clash(actions([*bindings, *self.everywhere], {**base, **found}), found, own):
+            while clash := _clash(
+                actions([*bindings, *self.everywhere], {**base, **user_keys}), user_keys, own
+            ):
                 one, two, key = clash
-                old = next((id for id in (one, two) if self._is_old(id, found)), None)
+                old = next((id for id in (one, two) if self._is_old(id, user_keys)), None)
                 if old is None:
                     message = f'key "{key}" of {one} is already that of {two}: give {two} another key too'
                     raise self._wrong(message, *self.written[one])
                 # The screen of old had this key to give; the action keeps its own.
-                del found[old]
+                del user_keys[old]
                 said = ".".join(self.written[old])
                 lost.append(f'{said} = "{key_name(key)}" ({one if old == two else two} has this key now)')
         if lost:
-            found.lost = f"not taken from {os.path.basename(self.path)}: {', '.join(lost)}"
+            user_keys.lost = f"not taken from {os.path.basename(self.path)}: {', '.join(lost)}"
         for id, keys in base.items():
-            found.setdefault(id, keys)
-        return found
+            user_keys.setdefault(id, keys)
+        return user_keys
 
     def _base(self, named: object) -> dict[str, str]:
         """The keys that the file begins with."""

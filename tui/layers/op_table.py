@@ -57,19 +57,19 @@ _OF = {
 _ALWAYS = ("operation", "kind", "count", "time ms")
 _UNTIMED = frozenset(("operation", "rank", "kind", "work", "count", "ranks"))
 _VALUES: dict[str, Callable[[Operation], float | str]] = {
-    "name": lambda one: one.name if one.sub is None else f"{one.op} {one.sub}",
-    "kind": lambda one: "/".join(one.kinds),
-    "work": lambda one: WORK.index(one.work),
-    "count": lambda one: one.count,
-    "ranks": lambda one: len(one.ranks),
-    "time": lambda one: one.rank_ns if one.measured else -1,
-    "run": lambda one: -1 if one.run_ns is None else one.run_ns,
-    "most": lambda one: one.most_ns if one.measured else -1,
-    "waits": lambda one: one.waits_ns / len(one.ranks),
-    "compute": lambda one: one.use.compute_ns,
-    "exposed": lambda one: one.use.exposed_ns,
-    "times mean": lambda one: -1 if one.times_mean is None else one.times_mean,
-    "cost": lambda one: one.own_ns,
+    "name": lambda operation: operation.name if operation.sub is None else f"{operation.op} {operation.sub}",
+    "kind": lambda operation: "/".join(operation.kinds),
+    "work": lambda operation: WORK.index(operation.work),
+    "count": lambda operation: operation.count,
+    "ranks": lambda operation: len(operation.ranks),
+    "time": lambda operation: operation.rank_ns if operation.measured else -1,
+    "run": lambda operation: -1 if operation.run_ns is None else operation.run_ns,
+    "most": lambda operation: operation.most_ns if operation.measured else -1,
+    "waits": lambda operation: operation.waits_ns / len(operation.ranks),
+    "compute": lambda operation: operation.use.compute_ns,
+    "exposed": lambda operation: operation.use.exposed_ns,
+    "times mean": lambda operation: -1 if operation.times_mean is None else operation.times_mean,
+    "cost": lambda operation: operation.own_ns,
 }
 _OF_PATH = ("critical", "slack")
 _SHORT_WORK = dict(zip(WORK, ("compute", "comm.", "host"), strict=True))
@@ -103,17 +103,17 @@ class OpTable:
 
     def _headings(self) -> set[str]:
         """The columns that say something of this run."""
-        found = set(_COLUMNS) if self._operations.timed else set(_UNTIMED)
+        headings = set(_COLUMNS) if self._operations.timed else set(_UNTIMED)
         of_all = {"ranks", "most on"}
-        found -= of_all if self.each else {"rank", "to mean"}
+        headings -= of_all if self.each else {"rank", "to mean"}
         if not self._several:
-            found -= of_all
+            headings -= of_all
         if self._operations.timed and not self._operations.results.waiting:
-            found.discard("waits ms")
+            headings.discard("waits ms")
         if self._operations.timed and not self._operations.results.together:
             # What they took without waiting was not measured.
-            found.discard("algbw")
-        return found
+            headings.discard("algbw")
+        return headings
 
     def _heading(self, name: str) -> str:
         """A plan has stages in place of ranks."""
@@ -189,39 +189,39 @@ class OpTable:
         return max(_COLUMNS[name][0], len(self._heading(name)), needed)
 
     def texts(self, line: int) -> dict[str, str]:
-        one = self.operation(line)
+        operation = self.operation(line)
         texts = {
-            "operation": (name_cut if self._of_devices else cells)(one.name, _MOST_NAME),
-            "kind": cells("/".join(one.kinds), 9),
-            "work": _SHORT_WORK[one.work],
-            "count": str(one.count) if one.count < 100_000 else f"{one.count // 1000}k",
-            self._unit: "" if one.rank is None else str(self._ranks[one.rank].number),
-            f"{self._unit}s": str(len(one.ranks)),
+            "operation": (name_cut if self._of_devices else cells)(operation.name, _MOST_NAME),
+            "kind": cells("/".join(operation.kinds), 9),
+            "work": _SHORT_WORK[operation.work],
+            "count": str(operation.count) if operation.count < 100_000 else f"{operation.count // 1000}k",
+            self._unit: "" if operation.rank is None else str(self._ranks[operation.rank].number),
+            f"{self._unit}s": str(len(operation.ranks)),
         }
         if not self._operations.timed:
             return texts
         ms = {
-            "run ms": one.run_ns,
-            "time ms": one.rank_ns if one.measured else None,
-            "most ms": one.most_ns if one.measured else None,
-            "waits ms": one.waits_ns / len(one.ranks),
-            "compute ms": one.use.compute_ns,
-            "exposed ms": one.use.exposed_ns,
+            "run ms": operation.run_ns,
+            "time ms": operation.rank_ns if operation.measured else None,
+            "most ms": operation.most_ns if operation.measured else None,
+            "waits ms": operation.waits_ns / len(operation.ranks),
+            "compute ms": operation.use.compute_ns,
+            "exposed ms": operation.use.exposed_ns,
         }
         for heading, ns in ms.items():
             texts[heading] = "-" if ns is None else figure(ns / 1e6, _COLUMNS[heading][0])
-        times = one.times_mean
+        times = operation.times_mean
         of_mean = "-" if times is None else f"x{figure(times, 4)}"
         texts["to mean"] = of_mean
-        texts["most on"] = "-" if times is None else f"{self._ranks[one.own_rank].number} {of_mean}"
-        texts["% step"] = percent(one.own_ns, self._step_ns)
-        sizes, algbw = self._operations.sizes(one), self._operations.moved(one).algbw
+        texts["most on"] = "-" if times is None else f"{self._ranks[operation.own_rank].number} {of_mean}"
+        texts["% step"] = percent(operation.own_ns, self._step_ns)
+        sizes, algbw = self._operations.sizes(operation), self._operations.moved(operation).algbw
         texts["MB"] = "" if sizes is None else figure(sizes[1] / 1e6, 9)
         texts["algbw"] = figure(algbw, 5) if algbw else ""
         texts["critical ms"] = texts["slack ms"] = "..."
         if self._operations.path_known:
-            slack = self._operations.slack_ns(one)
-            texts["critical ms"] = figure(self._operations.critical_ns(one) / 1e6, 8)
+            slack = self._operations.slack_ns(operation)
+            texts["critical ms"] = figure(self._operations.critical_ns(operation) / 1e6, 8)
             texts["slack ms"] = "-" if slack is None else figure(slack / 1e6, 8)
         return texts
 
@@ -230,7 +230,7 @@ class OpTable:
     def counted(self) -> str:
         if self.each:
             return f"{self._count}, each {self._unit}'s alone"
-        inside = sum(one.sub is not None for one in self._all)
+        inside = sum(operation.sub is not None for operation in self._all)
         others = f" ({inside} inside others)" if inside else ""
         return f"{self._count}{others}, {self._whose()}"
 
@@ -259,10 +259,10 @@ class OpTable:
         if not self._operations.timed or not self._several:
             return ""
         if self.each:
-            has_mean = any(one.heading == "to mean" for one in columns)
+            has_mean = any(column.heading == "to mean" for column in columns)
             return f"to mean: of all {self._unit}s" if has_mean else ""
         most = f"a {self._unit}: the one with most"
-        path = f"; path: all {self._unit}s" if any(one.of == "path" for one in columns) else ""
+        path = f"; path: all {self._unit}s" if any(column.of == "path" for column in columns) else ""
         if short:
             return f"{most}{path}"
         return f"mean: of a {self._unit}; {most}{path}"
@@ -279,23 +279,26 @@ class OpTable:
         """What the lines of all operations are sorted by."""
         if key not in self._known:
             of_one = _VALUES.get(key)
-            values = [self._value(key, one) if of_one is None else of_one(one) for one in self._all]
+            values = [
+                self._value(key, operation) if of_one is None else of_one(operation)
+                for operation in self._all
+            ]
             self._known[key] = values
         return self._known[key]
 
-    def _value(self, key: str, one: Operation) -> float | str:
+    def _value(self, key: str, operation: Operation) -> float | str:
         """What only the run knows."""
         if key == "rank":
-            return 0 if one.rank is None else self._ranks[one.rank].number
+            return 0 if operation.rank is None else self._ranks[operation.rank].number
         if key == "algbw":
-            return self._operations.moved(one).algbw
+            return self._operations.moved(operation).algbw
         if key == "bytes":
-            sizes = self._operations.sizes(one)
+            sizes = self._operations.sizes(operation)
             return -1 if sizes is None else sizes[1]
         if key == "critical":
-            return self._operations.critical_ns(one)
+            return self._operations.critical_ns(operation)
         if key == "slack":
-            slack = self._operations.slack_ns(one)
+            slack = self._operations.slack_ns(operation)
             return NO_SLACK if slack is None else slack
         raise KeyError(key)
 
@@ -350,8 +353,8 @@ class OpTable:
     # -- places ----------------------------------------------------------------------------
 
     def mark(self, line: int) -> tuple[str, str | None, int | None]:
-        one = self.operation(line)
-        return one.op, one.sub, one.rank
+        operation = self.operation(line)
+        return operation.op, operation.sub, operation.rank
 
     def line_of(self, mark: Hashable) -> int:
         """The line of an operation now: of its rank, else the first one of that name."""
@@ -361,8 +364,8 @@ class OpTable:
         return next(own, named[0] if named else 0)
 
     @staticmethod
-    def _is(one: Operation, mark: tuple[object, ...]) -> bool:
-        return (one.op, one.sub) == mark[:2]
+    def _is(operation: Operation, mark: tuple[object, ...]) -> bool:
+        return (operation.op, operation.sub) == mark[:2]
 
     def first_line(self, line: int) -> int:
         return line
@@ -373,16 +376,16 @@ class OpTable:
         return TablePlace(rank, start, max(end, start + 1), stream)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
-        one = self.operation(line)
-        whose = "" if one.rank is None else f", {self._unit} {self._ranks[one.rank].number}"
-        return f"{name_cut(one.name, 60)}{whose}", origin_words(self._operations, one, width)
+        operation = self.operation(line)
+        whose = "" if operation.rank is None else f", {self._unit} {self._ranks[operation.rank].number}"
+        return f"{name_cut(operation.name, 60)}{whose}", origin_words(self._operations, operation, width)
 
     def more(self, line: int, width: int) -> list[tuple[str, str]]:
         """The same operation on each of its ranks, the one that it takes most of the step on first."""
-        one = self.operation(line)
-        if one.rank is not None or len(one.ranks) < 2 or not self._operations.timed:
+        operation = self.operation(line)
+        if operation.rank is not None or len(operation.ranks) < 2 or not self._operations.timed:
             return []
-        key = (one.op, one.sub)
+        key = (operation.op, operation.sub)
         ranks = [other for other in self._operations.of_each_rank if (other.op, other.sub) == key]
         ranks.sort(key=lambda other: (-other.own_ns, other.rank))
         found = [

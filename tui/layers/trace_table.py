@@ -25,13 +25,13 @@ _COLUMNS: tuple[tuple[str, int, bool, int, str, bool], ...] = (
 )
 _OF = {"time ms": "mean", "waits ms": "mean", "critical ms": "path", "slack ms": "least", "% step": "path"}
 _VALUES: dict[str, Callable[[NameUse], int | str]] = {
-    "name": lambda one: one.name,
-    "kind": lambda one: one.what,
-    "count": lambda one: one.nodes,
-    "time": lambda one: one.own_ns,
-    "waits": lambda one: one.waits_ns,
-    "critical": lambda one: one.critical_ns,
-    "slack": lambda one: one.slack_ns,
+    "name": lambda name_use: name_use.name,
+    "kind": lambda name_use: name_use.what,
+    "count": lambda name_use: name_use.nodes,
+    "time": lambda name_use: name_use.own_ns,
+    "waits": lambda name_use: name_use.waits_ns,
+    "critical": lambda name_use: name_use.critical_ns,
+    "slack": lambda name_use: name_use.slack_ns,
 }
 
 
@@ -48,7 +48,9 @@ class TraceTable:
         self.key, self.descending, self.typed = "", True, ""
         self._order = list(range(len(self._all)))
         self.lines: Sequence[int] = self._order
-        self.sorted_by: Mapping[str, tuple[str, bool]] = {one[0]: (one[4], one[5]) for one in _COLUMNS}
+        self.sorted_by: Mapping[str, tuple[str, bool]] = {
+            column[0]: (column[4], column[5]) for column in _COLUMNS
+        }
 
     @property
     def subject(self) -> object:
@@ -65,20 +67,20 @@ class TraceTable:
         return None
 
     def columns_for(self, width: int) -> list[ListColumn]:
-        return fitting([one[:4] for one in _COLUMNS], width, _OF)
+        return fitting([column[:4] for column in _COLUMNS], width, _OF)
 
     def texts(self, line: int) -> dict[str, str]:
-        one, results = self._all[self.lines[line]], self._results
+        name_use, results = self._all[self.lines[line]], self._results
         ranks = len(results.ranks)
         return {
-            "nodes": cells(one.name, 30),
-            "kind": cells(one.what, 14),
-            "count": str(one.nodes),
-            "time ms": figure(one.own_ns / ranks / 1e6, 10),
-            "waits ms": figure(one.waits_ns / ranks / 1e6, 10),
-            "critical ms": figure(one.critical_ns / 1e6, 10),
-            "slack ms": figure(one.slack_ns / 1e6, 10),
-            "% step": percent(one.critical_ns, results.step_time_ns),
+            "nodes": cells(name_use.name, 30),
+            "kind": cells(name_use.what, 14),
+            "count": str(name_use.nodes),
+            "time ms": figure(name_use.own_ns / ranks / 1e6, 10),
+            "waits ms": figure(name_use.waits_ns / ranks / 1e6, 10),
+            "critical ms": figure(name_use.critical_ns / 1e6, 10),
+            "slack ms": figure(name_use.slack_ns / 1e6, 10),
+            "% step": percent(name_use.critical_ns, results.step_time_ns),
         }
 
     def counted(self) -> str:
@@ -137,8 +139,8 @@ class TraceTable:
         return "no node has these words" if typed.strip() else "the run has no nodes"
 
     def mark(self, line: int) -> tuple[str, str]:
-        one = self._all[self.lines[line]]
-        return one.name, one.what
+        name_use = self._all[self.lines[line]]
+        return name_use.name, name_use.what
 
     def line_of(self, mark: Hashable) -> int:
         here = (
@@ -150,19 +152,23 @@ class TraceTable:
         return line
 
     def place(self, line: int) -> TablePlace | None:
-        one, executed = self._all[self.lines[line]], self._results.executed
-        start, end = executed.start[one.rank][one.place], executed.end[one.rank][one.place]
-        return TablePlace(one.rank, start, max(end, start + 1))
+        name_use, executed = self._all[self.lines[line]], self._results.executed
+        start, end = (
+            executed.start[name_use.rank][name_use.place],
+            executed.end[name_use.rank][name_use.place],
+        )
+        return TablePlace(name_use.rank, start, max(end, start + 1))
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
-        one, results = self._all[self.lines[line]], self._results
-        node = results.executed.nodes[one.rank].id[one.place]
+        name_use, results = self._all[self.lines[line]], self._results
+        node = results.executed.nodes[name_use.rank].id[name_use.place]
         lines = [
-            f"{plural(one.nodes, 'node')} of all ranks take {duration(one.own_ns)} and wait "
-            f"{duration(one.waits_ns)}",
-            f"on the critical path {duration(one.critical_ns)}; a long one is node {node} of rank {one.rank}",
+            f"{plural(name_use.nodes, 'node')} of all ranks take {duration(name_use.own_ns)} and wait "
+            f"{duration(name_use.waits_ns)}",
+            f"on the critical path {duration(name_use.critical_ns)}; a long one is node {node} "
+            f"of rank {name_use.rank}",
         ]
-        return f"{cells(one.name, 60)} ({one.what})", [(text[:width], "") for text in lines]
+        return f"{cells(name_use.name, 60)} ({name_use.what})", [(text[:width], "") for text in lines]
 
     def more(self, line: int, width: int) -> list[tuple[str, str]]:
         """Nothing: its nodes are on the timeline."""

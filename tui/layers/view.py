@@ -66,7 +66,7 @@ class LayersView(TableView):
     def frame(self, width: int, height: int) -> list[Line]:
         table = self.table
         columns = table.columns_for(width)
-        if any(table.sorted_by.get(one.heading, ("",))[0] in table.of_path for one in columns):
+        if any(table.sorted_by.get(column.heading, ("",))[0] in table.of_path for column in columns):
             self._look_for_path()
         origin = self._origin(width)
         # Rows that no line of the table needs.

@@ -327,8 +327,8 @@ class WorkloadTable:
         return "equal ones together, most of the step first", "most first"
 
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
-        compute = "all: compute; " if any(one.heading == "all ms" for one in columns) else ""
-        path = any(one.of == "path" for one in columns)
+        compute = "all: compute; " if any(column.heading == "all ms" for column in columns) else ""
+        path = any(column.of == "path" for column in columns)
         return f"{compute}a rank: the one with most{'; path: all ranks' if path else ''}"
 
     def cannot_sort(self, heading: str) -> str:
@@ -348,8 +348,8 @@ class WorkloadTable:
 
     def mark(self, line: int) -> tuple[int, str]:
         """(row of the file, phase) of a line, the first of equal rows."""
-        one = self.lines[line]
-        return one.group.rows.indices[0], one.phase
+        phase_line = self.lines[line]
+        return phase_line.group.rows.indices[0], phase_line.phase
 
     def line_of(self, mark: Hashable) -> int:
         """Where a row and phase are now; the row's first line where its phase has none."""
@@ -368,27 +368,30 @@ class WorkloadTable:
 
     def place(self, line: int) -> TablePlace | None:
         """The longest span of a line's phase, else of its rows."""
-        one = self.lines[line]
-        rows, timeline = frozenset(one.group.rows.indices), self._results.simulation.timeline
-        seen = longest_span(timeline, rows, one.phase) or longest_span(timeline, rows)
+        phase_line = self.lines[line]
+        rows, timeline = frozenset(phase_line.group.rows.indices), self._results.simulation.timeline
+        seen = longest_span(timeline, rows, phase_line.phase) or longest_span(timeline, rows)
         return None if seen is None else TablePlace(*seen)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
-        one = self.lines[line]
-        rows = one.group.rows
+        phase_line = self.lines[line]
+        rows = phase_line.group.rows
         where = f"line {rows[0].line}" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
-        same = self._same_name(one)
+        same = self._same_name(phase_line)
         more = [(text, "") for text in wrapped(same, width)] if same else []
-        return f"{cells(one.group.name, 40)}, {one.phase}, {where}", [*self._cell_words(line, width), *more]
+        return f"{cells(phase_line.group.name, 40)}, {phase_line.phase}, {where}", [
+            *self._cell_words(line, width),
+            *more,
+        ]
 
     def _cell_words(self, line: int, width: int) -> list[tuple[str, str]]:
         """How the collective of a line is priced, and where its compute comes from."""
-        one = self.lines[line]
-        cell, rows = one.cell, one.group.rows
+        phase_line = self.lines[line]
+        cell, rows = phase_line.cell, phase_line.group.rows
         simulation = self._results.simulation
         if cell.collective and cell.group and cell.bytes:
             words = explain_alone(
-                simulation, cell.collective, cell.group, simulation.priced_bytes(one.phase, cell.bytes)
+                simulation, cell.collective, cell.group, simulation.priced_bytes(phase_line.phase, cell.bytes)
             )
         else:
             words = "no collective in this phase"
@@ -402,7 +405,7 @@ class WorkloadTable:
         maker = simulation.workload.maker
         if maker is not None:
             # A model's cells are sums of ops, which `report --explain` has one a line.
-            phase = next(known for known in PHASES if known == one.phase)
+            phase = next(known for known in PHASES if known == phase_line.phase)
             ops = maker.summed(simulation.parameters, rows[0].index, phase)
             compute = f"compute {duration(cell.compute_ns)} a run{factor}{f' = {ops}' if ops else ''}"
         return [*((text, "") for text in wrapped(words, width)), (compute, "dim")]

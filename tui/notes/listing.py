@@ -25,12 +25,12 @@ _SHORT = {"assumption": "assumed"}
 _INDENT = 30
 
 
-def counted_weights(found: Iterable[Diagnostic]) -> str:
+def counted_weights(diagnostics: Iterable[Diagnostic]) -> str:
     """`: 2 warnings, 4 assumptions, 1 note`, behind how many notes there are; "" where all are plain ones."""
-    weights = Counter(one.weight for one in found)
+    weights = Counter(diagnostic.weight for diagnostic in diagnostics)
     if set(weights) <= {"note"}:
         return ""
-    return ": " + ", ".join(plural(weights[one], one) for one in WEIGHTS if weights[one])
+    return ": " + ", ".join(plural(weights[weight], weight) for weight in WEIGHTS if weights[weight])
 
 
 class NoteList:
@@ -76,27 +76,32 @@ class NoteList:
         return next(places, 0)
 
     @staticmethod
-    def place(one: Diagnostic) -> str:
+    def place(diagnostic: Diagnostic) -> str:
         """`line 3, column 12`; `run` for what is no file's."""
-        if one.line is None:
+        if diagnostic.line is None:
             return "run"
-        return f"line {one.line}" + (f", column {one.column}" if one.column is not None else "")
+        return f"line {diagnostic.line}" + (
+            f", column {diagnostic.column}" if diagnostic.column is not None else ""
+        )
 
-    def file(self, one: Diagnostic) -> str:
+    def file(self, diagnostic: Diagnostic) -> str:
         """Which file a note is about, where that is not the one that was opened."""
         return (
             ""
-            if one.file in ("", self._path)
-            else f"{cells(os.path.basename(one.file.rstrip(os.sep)), 80)}: "
+            if diagnostic.file in ("", self._path)
+            else f"{cells(os.path.basename(diagnostic.file.rstrip(os.sep)), 80)}: "
         )
 
     def lines(self, place: int, width: int) -> list[Line]:
         """A note as lines: severity, place, and its words, wrapped."""
-        one = self[place]
-        text = f"{self.file(one)}{cells(one.message, 2000)}  [{one.code}]"
+        diagnostic = self[place]
+        text = f"{self.file(diagnostic)}{cells(diagnostic.message, 2000)}  [{diagnostic.code}]"
         words = textwrap.wrap(text, max(width - _INDENT - 1, 20), break_on_hyphens=False)
-        what = _SHORT.get(one.weight, one.weight)
-        first: Line = [(f"{what:<8}", ROLES[one.weight]), (f"{self.place(one):<{_INDENT - 9}}", "")]
+        what = _SHORT.get(diagnostic.weight, diagnostic.weight)
+        first: Line = [
+            (f"{what:<8}", ROLES[diagnostic.weight]),
+            (f"{self.place(diagnostic):<{_INDENT - 9}}", ""),
+        ]
         found: list[Line] = [[*first, (words[0], "")]]
         return found + [[(" " * (_INDENT - 1) + more, "")] for more in words[1:]]
 
@@ -139,7 +144,10 @@ def stamp_of(path: str) -> Stamp | None:
 
 def stamps_of(path: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Stamp | None]:
     """The state of the file at `path` and of all that the diagnostics are about."""
-    return {one: stamp_of(one) for one in {path, *(one.file for one in diagnostics if one.file)}}
+    return {
+        one: stamp_of(one)
+        for one in {path, *(diagnostic.file for diagnostic in diagnostics if diagnostic.file)}
+    }
 
 
 class SourceLines:
@@ -176,7 +184,7 @@ class SourceLines:
         at = min(column - 1, len(meant)) if column is not None else 0
         # Where there is no room for all that is before the column, half of it is.
         start = 0 if _width(meant[:at][: room + 1]) < room - 1 else max(at - room // 2, 0)
-        found: list[Line] = []
+        lines: list[Line] = []
         for number, text in self.around:
             here = number == self.line
             sign, role = (">", "accent") if here else (" ", "dim")
@@ -186,13 +194,13 @@ class SourceLines:
                 # Escaped, the text before the column may be longer than it was.
                 if len(before) > (most := room * 3 // 4):
                     before = f"...{before[len(before) - most + 3 :]}"
-                found.append([(head, role), (_cut(before + _shown(after, False), room), "bright")])
+                lines.append([(head, role), (_cut(before + _shown(after, False), room), "bright")])
                 blank = " " * (len(head) - 2)
-                found.append([(f"{blank}{glyphs.vertical} ", "dim"), (f"{' ' * len(before)}^", "accent")])
+                lines.append([(f"{blank}{glyphs.vertical} ", "dim"), (f"{' ' * len(before)}^", "accent")])
             else:
                 shown = _shown(text[start : start + room + 1], start > 0)
-                found.append([(head, role), (_cut(shown, room), "bright" if here else "dim")])
-        return found
+                lines.append([(head, role), (_cut(shown, room), "bright" if here else "dim")])
+        return lines
 
 
 def _shown(text: str, is_cut: bool) -> str:

@@ -109,22 +109,22 @@ class NotesView(ScreenView):
         """The lines of the file around the one that the note at the cursor is about, in rows that no note
         needs.
         """
-        one = self.notes[self.focus_at]
+        diagnostic = self.notes[self.focus_at]
         if not self.is_mounted:
             return []
-        path = one.file or self.session.current.path
-        stamp = self._app.stamps.get(path) if rows >= _LEAST_SOURCE and one.line is not None else None
-        if one.line is None or stamp is None or stamp.bytes > _MOST_BYTES:
+        path = diagnostic.file or self.session.current.path
+        stamp = self._app.stamps.get(path) if rows >= _LEAST_SOURCE and diagnostic.line is not None else None
+        if diagnostic.line is None or stamp is None or stamp.bytes > _MOST_BYTES:
             return []
         # The blank row, the heading, and the mark of a column.
-        key = (path, one.line, min((rows - 4) // 2, _MOST_AROUND))
+        key = (path, diagnostic.line, min((rows - 4) // 2, _MOST_AROUND))
         if self._shown is None or self._shown[0] != key:
-            self._shown = key, SourceLines(path, one.line, stamp, key[2])
+            self._shown = key, SourceLines(path, diagnostic.line, stamp, key[2])
         source = self._shown[1]
         if source.problem:
             return []
-        title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(one)}"
-        return [[], rule(title, width, self.glyphs), *source.drawn(one.column, width, self.glyphs)]
+        title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
+        return [[], rule(title, width, self.glyphs), *source.drawn(diagnostic.column, width, self.glyphs)]
 
     def changed(self) -> None:
         """Show where one is now, and the keys that do something there."""
@@ -139,26 +139,26 @@ class NotesView(ScreenView):
         """The line of the file, its column marked."""
         if not len(self.notes):
             return
-        one = self.notes[self.focus_at]
-        path = one.file or self.session.current.path
+        diagnostic = self.notes[self.focus_at]
+        path = diagnostic.file or self.session.current.path
         source, place = None, "a note on the run, not on a line of the file"
-        if one.line is not None:
-            source = SourceLines(path, one.line, self._app.stamps.get(path))
-            place = f"{cells(os.path.basename(path), 60)}, {NoteList.place(one)}"
-        glyphs, role = self.glyphs, ROLES[one.weight]
-        taking = self._taking(one)
+        if diagnostic.line is not None:
+            source = SourceLines(path, diagnostic.line, self._app.stamps.get(path))
+            place = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
+        glyphs, role = self.glyphs, ROLES[diagnostic.weight]
+        taking = self._taking(diagnostic)
         if taking is not None:
-            panel = TakingPanel(lambda width: note_lines(one, None, width, glyphs, role), glyphs)
+            panel = TakingPanel(lambda width: note_lines(diagnostic, None, width, glyphs, role), glyphs)
             self._app.push_screen(panel, lambda yes: self._take(taking) if yes else None)
             return
         self._app.push_screen(
-            Panel(place, lambda width: note_lines(one, source, width, glyphs, role), glyphs)
+            Panel(place, lambda width: note_lines(diagnostic, source, width, glyphs, role), glyphs)
         )
 
-    def _taking(self, one: Diagnostic) -> Parameters | None:
+    def _taking(self, diagnostic: Diagnostic) -> Parameters | None:
         """The parameters that take the files of a note that they were not taken; None for other notes."""
         run = self.session.current
-        if one.code != "files-not-taken" or run.origin != "executed":
+        if diagnostic.code != "files-not-taken" or run.origin != "executed":
             return None
         # Imported here: no other run has such files.
         from simcore.executing.untaken import taken

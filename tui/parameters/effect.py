@@ -73,7 +73,9 @@ def compact_lines(
     if alone:
         # What is not possible alone is news.
         step = opened.step_time_ns
-        weights = [(int(one.alone_ns is None), abs((one.alone_ns or step) - step)) for one in changes]
+        weights = [
+            (int(change.alone_ns is None), abs((change.alone_ns or step) - step)) for change in changes
+        ]
         lines += _most(alone[0], alone[1:], [] if progress else weights, height - len(lines))
     accounts = _accounts(opened, now)
     weights = [(abs(is_now - was), is_now) for _, was, is_now in accounts]
@@ -143,9 +145,11 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width
         return []
     if progress:
         return [[("each change", "bright")], [(f" {progress}", "dim")]]
-    alone = ["" if one.alone_ns is None else duration(one.alone_ns) for one in changes]
-    shares = ["" if one.alone_ns is None else change_percent(step, one.alone_ns) for one in changes]
-    without = [_NOT_POSSIBLE if one.without_ns is None else duration(one.without_ns) for one in changes]
+    alone = ["" if change.alone_ns is None else duration(change.alone_ns) for change in changes]
+    shares = ["" if change.alone_ns is None else change_percent(step, change.alone_ns) for change in changes]
+    without = [
+        _NOT_POSSIBLE if change.without_ns is None else duration(change.without_ns) for change in changes
+    ]
     # Figures have the room that they need, and a space before each; words have the rest.
     share = max(map(len, shares))
     time = max(len("alone"), *map(len, alone), len(_NOT_POSSIBLE) - share - 1)
@@ -153,12 +157,18 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width
     room = max(width - time - share - last - 3, len("each change"))
     head = f"{'each change':<{room}} {'alone':>{time}} {'':>{share}} {'all but it':>{last}}"
     lines: list[Line] = [[(head, "bright")]]
-    for one, at, by, rest in zip(changes, alone, shares, without, strict=True):
-        line: Line = [(f"{' ' + cells(one.words, room - 1):<{room}} ", "")]
-        if one.alone_ns is None:
+    for change_times, at, by, rest in zip(changes, alone, shares, without, strict=True):
+        line: Line = [(f"{' ' + cells(change_times.words, room - 1):<{room}} ", "")]
+        if change_times.alone_ns is None:
             line.append((f"{_NOT_POSSIBLE:>{time + 1 + share}}", "dim"))
         else:
-            role = "better" if one.alone_ns < step else "worse" if one.alone_ns > step else "dim"
+            role = (
+                "better"
+                if change_times.alone_ns < step
+                else "worse"
+                if change_times.alone_ns > step
+                else "dim"
+            )
             line += [(f"{at:>{time}} ", ""), (f"{by:>{share}}", role)]
         lines.append([*line, (f" {rest:>{last}}", "")])
     return lines
@@ -198,10 +208,10 @@ def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) 
     drawn: set[str] = set()
     for stage in stages:
         for number, (name, run) in enumerate(runs):
-            found = run.stages[stage]
+            stage_accounts = run.stages[stage]
             label = f" stage {stage:>2}" if number == 0 else ""
             label = f"{label:<10}{name}"
-            *parts, rest = account_bar(found.sum_ns, whole * found.ranks, bar, glyphs)
+            *parts, rest = account_bar(stage_accounts.sum_ns, whole * stage_accounts.ranks, bar, glyphs)
             drawn.update(text[0] for text, _ in parts if text)
             lines.append([(f"{label:<{left}}", ""), *parts, rest])
     return [*lines, _legend(drawn, width, glyphs)]
@@ -235,6 +245,6 @@ def _spread(count: int, most: int) -> list[int]:
 def state_lines(refusal: str, words: str, warnings: Sequence[str], width: int) -> list[Line]:
     """What the draft is; a refusal that no field has takes its place."""
     lines: list[Line] = [[(line, "worse" if refusal else "dim")] for line in wrapped(refusal or words, width)]
-    for found in warnings:
-        lines += [[(line, "warn")] for line in wrapped(f"! {cells(found, 400)}", width)]
+    for warning in warnings:
+        lines += [[(line, "warn")] for line in wrapped(f"! {cells(warning, 400)}", width)]
     return lines

@@ -123,8 +123,10 @@ class ExecutionForm:
 
     def basis(self, run: TraceResults) -> ExecutionBasis:
         """Of a run that is there."""
-        one = run.executed
-        return ExecutionBasis(run.parameters, len(run.ranks), _used(one.cluster, one.used, run.parameters))
+        executed = run.executed
+        return ExecutionBasis(
+            run.parameters, len(run.ranks), _used(executed.cluster, executed.used, run.parameters)
+        )
 
     def near(self, parameters: Parameters, basis: ExecutionBasis) -> ExecutionBasis:
         """Of a draft; what cannot be read leaves what was in force."""

@@ -82,7 +82,7 @@ class FormField:
         """What other parameters do in place of this one, said where its value comes from; "" for nothing."""
         return ""
 
-    def differs(self, one: Basis, other: Basis) -> bool:
+    def differs(self, basis: Basis, other: Basis) -> bool:
         """Whether the two runs were given different values."""
         raise NotImplementedError
 
@@ -198,8 +198,8 @@ class FlagField(FormField):
             return _ORIGINS[origin_of(workload, field, self._value(parameters, here), in_blocks)]
         return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"
 
-    def differs(self, one: Basis, other: Basis) -> bool:
-        return bool(getattr(one.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
+    def differs(self, basis: Basis, other: Basis) -> bool:
+        return bool(getattr(basis.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
 
     def moved(self, source: Basis, target: Basis) -> Parameters:
         value = getattr(source.parameters, self.flag.field)
@@ -302,7 +302,9 @@ class DimensionField(FormField):
         value = getattr(self._dims(opened.parameters, opened)[self.index], self.attribute)
         changed = self._with(parameters, opened, value)
         bare = replaced(parameters, "dim", ())
-        if not opened.parameters.dim and changed.dim == tuple(one.flag() for one in dims_of(bare, opened)):
+        if not opened.parameters.dim and changed.dim == tuple(
+            dimension.flag() for dimension in dims_of(bare, opened)
+        ):
             # As when none was given: then a preset grows with the world again.
             return bare
         return changed
@@ -310,11 +312,11 @@ class DimensionField(FormField):
     def origin(self, parameters: Parameters, basis: Basis) -> str:
         return GIVEN if parameters.dim else of_cluster(parameters)
 
-    def differs(self, one: Basis, other: Basis) -> bool:
+    def differs(self, basis: Basis, other: Basis) -> bool:
         # Of other kinds, sizes or another number of dimensions the change is that of all together.
-        given = one.parameters.dim != other.parameters.dim
-        alike = given and shapes_of(one) == shapes_of(other)
-        return alike and self.text(one.parameters, one) != self.text(other.parameters, other)
+        given = basis.parameters.dim != other.parameters.dim
+        alike = given and shapes_of(basis) == shapes_of(other)
+        return alike and self.text(basis.parameters, basis) != self.text(other.parameters, other)
 
     def moved(self, source: Basis, target: Basis) -> Parameters:
         text = self.text(source.parameters, source)
@@ -364,8 +366,8 @@ class AlgorithmField(FormField):
     def origin(self, parameters: Parameters, basis: Basis) -> str:
         return "by kind" if self.shown(parameters, basis) == "default" else GIVEN
 
-    def differs(self, one: Basis, other: Basis) -> bool:
-        return self.shown(one.parameters, one) != self.shown(other.parameters, other)
+    def differs(self, basis: Basis, other: Basis) -> bool:
+        return self.shown(basis.parameters, basis) != self.shown(other.parameters, other)
 
     def moved(self, source: Basis, target: Basis) -> Parameters:
         return self.reset(target.parameters, source)
@@ -404,7 +406,7 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
 
 def shapes_of(basis: Basis) -> list[tuple[str, int]]:
     """Kind and size of each dimension of a run."""
-    return [(one.kind, one.size) for one in dims_of(basis.parameters, basis)]
+    return [(dimension.kind, dimension.size) for dimension in dims_of(basis.parameters, basis)]
 
 
 def dims_of(parameters: Parameters, basis: Basis) -> tuple[Dimension, ...]:
@@ -449,7 +451,7 @@ class DimensionsField(ListField):
             dims = dims_of(parameters, basis)
         except UsageError:
             return " ".join(parameters.dim) or "none"
-        return " ".join(one.flag() for one in dims) or "none"
+        return " ".join(dim.flag() for dim in dims) or "none"
 
     def shown(self, parameters: Parameters, basis: Basis) -> str:
         # Bandwidths and latencies have fields of their own, which are marked when they are changed.
@@ -457,7 +459,7 @@ class DimensionsField(ListField):
             dims = dims_of(parameters, basis)
         except UsageError:
             return self.text(parameters, basis)
-        return ", ".join(f"{one.kind} {one.size}" for one in dims) or "none"
+        return ", ".join(f"{dim.kind} {dim.size}" for dim in dims) or "none"
 
     def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
         changed = ListField.typed(self, parameters, basis, text)
@@ -466,9 +468,9 @@ class DimensionsField(ListField):
     def origin(self, parameters: Parameters, basis: Basis) -> str:
         return GIVEN if parameters.dim else of_cluster(parameters)
 
-    def differs(self, one: Basis, other: Basis) -> bool:
-        given = one.parameters.dim != other.parameters.dim
-        return given and self.shown(one.parameters, one) != self.shown(other.parameters, other)
+    def differs(self, basis: Basis, other: Basis) -> bool:
+        given = basis.parameters.dim != other.parameters.dim
+        return given and self.shown(basis.parameters, basis) != self.shown(other.parameters, other)
 
 
 _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
@@ -488,7 +490,7 @@ def fields_for(basis: Basis) -> list[FormField]:
     Choices of one are left out, what the run's network has no use for, and the layers of a file
     that is no op table. Raises `UsageError` for a network that there is not.
     """
-    found: list[FormField] = []
+    form_fields: list[FormField] = []
     model = network_model(basis.parameters)
     # What a model is made with stands beside its degrees.
     of_model = ("layout", "model") if basis.workload.maker is not None else ()
@@ -499,14 +501,14 @@ def fields_for(basis: Basis) -> list[FormField]:
             continue
         if flag.field == "dim":
             for index in range(len(basis.cluster.dims)):
-                found += dimension_fields(index, basis.cluster.dims)
-            found.append(_made(DimensionsField, flag, "dimensions"))
+                form_fields += dimension_fields(index, basis.cluster.dims)
+            form_fields.append(_made(DimensionsField, flag, "dimensions"))
         elif not _is_left_out(flag, basis):
             # A label has 22 columns.
             label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
             kind = NetworkField if flag.field == "network" else _KINDS.get(flag.kind, FlagField)
-            found.append(_made(kind, flag, label))
-    return found
+            form_fields.append(_made(kind, flag, label))
+    return form_fields
 
 
 def _asks_for_rescaling(basis: Basis) -> bool:

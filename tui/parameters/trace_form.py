@@ -90,8 +90,8 @@ class FactorField(FormField):
     def origin(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
         return "as measured" if self._factor(parameters) == 1.0 else GIVEN
 
-    def differs(self, one: TraceBasis, other: TraceBasis) -> bool:  # type: ignore[override]
-        return self._factor(one.parameters) != self._factor(other.parameters)
+    def differs(self, trace_basis: TraceBasis, other: TraceBasis) -> bool:  # type: ignore[override]
+        return self._factor(trace_basis.parameters) != self._factor(other.parameters)
 
     def moved(self, source: TraceBasis, target: TraceBasis) -> Parameters:  # type: ignore[override]
         return self._with(target.parameters, self._factor(source.parameters))
@@ -111,12 +111,12 @@ class ReplayField(FlagField):
 @lru_cache(maxsize=64)
 def _factors(words: tuple[str, ...]) -> dict[str, float]:
     """Key -> factor, of `KEY=X`; the last one counts. A form asks each of its lines."""
-    found = {}
+    factors = {}
     for word in words:
         key, _, factor = word.rpartition("=")
         # `--slow-rank 07=2` is of rank 7.
-        found[str(int(key)) if key.isascii() and key.isdigit() else key] = float(factor)
-    return found
+        factors[str(int(key)) if key.isascii() and key.isdigit() else key] = float(factor)
+    return factors
 
 
 class TraceForm:
@@ -129,11 +129,11 @@ class TraceForm:
 
     def basis(self, run: MeasuredResults) -> TraceBasis:
         """Of a run that is there."""
-        found = next((basis for known, basis in self._known if known is run), None)
-        if found is None:
-            found = TraceBasis(run.parameters, run.as_read)
-            self._known = [(run, found), *self._known[:3]]
-        return found
+        trace_basis = next((basis for known, basis in self._known if known is run), None)
+        if trace_basis is None:
+            trace_basis = TraceBasis(run.parameters, run.as_read)
+            self._known = [(run, trace_basis), *self._known[:3]]
+        return trace_basis
 
     def near(self, parameters: Parameters, basis: TraceBasis) -> TraceBasis:
         """Of a draft."""
@@ -193,32 +193,32 @@ def _fields_of(results: MeasuredResults) -> list[FormField]:
         return []
     run = results.measured
     replay = flag_of("replay")
-    found: list[FormField] = [
+    form_fields: list[FormField] = [
         _part("compute_scale", "compute", "forward, backward and optimizer times X"),
         _part("comm_scale", "communication", "all communication times X"),
         _part("gap_scale", "host gaps", "idle time between two operations times X; 0 removes it"),
         _part("host_scale", "host operations", "what neither computes nor communicates, times X"),
         ReplayField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
     ]
-    found += [
+    form_fields += [
         _entry("one operation", name, "layer_scale", name, "this operation times X") for name in run.op_names
     ]
-    found += [
+    form_fields += [
         _entry("communication by group", kind, "kind_scale", kind, "communication in them times X")
         for kind in EXPOSED
-        if any(one.ns(f"exposed {kind}") for one in results.accounts)
+        if any(account.ns(f"exposed {kind}") for account in results.accounts)
     ]
     stages = list(dict.fromkeys(stage_word(rank.stage) for rank in run.ranks))
     if len(stages) > 1:
-        found += [
+        form_fields += [
             _entry("one stage", f"stage {stage}", "stage_scale", stage, "compute of its ranks times X")
             for stage in stages
         ]
-    found += [
+    form_fields += [
         _entry("one rank", f"rank {rank.number}", "slow_rank", str(rank.number), "its compute times X")
         for rank in run.ranks
     ]
-    return found + [
+    return form_fields + [
         _entry(
             "host gaps of one rank", f"rank {rank.number} host gaps", "slow_host", str(rank.number),
             "its host gaps, and its idle time before its first operation, times X",
@@ -235,7 +235,10 @@ def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line
         return []
     # The last row says how many there are more.
     rows -= rows - 1 < len(opened.run.ranks) and rows > 2
-    ends = [(one.last_ns, other.last_ns) for one, other in zip(opened.run.ranks, now.run.ranks, strict=True)]
+    ends = [
+        (rank_trace.last_ns, other.last_ns)
+        for rank_trace, other in zip(opened.run.ranks, now.run.ranks, strict=True)
+    ]
     shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
     lines = [_HEADING]
     for place in shown:

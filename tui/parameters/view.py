@@ -142,11 +142,11 @@ class SavedParameters:
 
         def read() -> Parameters:
             # What the file does not name is at its default, as it is with --params alone.
-            found = Parameters(**read_parameters(path))
+            parameters = Parameters(**read_parameters(path))
             self._path = path
-            if found == self._view.session.draft:
+            if parameters == self._view.session.draft:
                 self._app.say("the parameters are those of the file already")
-            return found
+            return parameters
 
         self._view.take(read)
 
@@ -253,7 +253,7 @@ class ParametersView(ScreenView):
         """Where a field is now, or the one with its label; operations may be called alike."""
         if field in self.fields:
             return self.fields.index(field)
-        labels = [one.label for one in self.fields]
+        labels = [form_field.label for form_field in self.fields]
         if field is not None and field.label in labels:
             return labels.index(field.label)
         return max(min(self.field, len(labels) - 1), 0)
@@ -292,7 +292,7 @@ class ParametersView(ScreenView):
     def go_to_field(self, label: str, value: str | None = None) -> None:
         """The cursor to the field of a label; value: which it is to have."""
         basis = self.follow()
-        field = next((one for one in self.fields if one.label == label), None)
+        field = next((form_field for form_field in self.fields if form_field.label == label), None)
         if field is None:
             return
         self.field = self.fields.index(field)
@@ -430,11 +430,11 @@ class ParametersView(ScreenView):
 
     def _new_warnings(self) -> list[str]:
         """What the change makes doubtful: warnings that the run as opened did not have."""
-        opened = {found.code for found in self.session.opened.diagnostics}
+        opened = {diagnostic.code for diagnostic in self.session.opened.diagnostics}
         return [
-            found.message
-            for found in self.session.current.diagnostics
-            if found.severity == "warning" and found.code not in opened
+            diagnostic.message
+            for diagnostic in self.session.current.diagnostics
+            if diagnostic.severity == "warning" and diagnostic.code not in opened
         ]
 
     def _change_times(self) -> tuple[list[ChangeTimes], str]:
@@ -446,12 +446,12 @@ class ParametersView(ScreenView):
             return [], ""
         if session.running:
             return [], "after the run"
-        found = self._app.change_times
-        times = found.of(
+        background = self._app.change_times
+        times = background.of(
             now,
             lambda progress, cancelled: self._step_times.of(changes, now, progress, cancelled),
         )
-        return (times, "") if times is not None else ([], found.progress)
+        return (times, "") if times is not None else ([], background.progress)
 
     def redraw(self) -> None:
         """Draw again, and say which keys do something now."""

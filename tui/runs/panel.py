@@ -191,7 +191,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         ]
         here = session.kept(session.current)
         # A draft that is not kept stands behind the last run of the same files.
-        alike = [one for one in session.history if one.label == session.current.label]
+        alike = [kept_run for kept_run in session.history if kept_run.label == session.current.label]
         self._chosen = session.history.index(here or (alike or session.history)[-1])
 
     def on_mount(self) -> None:
@@ -270,16 +270,16 @@ class RunsPanel(Panel, inherit_bindings=False):
         self._redraw()
 
     def action_compare(self) -> None:
-        one, other = [*self._marked, self._run, self._run][:2]
-        if one is other:
+        kept_run, other = [*self._marked, self._run, self._run][:2]
+        if kept_run is other:
             self._redraw("mark another run with Space first: it is compared with this one")
         else:
-            self.dismiss(ChosenRuns(other, one))
+            self.dismiss(ChosenRuns(other, kept_run))
 
     def action_remove(self) -> None:
         run = self._run
         if not self._session.remove(run):
             self._redraw("the run as opened stays: the others are compared with it")
             return
-        self._marked = [one for one in self._marked if one is not run]
+        self._marked = [kept_run for kept_run in self._marked if kept_run is not run]
         self.action_choose(0)

@@ -57,8 +57,8 @@ class Runs:
         """The what-if table of a run, the best first; None while it is looked for."""
         if not run.timed:
             return ()
-        found: list[WhatIf] | None = self._app.what_ifs.of(run, run.what_if)
-        return found
+        what_ifs: list[WhatIf] | None = self._app.what_ifs.of(run, run.what_if)
+        return what_ifs
 
     def known_what_if(self, run: Run) -> Sequence[WhatIf]:
         """The what-if table of a run where it is there already; else nothing."""

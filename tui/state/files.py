@@ -155,7 +155,7 @@ def identity_of(path: str) -> Identity:
 def _of_directory(path: str) -> Identity:
     """Its files are not read: thousands of traces would take longer than opening them."""
     with os.scandir(path) as entries:
-        files = sorted((one.name, one.stat()) for one in entries if one.is_file())
+        files = sorted((entry.name, entry.stat()) for entry in entries if entry.is_file())
     size, newest = sum(one.st_size for _, one in files), max((one.st_mtime_ns for _, one in files), default=0)
     listed = "".join(f"{name}\0{one.st_size}\0{one.st_mtime_ns}\n" for name, one in files)
     return Identity(size, newest, zlib.crc32(os.fsencode(listed)))

@@ -103,9 +103,9 @@ class Keeper:
         runs = [
             first,
             *(
-                one
-                for one in session.history[1:]
-                if one.name or one.step_ns is not None or one.parameters != Parameters()
+                kept_run
+                for kept_run in session.history[1:]
+                if kept_run.name or kept_run.step_ns is not None or kept_run.parameters != Parameters()
             ),
         ]
         # The one as opened, and the newest.
@@ -116,7 +116,7 @@ class Keeper:
             screen,
             # The run as opened is what the command line says, which is not the session's.
             None if first.is_of(label, parameters) else parameters,
-            tuple(StoredRun(one.parameters, one.name, one.step_ns, _other(one.label, first)) for one in runs),
+            tuple(StoredRun(run.parameters, run.name, run.step_ns, _other(run.label, first)) for run in runs),
             self.screens,
             _other(label, first),
         )

@@ -111,7 +111,7 @@ class RankRows:
             size = -(-len(tracks) // max(room, 1))
             groups = [("", list(tracks[first : first + size])) for first in range(0, len(tracks), size)]
         return [
-            BarRow(RankSet.of(one.first_rank for one in members).text(), stage, tuple(members))
+            BarRow(RankSet.of(member.first_rank for member in members).text(), stage, tuple(members))
             for stage, members in groups
         ]
 
@@ -137,7 +137,7 @@ class Bars:
         """room: for how many rows; None for all."""
         self._run = run
         self._kind = kind
-        self._tracks = sorted(run.tracks, key=lambda one: one.number)
+        self._tracks = sorted(run.tracks, key=lambda track: track.number)
         self.room = 0
         self.rows: list[BarRow] = []
         self._sums: list[dict[str, int]] | None = None
@@ -173,7 +173,7 @@ class Bars:
     def spot(self, row: int) -> Spot:
         """The whole step of the first of the tracks of a row."""
         tracks = self.rows[row].tracks
-        number = min(one.number for one in tracks if one.stage == tracks[0].stage)
+        number = min(track.number for track in tracks if track.stage == tracks[0].stage)
         return Spot(number, 0, self._run.step_time_ns)
 
     def lines(self, width: int, at: int, glyphs: Glyphs, focused: bool, high: int = 1) -> list[Line]:
@@ -278,11 +278,11 @@ def _drawn(sums: Mapping[str, int]) -> Iterator[tuple[int, str, str]]:
 
 def _parts(sums: Mapping[str, int]) -> dict[str, int]:
     """ns by the first word of the accounts."""
-    found: dict[str, int] = {}
+    parts: dict[str, int] = {}
     for account, ns in sums.items():
         part = account.partition(" ")[0]
-        found[part] = found.get(part, 0) + ns
-    return found
+        parts[part] = parts.get(part, 0) + ns
+    return parts
 
 
 def _stage(stage: int | None) -> str:

@@ -166,13 +166,13 @@ class RankMap:
         if least == most:
             legend = f" {self.measure}: {ends[0]} % of step, all alike"
         row, stage = at
-        found = results.rank_map
-        if not focused or row >= len(found):
+        rows = results.rank_map
+        if not focused or row >= len(rows):
             mean = results.mean_of_ranks(map(MEASURES[self.measure], results.accounts))
             return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], [(legend, "dim")]]
-        ns = self._ns(found[row], stage)
+        ns = self._ns(rows[row], stage)
         share = 100 * ns / step if step else 0.0
-        words = f" stage {stage}, {_of_row(found[row])}: {duration(ns)}, {share:.1f} %"
+        words = f" stage {stage}, {_of_row(rows[row])}: {duration(ns)}, {share:.1f} %"
         return [[(words[:width], "accent")], [(legend, "dim")]]
 
 
@@ -273,9 +273,9 @@ class Waits:
             return None
         from simcore.replay.worst import longest_wait
 
-        one = results.waiting[row]
-        early = next(track.number for track in results.tracks if track.first_rank == one.early)
-        found = longest_wait(results, early, one.name)
+        rank_waiting = results.waiting[row]
+        early = next(track.number for track in results.tracks if track.first_rank == rank_waiting.early)
+        found = longest_wait(results, early, rank_waiting.name)
         return None if found is None else Spot(early, *found)
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
@@ -289,28 +289,40 @@ class Waits:
         return lines
 
     def _wait_texts(self, width: int) -> tuple[str, list[str]]:
-        found = self._run.waiting
+        rank_waitings = self._run.waiting
         front = _columns(
-            ("rank", "for", "waits"), [(str(one.early), str(one.late), duration(one.ns)) for one in found]
+            ("rank", "for", "waits"),
+            [
+                (str(rank_waiting.early), str(rank_waiting.late), duration(rank_waiting.ns))
+                for rank_waiting in rank_waitings
+            ],
         )
         return _head(front, "in"), [
             f"{text}  {name_cut(one.name, min(width - len(text) - 2, 40))}"
-            for text, one in zip(front[1:], found, strict=True)
+            for text, one in zip(front[1:], rank_waitings, strict=True)
         ]
 
 
-def _difference_texts(found: Sequence[RankDifference], width: int) -> tuple[str, list[str]]:
+def _difference_texts(rank_differences: Sequence[RankDifference], width: int) -> tuple[str, list[str]]:
     """When each rank ends and by how much that differs; in little room the difference alone. What explains
     it: as many operations as fit with their amounts, one at least.
     """
     rows = [
-        (str(one.number), duration(one.replayed_ns), signed(one.replayed_ns - one.measured_ns))
-        for one in found
+        (
+            str(rank_difference.number),
+            duration(rank_difference.replayed_ns),
+            signed(rank_difference.replayed_ns - rank_difference.measured_ns),
+        )
+        for rank_difference in rank_differences
     ]
     front = _columns(("rank", "ends", "difference"), rows)
     # What must stand there: an amount, and the name whole or so much of it that it is known again.
     least = max(
-        (min(len(name), _NAME) + 1 + len(signed(ns)) for one in found for name, ns in one.ops[:1]),
+        (
+            min(len(name), _NAME) + 1 + len(signed(ns))
+            for rank_difference in rank_differences
+            for name, ns in rank_difference.ops[:1]
+        ),
         default=len(_UNCHANGED),
     )
     gap = "  "
@@ -319,14 +331,14 @@ def _difference_texts(found: Sequence[RankDifference], width: int) -> tuple[str,
         gap = " "
     return _head(front, "most by", gap), [
         f"{text}{gap}{_ops(one, width - len(text) - len(gap))}"
-        for text, one in zip(front[1:], found, strict=True)
+        for text, one in zip(front[1:], rank_differences, strict=True)
     ]
 
 
-def _ops(one: RankDifference, room: int) -> str:
+def _ops(rank_difference: RankDifference, room: int) -> str:
     """The operations that explain a difference, as many as there is room for."""
     words = ""
-    for name, ns in one.ops[:_OPS]:
+    for name, ns in rank_difference.ops[:_OPS]:
         amount = signed(ns)
         left = room - len(words) - (2 if words else 0)
         name = name_cut(name, min(left - len(amount) - 1, 34) if not words else 34)

@@ -53,7 +53,7 @@ def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Li
     else:
         long = short = f"each rank computes {duration(compute)}"
     forms = (f"{long}{share}", f"{short}{share}", f"{short}{share.removesuffix(' of it')}")
-    more: list[Line] = [[(f"  {next((one for one in forms if len(one) <= width - 2), forms[-1])}", "")]]
+    more: list[Line] = [[(f"  {next((form for form in forms if len(form) <= width - 2), forms[-1])}", "")]]
     measured, count = results.measured_step_ns, results.microbatches
     if measured is not None:
         share = change_percent(measured, step)
@@ -116,19 +116,21 @@ def _place_words(words: str, room: int) -> str:
     return cells(words, room)
 
 
-def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool) -> list[Line]:
+def note_lines(
+    diagnostics: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool
+) -> list[Line]:
     """The notes around the cursor: a line each, and more of their words where rows are left over."""
     lines: list[Line] = []
     room = max(width - 11, 10)
-    left = rows - len(found)
-    for index in rows_around(row, len(found), rows):
-        one, at = found[index], focused and index == row
-        place = f"line {one.line}" if one.line is not None else "run"
-        role = ROLES[one.weight]
-        words = [cells(one.message, room)]
+    left = rows - len(diagnostics)
+    for index in rows_around(row, len(diagnostics), rows):
+        diagnostic, at = diagnostics[index], focused and index == row
+        place = f"line {diagnostic.line}" if diagnostic.line is not None else "run"
+        role = ROLES[diagnostic.weight]
+        words = [cells(diagnostic.message, room)]
         if left > 0:
             # What is left over of the last line ends with dots.
-            whole = cells(one.message, 2000)
+            whole = cells(diagnostic.message, 2000)
             words = textwrap.wrap(whole, room, break_on_hyphens=False, max_lines=left + 1, placeholder="...")
             left -= len(words) - 1
         for number, text in enumerate(words):
@@ -137,9 +139,9 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
     return lines or [[(" none", "dim")]]
 
 
-def _notes_title(found: Sequence[Diagnostic]) -> str:
+def _notes_title(diagnostics: Sequence[Diagnostic]) -> str:
     """How many of each weight there are: they stand in this order."""
-    return f"Notes ({len(found)}){counted_weights(found)}"
+    return f"Notes ({len(diagnostics)}){counted_weights(diagnostics)}"
 
 
 def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
@@ -243,15 +245,17 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         table, rows = model.beside, size.middle - size.worst
         tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
         column = [*framed(MAP, table.title, table.aside, tabled, (right, rows)), *column]
-    found = model.notes
+    diagnostics = model.notes
     # Names of changes differ at their ends.
     advice = width * _ADVICE_PERCENT // 100
-    notes = note_lines(found, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES)
+    notes = note_lines(
+        diagnostics, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES
+    )
     changes = help_lines(model, advice - 2, size.bottom - 2, progress)
     helps = f"What would help most{model.base_words}"
     below = beside(
         framed(WHAT_IF, helps, "t tries it, 4 all", changes, (advice, size.bottom)),
-        framed(NOTES, _notes_title(found), "! all", notes, (width - advice, size.bottom)),
+        framed(NOTES, _notes_title(diagnostics), "! all", notes, (width - advice, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
 
@@ -302,7 +306,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     """A small screen: the same order, no frames; the table takes the place of the bars."""
     folded = model.beside.is_empty
     model.set_panels((MAP if model.panel == MAP and not folded else STAGES, WORST, WHAT_IF))
-    found = model.notes
+    diagnostics = model.notes
     # Five rules and the legend; the words and the bars before all else, then whatever would be cut.
     left = height - _RULES
     worst_rows, change_rows, note_rows = _LEAST_WORST, BOTH_LISTS, 1
@@ -330,12 +334,12 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     wanted_rows = (_CHANGES if model.knobs is None else max(len(model.knobs), 1)) - change_rows
     more = max(min(wanted_rows, spare), 0)
     change_rows, spare = change_rows + more, spare - more
-    more = max(min(len(found) - note_rows, spare), 0)
+    more = max(min(len(diagnostics) - note_rows, spare), 0)
     note_rows, spare = note_rows + more, spare - more
     room += max(spare, 0)
     worst = worst_lines(model, width, worst_rows, model.panel == WORST)
     room += worst_rows - len(worst)
-    notes = note_lines(found, 0, width, note_rows, False)
+    notes = note_lines(diagnostics, 0, width, note_rows, False)
     changes = help_lines(model, width, change_rows, progress)
     room += change_rows - len(changes) + note_rows - len(notes)
     if model.panel == MAP:
@@ -358,7 +362,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         advice += f"; {meaning}"
     lines += [rule(advice, width, glyphs), *changes]
     behind = f"; {model.behind}" if model.behind else ""
-    lines += [rule(f"{_notes_title(found)}, ! all{behind}", width, glyphs), *notes]
+    lines += [rule(f"{_notes_title(diagnostics)}, ! all{behind}", width, glyphs), *notes]
     return lines[:height]
 
 

@@ -66,8 +66,8 @@ class ShownSweep:
     @property
     def fastest(self) -> Point | None:
         """The point whose work takes the least time, of those that fit."""
-        found = self.outcome.front.points
-        return min(found, key=lambda point: (measures(point).time, point.number)) if found else None
+        points = self.outcome.front.points
+        return min(points, key=lambda point: (measures(point).time, point.number)) if points else None
 
     # -- words -----------------------------------------------------------------------
 

@@ -41,24 +41,24 @@ def _hanging(words: str, width: int) -> list[str]:
     return [first, *(f"  {line}" for line in wrapped(left, width - 4))]
 
 
-def said_lines(found: ShownSweep, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+def said_lines(shown_sweep: ShownSweep, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
     """A heading, and what is said of the points."""
     if rows < 2:
         return []
-    heading = "So far" if found.state == RUNNING else "In words"
-    said = found.said()
+    heading = "So far" if shown_sweep.state == RUNNING else "In words"
+    said = shown_sweep.said()
     texts = [(line, one) for one in said for line in _hanging(cells(one, 1000), width - 2)]
     more = len(texts) - rows + 1
     if more > 0:
         heading += f", {plural(more, 'more line')} where there is room"
     lines: list[Line] = [rule(heading, width, glyphs)]
     for text, one in texts[: rows - 1]:
-        lines.append([(f" {text}", "warn" if found.state == FAILED and one is said[0] else "")])
+        lines.append([(f" {text}", "warn" if shown_sweep.state == FAILED and one is said[0] else "")])
     return lines
 
 
 def plane_lines(
-    found: ShownSweep,
+    shown_sweep: ShownSweep,
     plane: tuple[PlotAxis, PlotAxis] | None,
     here: Point | None,
     marked: Sequence[Point],
@@ -67,9 +67,9 @@ def plane_lines(
 ) -> list[Line]:
     """The scatter plot; where there is nothing to draw, so many empty lines."""
     width, rows = size
-    if plane is None or rows < 4 or not found.outcome.front.points:
+    if plane is None or rows < 4 or not shown_sweep.outcome.front.points:
         return [fitted([], width) for _ in range(rows)]
-    lines = plot(found, plane, here, marked, size, glyphs)
+    lines = plot(shown_sweep, plane, here, marked, size, glyphs)
     return lines + [fitted([], width)] * (rows - len(lines))
 
 

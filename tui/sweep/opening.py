@@ -24,21 +24,21 @@ from tui.sweep.found import ShownSweep
 _LOOKED_AT = 300
 
 
-def run_of(found: ShownSweep, path: str) -> Run:
+def run_of(shown_sweep: ShownSweep, path: str) -> Run:
     """The fastest point of a file of results, simulated; where none fits, the first that was run or could not
     be. Raises `InputError` where its input is not there, `UsageError` where no point can be run.
     """
-    first = found.fastest or next((point for point in found.points if point.is_run), None)
+    first = shown_sweep.fastest or next((point for point in shown_sweep.points if point.is_run), None)
     if first is None:
         raise UsageError(f"{printable(path)}: no point of it was simulated")
-    found.opened = opened_of(first)
-    workload = _input_of(found, path)
+    shown_sweep.opened = opened_of(first)
+    workload = _input_of(shown_sweep, path)
     return Results(simulate(workload, parameters_of(first)))
 
 
-def _input_of(found: ShownSweep, path: str) -> Workload:
+def _input_of(shown_sweep: ShownSweep, path: str) -> Workload:
     """The input of a sweep: as its command names it, or, where that is not there, beside the results."""
-    opened = found.opened
+    opened = shown_sweep.opened
     if not opened:
         return open_model(None)
     name = opened[-1]
@@ -50,7 +50,7 @@ def _input_of(found: ShownSweep, path: str) -> Workload:
                            "as timelines where it is, or with it beside the results", name)
             )  # fmt: skip
         name = beside
-        found.opened = (*opened[:-1], name)
+        shown_sweep.opened = (*opened[:-1], name)
     return open_model(name) if len(opened) == 2 else workload_of(open_input(name), "sweep:")
 
 

@@ -58,7 +58,7 @@ def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
         right.append(_GPUS)
     if all(point.cost is not None for point in points):
         right.append(_COST)
-    return [(one, other) for other in right or [_PLACE] for one in up]
+    return [(plot_axis, other) for other in right or [_PLACE] for plot_axis in up]
 
 
 class Signs(NamedTuple):
@@ -79,7 +79,7 @@ def signs_of(glyphs: Glyphs) -> Signs:
 
 
 def plot(
-    found: ShownSweep,
+    shown_sweep: ShownSweep,
     plane: tuple[PlotAxis, PlotAxis],
     here: Point | None,
     marked: Sequence[Point],
@@ -88,7 +88,7 @@ def plot(
 ) -> list[Line]:
     """`size` (columns, rows) of lines: the plane with its figures at the edges, and what its glyphs mean."""
     width, height = size
-    points, front = found.outcome.front.points, found.outcome.front
+    points, front = shown_sweep.outcome.front.points, shown_sweep.outcome.front
     up, right = plane
     signs = signs_of(glyphs)
     ups, rights = [up.value(one) for one in points], [right.value(one) for one in points]

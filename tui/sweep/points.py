@@ -36,8 +36,8 @@ class PointTable:
     each of those that are alike, of which otherwise one stands for all.
     """
 
-    def __init__(self, found: ShownSweep) -> None:
-        self.found = found
+    def __init__(self, shown_sweep: ShownSweep) -> None:
+        self.found = shown_sweep
         self.key, self.descending, self.typed = "", False, ""
         self.everything = False
         self.refused = ""
@@ -103,7 +103,7 @@ class PointTable:
             COST: any(point.cost is not None for point in runs),
             ALIKE: any(self._alike.values()),
         }
-        named = [(one, ListColumn(*one)) for one in _FIGURES if known.get(one[0], True)]
+        named = [(figure, ListColumn(*figure)) for figure in _FIGURES if known.get(figure[0], True)]
         columns: list[tuple[str, ListColumn]] = [(one[0], column) for one, column in named]
         for name in self._names:
             left = not all(_is_number(point.layout.get(name)) for point in runs)
@@ -267,11 +267,11 @@ def _first_order(point: Point) -> tuple[int, float, int]:
     return (0 if point.fits else 1), measures(point).time, point.number
 
 
-def _value(point: Point, key: str, found: ShownSweep) -> Any:
+def _value(point: Point, key: str, shown_sweep: ShownSweep) -> Any:
     if key.startswith("layout "):
         return point.layout.get(key.removeprefix("layout "))
     if key == "front":
-        return found.outcome.front.is_on_front(point)
+        return shown_sweep.outcome.front.is_on_front(point)
     if key == "time":
         return measures(point).time if point.is_run else None
     names = {"step": "step_time_ns", "tokens": "tokens_per_s", "memory": "memory_peak_bytes"}

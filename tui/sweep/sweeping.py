@@ -68,14 +68,14 @@ class Sweeping:
         from tui.sweep.found import ShownSweep
 
         self.stop()
-        found = self.found = ShownSweep(title, Rule())
+        shown_sweep = self.found = ShownSweep(title, Rule())
         self.reader = None
         self._coming, self._stopped = deque(), threading.Event()
         coming, stopped = self._coming, self._stopped
         self._app.run_worker(
-            lambda: self._work(found, make, coming, stopped), thread=True, exclusive=True, group="sweep"
+            lambda: self._work(shown_sweep, make, coming, stopped), thread=True, exclusive=True, group="sweep"
         )
-        self._app.set_timer(_DRAWN_EVERY, lambda: self._look(found))
+        self._app.set_timer(_DRAWN_EVERY, lambda: self._look(shown_sweep))
 
     def stop(self) -> bool:
         """End the sweep that runs; what has come stays. False if there is none."""
@@ -85,7 +85,11 @@ class Sweeping:
         return True
 
     def _work(
-        self, found: ShownSweep, make: Callable[[], Prepared], coming: deque[Point], stopped: threading.Event
+        self,
+        shown_sweep: ShownSweep,
+        make: Callable[[], Prepared],
+        coming: deque[Point],
+        stopped: threading.Event,
     ) -> None:
         from simcore.sweep.engines import ProcessEngine, default_jobs
         from simcore.sweep.results_file import ResultsFile, opened_words
@@ -120,8 +124,8 @@ class Sweeping:
                     self._tell(self._app.say, words)
             rule = asked.rule if asked.prunes else None
             sweep = Sweep(asked.evaluator, engine, rule, file, asked.shard, is_stopped=is_stopped)
-            found.opened, found.output = asked.evaluator.definition.opened, asked.output or ""
-            found.begin(asked.rule, sweep.progress, asked.prunes)
+            shown_sweep.opened, shown_sweep.output = asked.evaluator.definition.opened, asked.output or ""
+            shown_sweep.begin(asked.rule, sweep.progress, asked.prunes)
             for point in sweep.points():
                 coming.append(point)
                 if is_stopped():
@@ -137,36 +141,36 @@ class Sweeping:
                 engine.close()
             if file is not None:
                 file.close()
-        self._tell(self._ended, found, coming, state, error)
+        self._tell(self._ended, shown_sweep, coming, state, error)
 
     def _tell(self, callback: Callable[..., object], *arguments: object) -> None:
         if self._app.is_running:
             self._app.call_from_thread(callback, *arguments)
 
-    def _look(self, found: ShownSweep) -> None:
+    def _look(self, shown_sweep: ShownSweep) -> None:
         """What has come since the last picture, while the sweep goes on."""
-        if found is self.found and found.goes_on:
-            self._take(found, self._coming)
+        if shown_sweep is self.found and shown_sweep.goes_on:
+            self._take(shown_sweep, self._coming)
             self._app.redraw_sweep()
-            self._app.set_timer(_DRAWN_EVERY, lambda: self._look(found))
+            self._app.set_timer(_DRAWN_EVERY, lambda: self._look(shown_sweep))
 
-    def _ended(self, found: ShownSweep, coming: deque[Point], state: str, error: str) -> None:
-        self._take(found, coming)
-        found.end(state, error)
-        if found is self.found:
+    def _ended(self, shown_sweep: ShownSweep, coming: deque[Point], state: str, error: str) -> None:
+        self._take(shown_sweep, coming)
+        shown_sweep.end(state, error)
+        if shown_sweep is self.found:
             if error:
                 self._app.say(" ".join(error.split()))
             self._app.redraw_sweep()
 
     @staticmethod
-    def _take(found: ShownSweep, coming: deque[Point]) -> None:
-        found.take(coming.popleft() for _ in range(len(coming)))
+    def _take(shown_sweep: ShownSweep, coming: deque[Point]) -> None:
+        shown_sweep.take(coming.popleft() for _ in range(len(coming)))
 
     # -- a file ----------------------------------------------------------------------
 
-    def follow(self, found: ShownSweep, reader: ResultsReader) -> None:
+    def follow(self, shown_sweep: ShownSweep, reader: ResultsReader) -> None:
         """The points of a file, also those that somebody else still writes to it."""
-        self.found, self.reader = found, reader
+        self.found, self.reader = shown_sweep, reader
 
     def first(self, title: str, make: Callable[[], Prepared]) -> None:
         """As `begin`, as soon as the app runs."""
@@ -182,17 +186,17 @@ class Sweeping:
     def _read(self) -> None:
         from tui.sweep.found import FAILED, FILE
 
-        found, reader = self.found, self.reader
-        if found is None or reader is None or found.state != FILE:
+        shown_sweep, reader = self.found, self.reader
+        if shown_sweep is None or reader is None or shown_sweep.state != FILE:
             return
         try:
             new = reader.new()
         except (UsageError, InputError) as error:
-            found.end(FAILED, str(error))
+            shown_sweep.end(FAILED, str(error))
             self._app.redraw_sweep()
             return
         if new:
-            found.take(new)
+            shown_sweep.take(new)
             self._app.redraw_sweep()
         self._app.set_timer(_READ_EVERY, self._read)
 

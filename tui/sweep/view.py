@@ -76,10 +76,12 @@ class SweepView(TableView):
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Only keys that do something here and now."""
-        found = self._found
-        if found is None:
+        shown_sweep = self._found
+        if shown_sweep is None:
             return (("Enter", "sweep"), ("2", "timeline")) if not why_not(self.session.current) else ()
-        hints = [("Esc", "stop")] if found.goes_on else [("Esc", "no filter")] if self.table.typed else []
+        hints = (
+            [("Esc", "stop")] if shown_sweep.goes_on else [("Esc", "no filter")] if self.table.typed else []
+        )
         if not self.table.lines:
             return (*hints, ("U", "all points"), ("=", "another sweep"))
         hints += [("Enter", "timeline"), ("t", "try"), ("m", "mark"), ("6", "compare"), ("y", "command")]
@@ -90,35 +92,37 @@ class SweepView(TableView):
     # -- the picture -----------------------------------------------------------------
 
     def frame(self, width: int, height: int) -> list[Line]:
-        found = self._found
-        if found is None:
+        shown_sweep = self._found
+        if shown_sweep is None:
             return self._without(width)
-        self._take_points(found)
-        runs = found.outcome.front.points
+        self._take_points(shown_sweep)
+        runs = shown_sweep.outcome.front.points
         there = planes(runs) if runs else []
         self.plane %= max(len(there), 1)
         plane = there[self.plane] if there else None
         split = table_width(width)
         if split == width:
-            return self._narrow(found, plane, width, height)
+            return self._narrow(shown_sweep, plane, width, height)
         detail = self._detail(split)
         left = [*self._table_lines(split, max(height - 3 - len(detail), 1)), *detail]
         plot_rows = max(height * 11 // 20, 8)
         right = plane_lines(
-            found, plane, self._here_point, self._marked, (width - split - 1, plot_rows), self.glyphs
+            shown_sweep, plane, self._here_point, self._marked, (width - split - 1, plot_rows), self.glyphs
         )
-        right += said_lines(found, width - split - 1, height - len(right), self.glyphs)
+        right += said_lines(shown_sweep, width - split - 1, height - len(right), self.glyphs)
         return beside(left, right, width, split, self.glyphs)
 
     def _narrow(
-        self, found: ShownSweep, plane: tuple[PlotAxis, PlotAxis] | None, width: int, height: int
+        self, shown_sweep: ShownSweep, plane: tuple[PlotAxis, PlotAxis] | None, width: int, height: int
     ) -> list[Line]:
         plot_rows, word_rows = rows_below(height)
         detail = self._detail(width, short=True)[: 1 if plot_rows else 0]
         lines = self._table_lines(width, max(height - 3 - len(detail) - plot_rows - word_rows, 1))
         lines += detail
-        lines += plane_lines(found, plane, self._here_point, self._marked, (width, plot_rows), self.glyphs)
-        return lines + said_lines(found, width, word_rows, self.glyphs)
+        lines += plane_lines(
+            shown_sweep, plane, self._here_point, self._marked, (width, plot_rows), self.glyphs
+        )
+        return lines + said_lines(shown_sweep, width, word_rows, self.glyphs)
 
     def _without(self, width: int) -> list[Line]:
         run = self.session.current
@@ -135,19 +139,19 @@ class SweepView(TableView):
         ]
         return without(how, command_words(run, suggested(run)), width, self.glyphs)
 
-    def _take_points(self, found: ShownSweep) -> None:
+    def _take_points(self, shown_sweep: ShownSweep) -> None:
         """What has come into the table; the cursor stays on its point, or at the top while it is there."""
-        if self.table.found is not found:
-            new = PointTable(found)
+        if self.table.found is not shown_sweep:
+            new = PointTable(shown_sweep)
             self.table, self._of = new, 0
             self._marked, self.line = [], 0
-        if self._of == len(found.points) and self._of:
+        if self._of == len(shown_sweep.points) and self._of:
             return
         at_top = self.line == 0
         here = self._here() if self.line < len(self.table.lines) else None
-        self._of = len(found.points)
+        self._of = len(shown_sweep.points)
         self.table.refresh()
-        if self._saved is not None and found.points:
+        if self._saved is not None and shown_sweep.points:
             saved, self._saved = self._saved, None
             self._restored(saved)
         elif at_top:
@@ -187,10 +191,10 @@ class SweepView(TableView):
 
     def _title(self, columns: Any, width: int) -> Line:
         line = super()._title(columns, width)
-        found = self._found
-        if found is None or not found.title:
+        shown_sweep = self._found
+        if shown_sweep is None or not shown_sweep.title:
             return line
-        title: Line = [(f" {cells(found.title, 30)}:", "bright"), *line]
+        title: Line = [(f" {cells(shown_sweep.title, 30)}:", "bright"), *line]
         return title if width_of(title) <= width else line
 
     def show(self, results: Run) -> None:
@@ -267,22 +271,22 @@ class SweepView(TableView):
 
     def leads_to(self, name: str) -> bool:
         """6 with two points compares them: the marked ones, or one and that at the cursor, or the fastest."""
-        here, found = self._here_point, self._found
-        if name != "compare" or here is None or found is None:
+        here, shown_sweep = self._here_point, self._found
+        if name != "compare" or here is None or shown_sweep is None:
             return False
-        one, other = [*self._marked, here, here][:2]
-        if not self._marked and found.fastest is not None:
-            one, other = found.fastest, here
-        if one is other:
+        point, other = [*self._marked, here, here][:2]
+        if not self._marked and shown_sweep.fastest is not None:
+            point, other = shown_sweep.fastest, here
+        if point is other:
             return False
         if self._comparing is other and self.session.current.parameters == self._asked:
             # Both runs are there: now screen 6 opens with them.
             self._comparing = None
             return False
-        first, second = self._runnable(one), self._runnable(other)
+        first, second = self._runnable(point), self._runnable(other)
         if first is None or second is None:
             return True
-        self._app.say(f"A is point {one.number}, B is point {other.number}")
+        self._app.say(f"A is point {point.number}, B is point {other.number}")
         self._comparing, self._asked = other, second[1]
         self._app.runs.compare(self._kept(second[1]), self._kept(first[1]))
         return True
@@ -290,19 +294,23 @@ class SweepView(TableView):
     @property
     def command(self) -> str | None:
         """The command line of the point at the cursor."""
-        point, found = self._here_point, self._found
-        if point is None or found is None:
+        point, shown_sweep = self._here_point, self._found
+        if point is None or shown_sweep is None:
             return None
         try:
-            return command_of(found.opened, parameters_of(point))
+            return command_of(shown_sweep.opened, parameters_of(point))
         except UsageError:
             return None
 
     # -- keys of its own -------------------------------------------------------------
 
     def action_plane(self) -> None:
-        found = self._found
-        count = len(planes(found.outcome.front.points)) if found and found.outcome.front.points else 0
+        shown_sweep = self._found
+        count = (
+            len(planes(shown_sweep.outcome.front.points))
+            if shown_sweep and shown_sweep.outcome.front.points
+            else 0
+        )
         if count < 2:
             self._app.say("these points differ in nothing else that could be drawn")
             return
@@ -313,7 +321,7 @@ class SweepView(TableView):
         here = self._here()
         self.table.show_everything()
         self._go_back(here)
-        hidden = sum(not (one.is_run and one.fits) for one in self.table.found.points)
+        hidden = sum(not (point.is_run and point.fits) for point in self.table.found.points)
         shown = "are shown" if self.table.everything else "are hidden"
         self._app.say(f"{plural(hidden, 'point')} that {'does' if hidden == 1 else 'do'} not fit or "
                       f"{'was' if hidden == 1 else 'were'} not run {shown}")  # fmt: skip
@@ -338,8 +346,8 @@ class SweepView(TableView):
         self.show(run)
 
     def action_save(self) -> None:
-        found = self._found
-        if found is None or not found.points:
+        shown_sweep = self._found
+        if shown_sweep is None or not shown_sweep.points:
             self._app.say(_NO_POINT)
             return
         FileQuestion(self._app, self._write, self._app.say).ask("save the points as", self._path)

@@ -158,8 +158,8 @@ class Display:
     def _pieces(self, strip: Iterable[Segment]) -> Iterator[tuple[str, Sgr]]:
         for text, style, control in strip:
             if not control:
-                found = self._sgr.get(style)
-                yield text, self._learn(style) if found is None else found
+                sgr = self._sgr.get(style)
+                yield text, self._learn(style) if sgr is None else sgr
 
     def _learn(self, style: Style | None) -> Sgr:
         """The parameters that Textual would send for a style: the terminal's colours are its matter."""

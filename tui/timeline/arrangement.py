@@ -96,20 +96,20 @@ class LaneListing:
     def _below(self, children: Sequence[Group | int], depth: int) -> Iterator[LaneRow]:
         order = self.order
         if order.id:
-            children = sorted(children, key=lambda one: self._measure(order, one))
-        for one in children:
-            key = LaneKey(one.path) if isinstance(one, Group) else LaneKey((), one)
-            numbers = one.numbers if isinstance(one, Group) else self._alike(one)
-            if not isinstance(one, Group) and numbers[0] != one:
+            children = sorted(children, key=lambda child: self._measure(order, child))
+        for child in children:
+            key = LaneKey(child.path) if isinstance(child, Group) else LaneKey((), child)
+            numbers = child.numbers if isinstance(child, Group) else self._alike(child)
+            if not isinstance(child, Group) and numbers[0] != child:
                 continue
             if key in self._pinned or key in self._hidden:
                 continue
             if self._kept is not None and self._kept.isdisjoint(numbers):
                 continue
-            if isinstance(one, Group):
-                yield from self._group_rows(one, depth)
+            if isinstance(child, Group):
+                yield from self._group_rows(child, depth)
             else:
-                yield from self._ranks_rows(one, depth)
+                yield from self._ranks_rows(child, depth)
 
     def _measure(self, order: LaneOrder, one: Group | int) -> int:
         """A group goes where the first of its lanes does."""
@@ -205,7 +205,7 @@ class Arrangement(LaneListing):
         key, number = self.rows[self.focus].key, self.current.number
         path = key.path or self.source.of.headings(number)
         self.source = source
-        self.order = next((one for one in source.orders if one == self.order), source.orders[0])
+        self.order = next((order for order in source.orders if order == self.order), source.orders[0])
         if alike:
             self._group_lanes.clear()
             self._rebuild(key)
@@ -358,7 +358,7 @@ class Arrangement(LaneListing):
         """Open every lane of the kind under the cursor: all groups of its level, or all streams."""
         key = self.rows[self.focus].key
         if key.path:
-            self._open |= {one for one in self._groups if len(one.path) == len(key.path)}
+            self._open |= {group for group in self._groups if len(group.path) == len(key.path)}
         else:
             single = key.rank != ALL
             self._unfolded |= {
@@ -395,9 +395,9 @@ class Arrangement(LaneListing):
             whole = key._replace(stream=None)
             if key.stream is not None:
                 self._unfolded.add(whole)
-            headings = [one for one, group in self._groups.items() if number in group.numbers]
-            for one in (key, whole, LaneKey((), number), *headings):
-                self._hidden.pop(one, None)
+            headings = [lane_key for lane_key, group in self._groups.items() if number in group.numbers]
+            for lane_key in (key, whole, LaneKey((), number), *headings):
+                self._hidden.pop(lane_key, None)
             self._open.update(headings)
         self._rebuild(key)
 
@@ -464,7 +464,7 @@ class Arrangement(LaneListing):
 
     def sort_by(self, id: str) -> None:
         """Sort the lanes by one of the source's orders; another one leaves them as they are."""
-        self.order = next((one for one in self.source.orders if one.id == id), self.order)
+        self.order = next((order for order in self.source.orders if order.id == id), self.order)
         self._group_lanes.clear()
         self._rebuild(self.rows[self.focus].key)
 
@@ -533,6 +533,6 @@ class Arrangement(LaneListing):
         else:
             number = self._number_of(key)
             candidates += [LaneKey((), number), LaneKey((), self._alike(number)[0])]
-            holding = [one for one, group in self._groups.items() if number in group.numbers]
+            holding = [lane_key for lane_key, group in self._groups.items() if number in group.numbers]
             candidates += sorted(holding, key=lambda one: -len(one.path))
-        return next((places[one] for one in candidates if one in places), self.focus)
+        return next((places[candidate] for candidate in candidates if candidate in places), self.focus)

@@ -105,11 +105,11 @@ class Filter:
         """What the filter leaves of a lane."""
         if not self.is_on:
             return lane
-        found = self._lanes.get(lane.key)
-        if found is None or found.whole is not lane:
-            found = FilteredLane(lane, self.flags(lane, source))
-            self._lanes[lane.key] = found
-        return found
+        filtered_lane = self._lanes.get(lane.key)
+        if filtered_lane is None or filtered_lane.whole is not lane:
+            filtered_lane = FilteredLane(lane, self.flags(lane, source))
+            self._lanes[lane.key] = filtered_lane
+        return filtered_lane
 
     def hides(self, lane: SpanLane, index: int, source: LaneSource) -> bool:
         """Whether a span of a lane is one that is not drawn."""

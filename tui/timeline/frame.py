@@ -92,7 +92,7 @@ class TimelineFrame:
             lines.insert(-1, self._memory.line(memory, model.window, left, columns))
         if heat is not None:
             step = model.results.step_time_ns
-            most = max((one.busy_ns for one in model.results.links or ()), default=0)
+            most = max((link.busy_ns for link in model.results.links or ()), default=0)
             busiest = most / step if step else 0.0
             lines.insert(-1, links_row(heat, busiest, model.window, left, columns, self.glyphs))
         # Asked for when it is shown alone: it is not there for nothing.

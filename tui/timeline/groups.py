@@ -104,7 +104,7 @@ class GroupLane(SpanLane):
         source, numbers = self._source, self._group.numbers
         if not any(order.id == measure for order in source.orders):
             return self.like.busy
-        whole = sum(source.of.measure_ns(measure, one) * source.count(one) for one in numbers)
+        whole = sum(source.of.measure_ns(measure, number) * source.count(number) for number in numbers)
         return busy_words(whole, source.length * self._ranks)
 
     @property

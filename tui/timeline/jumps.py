@@ -60,9 +60,9 @@ def take_more(model: TimelineModel) -> None:
     lane, index = model.current, model.span
     if index is not None:
         taken.append((lane.spans.start[index], lane.spans.end[index], "the span at the cursor"))
-    for one in model.source.of.passes(lane.number):
-        if one.start_ns <= model.cursor_ns < one.end_ns:
-            taken.append(one)
+    for time_stretch in model.source.of.passes(lane.number):
+        if time_stretch.start_ns <= model.cursor_ns < time_stretch.end_ns:
+            taken.append(time_stretch)
             break
     taken.append((0, model.window.step_ns, "the whole step"))
     stretches = [(first, last) for first, last, _ in taken]
@@ -82,7 +82,7 @@ def step_pass(model: TimelineModel, direction: int) -> None:
     if not passes:
         model.notice = "no micro-batch passes here"
         return
-    starts = [one.start_ns for one in passes]
+    starts = [time_stretch.start_ns for time_stretch in passes]
     if direction > 0:
         place = bisect_right(starts, model.cursor_ns)
     else:
@@ -90,9 +90,9 @@ def step_pass(model: TimelineModel, direction: int) -> None:
     if not 0 <= place < len(passes):
         model.notice = f"no {'later' if direction > 0 else 'earlier'} micro-batch pass here"
         return
-    one = passes[place]
-    model.jump_to(one.start_ns)
-    model.notice = f"{in_cells(one.words)}, {duration(one.end_ns - one.start_ns)}"
+    time_stretch = passes[place]
+    model.jump_to(time_stretch.start_ns)
+    model.notice = f"{in_cells(time_stretch.words)}, {duration(time_stretch.end_ns - time_stretch.start_ns)}"
 
 
 def longest_wait(model: TimelineModel, everywhere: bool) -> None:
@@ -213,8 +213,8 @@ def next_match(model: TimelineModel, direction: int) -> None:
 
 
 def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
-    found, before = search.found[match.lane], model.cursor_ns
-    again = _shown_again(model, found.lane.key)
+    lane_matches, before = search.found[match.lane], model.cursor_ns
+    again = _shown_again(model, lane_matches.lane.key)
     if match.span >= 0:
         model.jump_to(match.time_ns)
     model.notice = match_words(search, match) + again

@@ -470,18 +470,18 @@ class LaneSource:
         if rank >= 0 and len(ranks) == 1:
             # The lane of its track is that of the rank.
             rank = ALL
-        found = self._lanes.get((number, rank, stream))
-        if found is None:
+        lane = self._lanes.get((number, rank, stream))
+        if lane is None:
             if rank == ALL:
-                found = Lane(of, number, stream, ALL, ranks, of.title(number))
+                lane = Lane(of, number, stream, ALL, ranks, of.title(number))
             else:
                 like, own, name = self._lane(number, ALL, stream), number, "the others"
                 if rank >= 0:
                     # Its own track has the words of where its figures come from.
                     own, name, ranks = of.own_number(rank), f"rank {rank}", RankSet([Block(rank, rank)])
-                found = Lane(of, own, stream, rank, ranks, name, like)
-            self._lanes[number, rank, stream] = found
-        return found
+                lane = Lane(of, own, stream, rank, ranks, name, like)
+            self._lanes[number, rank, stream] = lane
+        return lane
 
     def together(self, numbers: Sequence[int]) -> Lane:
         """The lane that stands for tracks that are alike: the spans and figures of the first of them."""

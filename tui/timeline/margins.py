@@ -225,13 +225,13 @@ def legend(
 
 def _entry(kind: Kind, glyphs: Glyphs, named: bool, wide: bool) -> Line:
     """named: whether communication is told apart, each kind in its colour."""
-    found: Line = [(glyphs.fills[kind.fill], kind.role)]
+    line: Line = [(glyphs.fills[kind.fill], kind.role)]
     if kind.parts and named:
-        found.append((f" {kind.words}", ""))
+        line.append((f" {kind.words}", ""))
         for role, word in kind.parts:
-            found += [(" ", ""), (word, role)]
-        return [*found, (" ", "")]
-    return [*found, (f" {kind.words if wide else kind.words.split()[0]} ", "")]
+            line += [(" ", ""), (word, role)]
+        return [*line, (" ", "")]
+    return [*line, (f" {kind.words if wide else kind.words.split()[0]} ", "")]
 
 
 # From so many cells on a line has room for the whole words.
@@ -288,11 +288,11 @@ def _figures(
     length = model.source.axis.length
     for short in (not wide, True):
         pieces: list[Line] = []
-        for one in figures.of:
-            share = f"{percent(one.ns, figures.room_ns)} %"
-            time = f" {length(round(one.ns / figures.ranks))}" if times else ""
-            words = one.short if short else one.words
-            pieces.append([(f"{words} ", one.kind), (share, "bright"), (f"{time}  ", "dim")])
+        for figure in figures.of:
+            share = f"{percent(figure.ns, figures.room_ns)} %"
+            time = f" {length(round(figure.ns / figures.ranks))}" if times else ""
+            words = figure.short if short else figure.words
+            pieces.append([(f"{words} ", figure.kind), (share, "bright"), (f"{time}  ", "dim")])
         if sum(map(width_of, pieces)) - 2 <= room:
             break
     if sum(map(width_of, pieces)) - 2 > room:
@@ -307,7 +307,7 @@ def _figures(
     shown = [part for index in sorted(kept) for part in pieces[index]]
     if len(kept) < len(pieces):
         # Nothing is left out unsaid.
-        rest = sum(one.ns for index, one in enumerate(figures.of) if index not in kept)
+        rest = sum(figure.ns for index, figure in enumerate(figures.of) if index not in kept)
         shown.append((f"+ {percent(rest, figures.room_ns)} %", "dim"))
     return shown
 
@@ -443,7 +443,7 @@ class _Table:
         everywhere = model.source.of.all_figures(first_ns, last_ns)
         self._title = cells(model.whose, 22)
         self._words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
-        roles = {one.words: one.kind for figures in (here, everywhere) for one in figures.of}
+        roles = {figure.words: figure.kind for figures in (here, everywhere) for figure in figures.of}
         self.names = sorted(roles, key=model.source.of.figure_words.index)
         self._rows = [
             (name, roles[name], _cell(model, here, name), _cell(model, everywhere, name))
@@ -462,5 +462,5 @@ class _Table:
 
 
 def _cell(model: TimelineModel, figures: StretchFigures, name: str) -> str:
-    ns = sum(one.ns for one in figures.of if one.words == name)
+    ns = sum(figure.ns for figure in figures.of if figure.words == name)
     return f"{model.source.axis.length(round(ns / figures.ranks))} {percent(ns, figures.room_ns):>6} %"

@@ -163,7 +163,7 @@ def saved(model: TimelineModel) -> SavedTimeline:
         pinned=_listed(state["_pinned"]), hidden=_listed(state["_hidden"]),
         only=str(state["only"]), kept=None if kept is None else tuple(sorted(kept)),
         filter=model.filter.query.text, anchor_ns=selection.anchor_ns, fixed=selection.fixed,
-        marks=tuple(SavedMark(one.letter, one.time_ns, one.lane, one.title) for one in model.marks.all),
+        marks=tuple(SavedMark(mark.letter, mark.time_ns, mark.lane, mark.title) for mark in model.marks.all),
         together=tuple(sorted(together)),
     )  # fmt: skip
 
@@ -182,9 +182,9 @@ def restore(model: TimelineModel, state: SavedTimeline, place: bool = True) -> N
     has = _Lanes(model.source)
     _arrange(model, state, has)
     model.marks.all = [
-        Mark(one.letter, at(one.time_ns), LaneKey(*one.lane), one.title)
-        for one in state.marks
-        if LaneKey(*one.lane) in has
+        Mark(mark.letter, at(mark.time_ns), LaneKey(*mark.lane), mark.title)
+        for mark in state.marks
+        if LaneKey(*mark.lane) in has
     ]
     query = parse_query(state.filter)
     if state.filter and not query.problem and not missing(model.source, query):

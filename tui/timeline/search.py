@@ -151,9 +151,9 @@ class Search:
         # A trace may state that a sub-operation began before its step.
         for from_ns, wrapped in ((time_ns, False), (-(2**63) if direction > 0 else 2**63 - 1, True)):
             matches = [
-                Match(found.lane.spans.start[index], place, index)
-                for place, found in enumerate(self.found)
-                if (index := self._beside(found, from_ns, place - here, direction, wrapped)) >= 0
+                Match(lane_matches.lane.spans.start[index], place, index)
+                for place, lane_matches in enumerate(self.found)
+                if (index := self._beside(lane_matches, from_ns, place - here, direction, wrapped)) >= 0
             ]
             if matches:
                 return (min if direction > 0 else max)(matches), wrapped
@@ -171,22 +171,26 @@ class Search:
         if self.of_lanes:
             return match.lane + 1
         before = 0
-        for place, found in enumerate(self.found):
-            start = found.lane.spans.start
+        for place, lane_matches in enumerate(self.found):
+            start = lane_matches.lane.spans.start
             if place == match.lane:
-                before += found.until(match.span)
+                before += lane_matches.until(match.span)
             elif place < match.lane:
-                before += found.until(bisect_right(start, match.time_ns))
+                before += lane_matches.until(bisect_right(start, match.time_ns))
             else:
-                before += found.until(bisect_left(start, match.time_ns))
+                before += lane_matches.until(bisect_left(start, match.time_ns))
         return before + 1
 
     def _place_of(self, lane: LaneKey) -> int:
-        return next((place for place, found in enumerate(self.found) if found.lane.key == lane), -1)
+        return next(
+            (place for place, lane_matches in enumerate(self.found) if lane_matches.lane.key == lane), -1
+        )
 
     @staticmethod
-    def _beside(found: LaneMatches, time_ns: int, lanes_down: int, direction: int, wrapped: bool) -> int:
+    def _beside(
+        lane_matches: LaneMatches, time_ns: int, lanes_down: int, direction: int, wrapped: bool
+    ) -> int:
         """The next or previous match in a lane that is so many below that of the place."""
         if direction > 0:
-            return found.first_from(time_ns, after=lanes_down <= 0 or wrapped)
-        return found.last_before(time_ns, including=lanes_down < 0 or wrapped)
+            return lane_matches.first_from(time_ns, after=lanes_down <= 0 or wrapped)
+        return lane_matches.last_before(time_ns, including=lanes_down < 0 or wrapped)

@@ -305,7 +305,9 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 42, 14)
     # A change has no figures of what it takes: where its name needs the room, it has theirs.
-    longest = max((len(change_words(one, model.dims)) for one in changes if one.free_ns is None), default=0)
+    longest = max(
+        (len(change_words(change, model.dims)) for change in changes if change.free_ns is None), default=0
+    )
     of_changes = size if longest < size else max(width - 21, 14)
     shown, words = _knob_rows(model, rows)
     head: Line = [(f" {'change':<{of_changes}}{'step':>10}{'change':>10}", "dim")]

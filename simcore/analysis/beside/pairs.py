@@ -106,8 +106,10 @@ def _how_alike(beside: Beside) -> str:
     (mine,) = simulated
     own, wanted = mine.shape, (beside.b if mine is beside.a else beside.a).shape
     worlds = [
-        None if None in one[:3] else math.prod(degree for degree in one[:3] if degree is not None)
-        for one in (own, wanted)
+        None
+        if None in step_shape[:3]
+        else math.prod(degree for degree in step_shape[:3] if degree is not None)
+        for step_shape in (own, wanted)
     ]
     flags = [
         f"{flag} {there}"
@@ -127,8 +129,8 @@ def why_words(beside: Beside) -> str:
     """
     if not beside.movers:
         return "nothing changes: the accounts are equal on every stage"
-    found, cause = leading_parts(beside.parts, beside.difference_ns), beside.cause
-    most, on_mean = found.most, f"{found.words} on the mean rank"
+    leading, cause = leading_parts(beside.parts, beside.difference_ns), beside.cause
+    most, on_mean = leading.most, f"{leading.words} on the mean rank"
     if cause is not None and cause.change.ns * most.ns > 0:
         if cause.stage is not None or most.account != cause.change.name:
             return f"{_computes(cause)}; {on_mean}"
@@ -136,19 +138,19 @@ def why_words(beside: Beside) -> str:
         return (
             f"{on_mean}, which computes {duration(cause.change.b_ns)}, before {duration(cause.change.a_ns)}"
         )
-    of_it = [one for one in beside.movers if account_of(one.change.name) == most.account]
-    first = next((one for one in of_it if one.change.ns * most.ns > 0), None)
+    of_it = [mover for mover in beside.movers if account_of(mover.change.name) == most.account]
+    first = next((change for change in of_it if change.change.ns * most.ns > 0), None)
     if first is None:
         return on_mean
     there = difference(first.change.a_ns, first.change.b_ns)
     return f"{on_mean}, most on {where_words(first)}: {first.change.name} {there}"
 
 
-def where_words(one: KindChange) -> str:
+def where_words(change: KindChange) -> str:
     """`rank 7`, or `stage 3` of the mean of its ranks."""
-    if one.rank is not None:
-        return f"rank {one.rank}"
-    return "all ranks" if one.stage is None else f"stage {one.stage}"
+    if change.rank is not None:
+        return f"rank {change.rank}"
+    return "all ranks" if change.stage is None else f"stage {change.stage}"
 
 
 def _computes(cause: KindChange) -> str:
@@ -173,8 +175,8 @@ class MatchedPass(NamedTuple):
 
 def matched_passes(a: Iterable[TimedPass], b: Iterable[TimedPass]) -> list[MatchedPass]:
     """The passes that both have: of one direction, micro-batch and part; in the order of A."""
-    of_b = {one[:3]: one for one in b}
-    return [MatchedPass(one, of_b[one[:3]]) for one in a if one[:3] in of_b]
+    of_b = {timed_pass[:3]: timed_pass for timed_pass in b}
+    return [MatchedPass(timed_pass, of_b[timed_pass[:3]]) for timed_pass in a if timed_pass[:3] in of_b]
 
 
 # A rank stands for its stage, or a stage for all, if it changes over so many times as much as the others.
@@ -204,10 +206,10 @@ class StagePair(NamedTuple):
 
     def pass_ns(self, direction: str) -> AccountChange | None:
         """What a pass takes, the mean of those that both have; None where there is none."""
-        alike = [one for one in self.passes if one.a.direction == direction]
+        alike = [matched_pass for matched_pass in self.passes if matched_pass.a.direction == direction]
         if not alike:
             return None
-        sums = (sum(one.a.ns for one in alike), sum(one.b.ns for one in alike))
+        sums = (sum(matched_pass.a.ns for matched_pass in alike), sum(one.b.ns for one in alike))
         return AccountChange(direction, *(ns // len(alike) for ns in sums))
 
 
@@ -285,7 +287,7 @@ class Beside(Struct, frozen=True, dict=True):
     @cached_property
     def _most_changed(self) -> StagePair:
         """The stage whose accounts change most."""
-        return max(self.stages, key=lambda one: sum(abs(change.ns) for change in one.accounts))
+        return max(self.stages, key=lambda stage: sum(abs(change.ns) for change in stage.accounts))
 
     @property
     def accounts_title(self) -> str:
@@ -307,7 +309,7 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def kind_movers(self) -> list[tuple[str, KindChange]]:
         """What kinds of time change most."""
-        return [(where_words(one), one) for one in self.movers]
+        return [(where_words(mover), mover) for mover in self.movers]
 
     @property
     def told_by_stamp(self) -> bool:
@@ -460,7 +462,7 @@ class Beside(Struct, frozen=True, dict=True):
         first = max(ranks, key=_size, default=None)
         most = None if first is None else _alone([one for one in ranks if one.stage == first.stage])
         if most is None:
-            most = _alone([KindChange(one.stage, _compute_of(one)) for one in self.stages])
+            most = _alone([KindChange(pair.stage, _compute_of(pair)) for pair in self.stages])
             of_it = [] if most is None else [one for one in ranks if one.stage == most.stage]
             most = of_it[0] if len(of_it) == 1 else most
         most = most or KindChange(None, _compute_of(self.whole))
@@ -480,8 +482,10 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def unchanged(self) -> list[str]:
         """The kinds of time that both have and that are equal on every stage."""
-        differ = {one.change.name for one in self.movers}
-        return [one.name for one in self.whole.accounts if one.name not in differ and one.a_ns]
+        differ = {mover.change.name for mover in self.movers}
+        return [
+            account.name for account in self.whole.accounts if account.name not in differ and account.a_ns
+        ]
 
 
 def _places(run: Run) -> list[tuple[int, int, int]]:
@@ -495,8 +499,8 @@ def _stageless(run: Run) -> bool:
     return all(track.stage is None for track in run.tracks)
 
 
-def _size(one: KindChange) -> int:
-    return abs(one.change.ns)
+def _size(change: KindChange) -> int:
+    return abs(change.change.ns)
 
 
 def _alone(changes: list[KindChange]) -> KindChange | None:
@@ -513,4 +517,6 @@ def _compute(a_ns: Sequence[int], b_ns: Sequence[int]) -> AccountChange:
 
 
 def _compute_of(stage: StagePair) -> AccountChange:
-    return _compute([one.a_ns for one in stage.accounts], [one.b_ns for one in stage.accounts])
+    return _compute(
+        [account.a_ns for account in stage.accounts], [account.b_ns for account in stage.accounts]
+    )

@@ -88,8 +88,8 @@ class Comparison(Struct, frozen=True, dict=True):
     @property
     def other_file(self) -> bool:
         """Whether the two are runs of different workloads."""
-        one, other = self.a.simulation.workload, self.b.simulation.workload
-        return one.as_written is not other.as_written
+        workload, other = self.a.simulation.workload, self.b.simulation.workload
+        return workload.as_written is not other.as_written
 
     # -- in words, as `Compared` has them ----------------------------------------------------
 
@@ -137,7 +137,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @property
     def op_movers(self) -> list[tuple[str, Mover]]:
         """The ops that differ most."""
-        return [(words.op_words(self, one), one) for one in self.movers]
+        return [(words.op_words(self, mover), mover) for mover in self.movers]
 
     @cached_property
     def changed(self) -> dict[str, tuple[Any, Any]]:
@@ -188,7 +188,7 @@ class Comparison(Struct, frozen=True, dict=True):
 
         def standing(pair: ClassPair) -> int:
             a, b = self.a.accounts[pair.a], self.b.accounts[pair.b]
-            return sum(one.all_exposed_ns + one.wait_ns + one.bubble_ns for one in (a, b))
+            return sum(accounts.all_exposed_ns + accounts.wait_ns + accounts.bubble_ns for accounts in (a, b))
 
         return max(self.pairs, key=lambda pair: (standing(pair), [-place for place in pair.first]))
 
@@ -202,7 +202,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @property
     def _names(self) -> list[str]:
         """The accounts; context parallelism is of models alone, others of those that have time in them."""
-        of_models = any(one.simulation.workload.maker is not None for one in (self.a, self.b))
+        of_models = any(results.simulation.workload.maker is not None for results in (self.a, self.b))
         left_out = {name for name in OF_FEW if not (self.facts_a.mean_ns[name] or self.facts_b.mean_ns[name])}
         left_out |= set() if of_models else {"exposed cp"}
         return [name for name in ACCOUNTS if name not in left_out]
@@ -232,11 +232,11 @@ class Comparison(Struct, frozen=True, dict=True):
                 ns = sums.setdefault(base_name(name), [0, 0, 0, 0])
                 ns[side] += compute_ns
                 ns[2 + side] += exposed_ns
-        found = [
+        changes = [
             LayerChange(name, AccountChange("compute", *ns[:2]), AccountChange("exposed", *ns[2:]))
             for name, ns in sums.items()
         ]
-        return sorted(found, key=lambda one: (-one.moved_ns, one.name))
+        return sorted(changes, key=lambda one: (-one.moved_ns, one.name))
 
     @cached_property
     def paths(self) -> PathChanges:
@@ -281,9 +281,9 @@ def _kept(results: Results) -> dict[int, int]:
     """Micro-batches in memory at once by stage."""
     timeline = results.simulation.timeline
     found: dict[int, int] = {}
-    for number, one in enumerate(timeline.classes):
+    for number, rank_class in enumerate(timeline.classes):
         kept = timeline.stage_program(number).peak_microbatches
-        found[one.stage] = max(found.get(one.stage, 0), kept)
+        found[rank_class.stage] = max(found.get(rank_class.stage, 0), kept)
     return found
 
 

@@ -55,8 +55,8 @@ def _runs(timeline: Timeline) -> list[tuple[int, int, int]]:
     """(first, last, class) of ranks that follow each other, ascending."""
     runs = [
         (first + step * stride, last + step * stride, number)
-        for number, one in enumerate(timeline.classes)
-        for first, last, stride, repeats in one.ranks.blocks
+        for number, rank_class in enumerate(timeline.classes)
+        for first, last, stride, repeats in rank_class.ranks.blocks
         for step in range(repeats)
     ]
     return sorted(runs)
@@ -89,7 +89,7 @@ def _common_places(a: Simulation, b: Simulation) -> Iterator[tuple[int, int, int
 
 
 def _class_by_rank(timeline: Timeline) -> list[int]:
-    found = [0] * sum(len(one.ranks) for one in timeline.classes)
+    found = [0] * sum(len(rank_class.ranks) for rank_class in timeline.classes)
     for first, last, number in _runs(timeline):
         found[first : last + 1] = [number] * (last - first + 1)
     return found

@@ -121,7 +121,7 @@ def compute_is_equal(a: Results, b: Results, pairs: list[ClassPair]) -> bool:
     here, there = a.simulation.layout, b.simulation.layout
     if (here.tp, here.dp, here.pp) == (there.tp, there.dp, there.pp):
         return all(a.accounts[pair.a].busy_ns == b.accounts[pair.b].busy_ns for pair in pairs)
-    return len({one.busy_ns for side in (a, b) for one in side.accounts}) == 1
+    return len({account.busy_ns for side in (a, b) for account in side.accounts}) == 1
 
 
 def _path(results: Results) -> _Path:
@@ -189,23 +189,23 @@ def _in_both(a: int, b: int) -> int:
 def _computes(results: Results, number: int, start_ns: int, end_ns: int) -> int:
     """How long class `number` computes from start_ns to end_ns."""
     accounts = results.accounts[number]
-    found = 0
+    computes = 0
     for index in range(accounts.at(start_ns), accounts.at(end_ns) + 1):
         if accounts.account[index] < FIRST_EXPOSED:
-            found += max(0, min(accounts.edge[index + 1], end_ns) - max(accounts.edge[index], start_ns))
-    return found
+            computes += max(0, min(accounts.edge[index + 1], end_ns) - max(accounts.edge[index], start_ns))
+    return computes
 
 
 def _own_passes(results: Results, number: int) -> dict[_Cell, _Work]:
     """What a rank of class `number` runs of micro-batches."""
     ops, start, end = results.simulation.timeline.columns(number)
     names = [*map(base_name, results.simulation.workload.name), ""]
-    found: dict[_Cell, _Work] = {}
+    own_passes: dict[_Cell, _Work] = {}
     for op in range(len(ops)):
         if _is_of_pass(ops, op):
             cell = _Cell(_account(ops.stream[op]), names[ops.row[op]], ops.phase[op])
-            found.setdefault(cell, _Work()).add(end[op] - start[op])
-    return found
+            own_passes.setdefault(cell, _Work()).add(end[op] - start[op])
+    return own_passes
 
 
 def _longest_pair(pairs: list[ClassPair], sides: tuple[_Path, _Path]) -> ClassPair:
@@ -257,10 +257,10 @@ class PathChanges(NamedTuple):
 
 def path_changes(a: Results, b: Results) -> PathChanges:
     """Each sums to the step times of the two runs."""
-    one, other = a.critical_path, b.critical_path
+    critical_path, other = a.critical_path, b.critical_path
     return PathChanges(
-        _changes(one.by_kind(), other.by_kind()),
-        _changes(one.by_stage(), other.by_stage()),
+        _changes(critical_path.by_kind(), other.by_kind()),
+        _changes(critical_path.by_stage(), other.by_stage()),
         _changes(a.critical_by_layer, b.critical_by_layer),
     )
 
@@ -269,7 +269,7 @@ def _changes(
     a: Mapping[str, int] | Mapping[int, int], b: Mapping[str, int] | Mapping[int, int]
 ) -> list[AccountChange]:
     sums = [{str(name): ns for name, ns in side.items()} for side in (a, b)]
-    found = [
+    changes = [
         AccountChange(name, sums[0].get(name, 0), sums[1].get(name, 0)) for name in {**sums[0], **sums[1]}
     ]
-    return sorted(found, key=lambda one: (-abs(one.ns), -max(one.a_ns, one.b_ns), one.name))
+    return sorted(changes, key=lambda one: (-abs(one.ns), -max(one.a_ns, one.b_ns), one.name))

@@ -47,7 +47,7 @@ class Reason(NamedTuple):
 
     def explains_ns(self, comparison: Comparison) -> float:
         """The largest part that it is a reason for, ns."""
-        largest = max((abs(one.ns) for one in comparison.parts if one.account in self.accounts), default=0)
+        largest = max((abs(part.ns) for part in comparison.parts if part.account in self.accounts), default=0)
         return largest if self.ns is None else min(largest, self.ns(comparison))
 
 
@@ -75,14 +75,16 @@ def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:
     for the little that it does would be taken for that of the whole.
     """
     idle = without_effect(comparison)
-    found = [REASONS[field] for field in REASONS if field in comparison.changed and field not in idle]
+    reasons = [REASONS[field] for field in REASONS if field in comparison.changed and field not in idle]
     if comparison.other_file:
-        found.insert(0, Reason(_other_file))
+        reasons.insert(0, Reason(_other_file))
     named = {part.account for part in leading.said}
     least = abs(leading.most.ns) * _WORTH_A_REASON
-    ns = {one.words: one.explains_ns(comparison) for one in found}
-    explain = [one for one in found if named.intersection(one.accounts) and ns[one.words] >= least] or found
-    words = dict.fromkeys(one.words for one in sorted(explain, key=lambda one: -ns[one.words]))
+    ns = {reason.words: reason.explains_ns(comparison) for reason in reasons}
+    explain = [
+        reason for reason in reasons if named.intersection(reason.accounts) and ns[reason.words] >= least
+    ] or reasons
+    words = dict.fromkeys(reason.words for reason in sorted(explain, key=lambda one: -ns[one.words]))
     # Two parameters may have one reason, and what another file does holds that of its parameters.
     texts = list(dict.fromkeys(one(comparison) for one in words))
     said = [text for text in texts if not any(text in other for other in texts if text != other)]
@@ -143,7 +145,11 @@ def _microbatches(comparison: Comparison) -> str:
 def _communication(comparison: Comparison) -> str:
     """What collectives of the kind that explains most take a rank, and what of the network is why."""
     leading = comparison.leading
-    kinds = [] if leading is None else [one.account for one in leading.said if one.account in _EXPOSED]
+    kinds = (
+        []
+        if leading is None
+        else [account_part.account for account_part in leading.said if account_part.account in _EXPOSED]
+    )
     kind = kinds[0].removeprefix("exposed ") if kinds else ""
     what = _COLLECTIVES.get(kind, f"{kind} collectives")
     before, after = (_communicates(side, kind) for side in (comparison.a, comparison.b))
@@ -173,7 +179,7 @@ def _bandwidth(comparison: Comparison) -> str:
     a, b = comparison.a.simulation, comparison.b.simulation
     if not (a.has_dimensions and b.has_dimensions):
         return ""
-    if [one.size for one in a.cluster.dims] != [one.size for one in b.cluster.dims]:
+    if [dim.size for dim in a.cluster.dims] != [dim.size for dim in b.cluster.dims]:
         return ""
     changed = [
         f" (dimension {place} has {number(other.bandwidth)} GB/s, before {number(one.bandwidth)})"
@@ -185,7 +191,7 @@ def _bandwidth(comparison: Comparison) -> str:
 
 def _compute(comparison: Comparison) -> str:
     sides = (comparison.a, comparison.b)
-    alike = all(len({one.busy_ns for one in side.accounts}) == 1 for side in sides)
+    alike = all(len({account.busy_ns for account in side.accounts}) == 1 for side in sides)
     before, after = (side.mean_busy_ns for side in sides)
     who = "each rank" if alike else "the mean rank"
     return f"{who} computes {duration(after)}, before {duration(before)}"

@@ -84,8 +84,8 @@ def parts_words(comparison: Comparison) -> str:
     parts, leading = comparison.parts, comparison.leading
     if leading is None or len(parts) == len(leading.said):
         return ""
-    shown = [one for one in parts if abs(one.ns) * _SMALL_PART >= abs(parts[0].ns)]
-    words = [one.words for one in shown]
+    shown = [part for part in parts if abs(part.ns) * _SMALL_PART >= abs(parts[0].ns)]
+    words = [account_part.words for account_part in shown]
     left = len(parts) - len(shown)
     words += [f"{left} below 0.1 % of the largest"] if left else []
     return f"B - A along the critical paths: {', '.join(words)}."

@@ -63,19 +63,23 @@ def sentences_of(results: Finished) -> list[Sentence]:
     if not results.step_time_ns:
         return []
     facts = Facts(results)
-    found: list[Sentence] = []
+    sentences: list[Sentence] = []
     for rule in RULES:
         made = rule(facts)
-        found += made if isinstance(made, list) else [made] if made is not None else []
-    of_file = [replace(one, lead=f"{one.cause.capitalize()}. ") for one in found if one.rule in _OF_THE_FILE]
-    causes = [one for one in found if one.cause and one.rule not in _OF_THE_FILE]
-    causes.sort(key=lambda one: (not one.fault, -one.lost_ns))
+        sentences += made if isinstance(made, list) else [made] if made is not None else []
+    of_file = [
+        replace(sentence, lead=f"{sentence.cause.capitalize()}. ")
+        for sentence in sentences
+        if sentence.rule in _OF_THE_FILE
+    ]
+    causes = [sentence for sentence in sentences if sentence.cause and sentence.rule not in _OF_THE_FILE]
+    causes.sort(key=lambda cause: (not cause.fault, -cause.lost_ns))
     if causes and facts.simulation.workload.has_compute:
         causes[0] = replace(causes[0], lead=_lead(facts, causes))
-    beside = [one for one in found if not one.cause]
-    first = [one for one in beside if one.rule == "free-communication"]
-    leading = max(sum(one.fault for one in causes), 1)
-    rest = [one for one in beside if one not in first]
+    beside = [sentence for sentence in sentences if not sentence.cause]
+    first = [sentence for sentence in beside if sentence.rule == "free-communication"]
+    leading = max(sum(cause.fault for cause in causes), 1)
+    rest = [sentence for sentence in beside if sentence not in first]
     return [*of_file, *causes[:leading], *first, *causes[leading:], *rest]
 
 
@@ -91,7 +95,7 @@ def _lead(facts: Facts, causes: list[Sentence]) -> str:
     if main.cause == "compute":
         if facts.worth(main.lost_ns, _BOUND):
             return "Compute-bound. "
-        second = next((one.cause for one in causes[1:] if facts.most_of_the_rest(one.lost_ns)), None)
+        second = next((cause.cause for cause in causes[1:] if facts.most_of_the_rest(cause.lost_ns)), None)
         return f"Compute first, then {second}. " if second else "Compute first. "
     binds = main.cause in ("bubble", "network") and facts.most_of_the_rest(main.lost_ns)
     return f"{name}-bound. " if binds else f"{name}. "
@@ -99,7 +103,7 @@ def _lead(facts: Facts, causes: list[Sentence]) -> str:
 
 def told(sentences: list[Sentence]) -> list[str]:
     """The sentences as they are printed: what stands before the main cause is said once."""
-    return [one.lead + one.text for one in sentences]
+    return [sentence.lead + sentence.text for sentence in sentences]
 
 
 __all__ = ["RULES", "Sentence", "sentences_of", "told"]

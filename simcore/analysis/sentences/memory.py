@@ -16,7 +16,7 @@ def does_not_fit(facts: Facts) -> Sentence | None:
     fullest = figures.fullest
     text = f"Does not fit: stage {fullest.stage} needs {_gb(fullest.total)} GB of {_gb(figures.limit)} GB"
     ways = facts.results.smaller_runs
-    fitting = [one for one in ways if one.fits] or list(ways)
+    fitting = [way for way in ways if way.fits] or list(ways)
     if fitting:
         named = [f"{one.words} needs {_gb(one.most)} GB" for one in fitting[:_NAMED]]
         text += "; " + ", ".join(named) + ("" if fitting[0].fits else ", which does not fit either")

@@ -40,7 +40,7 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
     # Rows of the end of the step compute a little too: they are no backward.
     while last and (accounts.account[last - 1] > WG or ops.row[accounts.op[last - 1]] in outside):
         last -= 1
-    found: Late = {}
+    late: Late = {}
     for segment in range(last, len(accounts.account)):
         op = accounts.op[segment]
         if op < 0 or not FIRST_EXPOSED <= accounts.account[segment] < WAIT or ops.stream[op] == COMPUTE:
@@ -49,9 +49,9 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
         if not isinstance(cost, CollectiveCost) or ops.phase[op] != WG or cost.collective not in _REDUCES:
             continue
         if cost.group in _GRADIENT_KINDS:
-            of_kind = found.setdefault(cost.group, {})
+            of_kind = late.setdefault(cost.group, {})
             of_kind[op] = of_kind.get(op, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
-    return found
+    return late
 
 
 # What is less than this share of the step is left out.
@@ -112,24 +112,24 @@ class Facts(Struct, frozen=True, dict=True):
     @cached_property
     def stage_busy_ns(self) -> list[int]:
         """Compute of a rank of each stage, the mean of its ranks."""
-        stages = range(max(one.stage for one in self.classes) + 1)
+        stages = range(max(rank_class.stage for rank_class in self.classes) + 1)
         sums, ranks = [0 for _ in stages], [0 for _ in stages]
-        for one, found in zip(self.classes, self.accounts, strict=True):
-            sums[one.stage] += found.busy_ns * len(one.ranks)
-            ranks[one.stage] += len(one.ranks)
+        for rank_class, accounts in zip(self.classes, self.accounts, strict=True):
+            sums[rank_class.stage] += accounts.busy_ns * len(rank_class.ranks)
+            ranks[rank_class.stage] += len(rank_class.ranks)
         return [round(whole / count) for whole, count in zip(sums, ranks, strict=True)]
 
     @cached_property
     def layer_compute_ns(self) -> dict[str, int]:
         """Compute of each layer, its rows of one name together, the mean of all ranks."""
-        groups, busy = self.results.layer_groups, [found.busy_ns for found in self.accounts]
+        groups, busy = self.results.layer_groups, [account.busy_ns for account in self.accounts]
         if not self.simulation.workload.stages and _ALIKE * (max(busy) - min(busy)) <= max(busy):
             return groups.by_name(groups.compute_ns)
         timeline = self.simulation.timeline
         # Classes of equal times are summed once.
         ranks = [0 for _ in self.classes]
-        for one, first in zip(self.classes, timeline.first_alike, strict=True):
-            ranks[first] += len(one.ranks)
+        for rank_class, first in zip(self.classes, timeline.first_alike, strict=True):
+            ranks[first] += len(rank_class.ranks)
         # One entry more: transfers of the pipeline are of row -1.
         by_row = [0] * (len(self.simulation.workload) + 1)
         for number, count in enumerate(ranks):
@@ -162,7 +162,7 @@ class Facts(Struct, frozen=True, dict=True):
     @cached_property
     def exposed_ns(self) -> int:
         """Exposed communication of a rank, the mean of all."""
-        return self.mean(found.all_exposed_ns for found in self.accounts)
+        return self.mean(account.all_exposed_ns for account in self.accounts)
 
     @cached_property
     def late(self) -> list[Late]:
@@ -233,7 +233,7 @@ def stage_words(facts: Facts, numbers: Collection[int]) -> str:
         return f"Stage{'s' if len(whole) > 1 else ''} {whole.text()}"
     stages = {facts.classes[number].stage for number in numbers}
     named = sum(len(facts.classes[number].ranks) for number in numbers)
-    ranks = sum(len(one.ranks) for one in facts.classes if one.stage in stages)
+    ranks = sum(len(rank_class.ranks) for rank_class in facts.classes if rank_class.stage in stages)
     if len(stages) == 1 and 2 * named > ranks:
         return f"Most of stage {stages.pop()}"
     return rank_words(facts, numbers)

@@ -86,7 +86,7 @@ def _most_for(facts: Facts, number: int, account: int) -> str:
     name, phase, collective = key
     who = ""
     if not _alike(facts, account):
-        sums_ns = [one.total_ns[account] for one in facts.accounts]
+        sums_ns = [accounts.total_ns[account] for accounts in facts.accounts]
         as_long = alike(sums_ns, sums_ns[number])
         same = [one for one in as_long if _by_row(facts, one, account).get(key) == ns]
         who = f" on {rank_words(facts, same).lower()}"
@@ -115,7 +115,7 @@ def _by_row(facts: Facts, number: int, account: int) -> dict[tuple[str, str, str
 
 def _alike(facts: Facts, account: int) -> bool:
     """Whether an account is about as large on all ranks."""
-    sums = [found.total_ns[account] for found in facts.accounts]
+    sums = [accounts.total_ns[account] for accounts in facts.accounts]
     return max(sums) - min(sums) <= max(sums) // 20
 
 

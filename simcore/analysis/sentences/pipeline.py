@@ -15,7 +15,7 @@ def bubble(facts: Facts) -> Sentence | None:
     they compute alike; and the schedule's count of empty slots.
     """
     lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
-    bubbles = [found.bubble_ns for found in facts.accounts]
+    bubbles = [account.bubble_ns for account in facts.accounts]
     worst = max(bubbles)
     if not facts.worth(lost) or not worst:
         return None
@@ -71,7 +71,7 @@ def unbalanced(facts: Facts) -> Sentence | None:
 
 def idle(facts: Facts) -> Sentence | None:
     """Who is done long before the step ends."""
-    idle_ns = [found.idle_ns for found in facts.accounts]
+    idle_ns = [account.idle_ns for account in facts.accounts]
     worst = max(idle_ns)
     if not facts.worth(worst, 0.05) or facts.simulation.program.queued:
         return None

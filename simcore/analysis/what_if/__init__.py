@@ -39,7 +39,7 @@ def what_if(
     on_path = path.stage_ops()
     rerun = Rerun(simulation, built, cancelled)
     all_knobs = knobs(rerun)
-    found: list[WhatIf] = []
+    what_ifs: list[WhatIf] = []
     tried = 0
 
     def tell() -> None:
@@ -53,7 +53,7 @@ def what_if(
     # What a pass of the graph answers comes before what is simulated.
     for knob in all_knobs:
         tell()
-        found.append(_cheaper(rerun, knob, on_path, step))
+        what_ifs.append(_cheaper(rerun, knob, on_path, step))
     simulated = stepped(simulation, cancelled)
 
     def asked(change: Change) -> int | None:
@@ -62,7 +62,7 @@ def what_if(
 
     first = with_room(simulation, fitting(simulation, asked), changes(simulation, asked), asked)
     progress(tried, tried)
-    return [*first, *sorted(found, key=lambda one: (one.better10_ns, one.free_ns))]
+    return [*first, *sorted(what_ifs, key=lambda one: (one.better10_ns, one.free_ns))]
 
 
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:

@@ -190,8 +190,8 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
             rows.pop(both.flags, None)
     gaining = [rows[flags] for flags in rows if base - alike_ns[flags] >= max(least, 1)]
 
-    def place(one: WhatIf) -> tuple[int, bool, int]:
-        return one.microbatches or 0, bool(one.meaning), alike_ns[one.flags]
+    def place(what_if: WhatIf) -> tuple[int, bool, int]:
+        return what_if.microbatches or 0, bool(what_if.meaning), alike_ns[what_if.flags]
 
     return sorted(gaining, key=place)
 
@@ -214,13 +214,13 @@ def fitting(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
     from simcore.analysis.fitting import smaller_runs
 
     rows = []
-    for one in smaller_runs(simulation):
-        change = Change(one.fields)
-        ns = step(change) if one.fits else None
+    for smaller_run in smaller_runs(simulation):
+        change = Change(smaller_run.fields)
+        ns = step(change) if smaller_run.fits else None
         if ns is not None:
-            words = f"{change.flags} {_fits(one.most)}"
-            rows.append(WhatIf(words, None, ns, flags=change.flags, parameters=one.parameters))
-    return sorted(rows, key=lambda one: one.better10_ns)
+            words = f"{change.flags} {_fits(smaller_run.most)}"
+            rows.append(WhatIf(words, None, ns, flags=change.flags, parameters=smaller_run.parameters))
+    return sorted(rows, key=lambda row: row.better10_ns)
 
 
 def with_room(
@@ -239,9 +239,11 @@ def with_room(
 
     figures = model_figures(simulation)
     assert figures is not None
-    rooms = {one.flags: most_bytes(simulation, one.parameters) for one in gains if one.parameters is not None}
-    there = [one for one in gains if (room := rooms.get(one.flags)) is not None and room <= figures.limit]
-    other = [replace(one, name=f"{one.name} (does not fit)") for one in gains if one not in there]
+    rooms = {
+        gain.flags: most_bytes(simulation, gain.parameters) for gain in gains if gain.parameters is not None
+    }
+    there = [gain for gain in gains if (room := rooms.get(gain.flags)) is not None and room <= figures.limit]
+    other = [replace(gain, name=f"{gain.name} (does not fit)") for gain in gains if gain not in there]
     if fits and gains:
         both = Change(_changed(simulation, fits[0]) | _changed(simulation, gains[0]))
         parameters = replace(simulation.parameters, **both.fields)

@@ -79,18 +79,18 @@ def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
 
 def _with_dims(rerun: Rerun, cluster: Cluster) -> Parameters:
     """The parameters of the run on a cluster, to the last digit of its figures."""
-    dims = (f"{one.kind}:{one.size}:{one.bandwidth!r}:{one.latency_ns!r}" for one in cluster.dims)
+    dims = (f"{dim.kind}:{dim.size}:{dim.bandwidth!r}:{dim.latency_ns!r}" for dim in cluster.dims)
     return replaced(rerun.simulation.parameters, "dim", tuple(dims))
 
 
 def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -> Cluster:
     """The cluster whose dimension has its latency times `factor`, or its bandwidth over `factor`."""
     dims = list(cluster.dims)
-    one = dims[number]
+    dimension = dims[number]
     if what == "latency":
-        dims[number] = replace(one, latency_ns=one.latency_ns * factor)
+        dims[number] = replace(dimension, latency_ns=dimension.latency_ns * factor)
     else:
-        dims[number] = replace(one, bandwidth=one.bandwidth / factor if factor else _NO_TIME_GBPS)
+        dims[number] = replace(dimension, bandwidth=dimension.bandwidth / factor if factor else _NO_TIME_GBPS)
     return replace(cluster, dims=tuple(dims))
 
 

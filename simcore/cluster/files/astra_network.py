@@ -122,7 +122,7 @@ def _root(source: ClusterText) -> yaml.Node | None:
     except (ValueError, OverflowError):
         # Of an escape like "\\U7ccccccc" the reader makes a character without a look at its number.
         escapes = re.finditer(r"\\U([0-9A-Fa-f]{8})", source.text)
-        at = next((one.start() for one in escapes if int(one[1], 16) > sys.maxunicode), 0)
+        at = next((escape.start() for escape in escapes if int(escape[1], 16) > sys.maxunicode), 0)
         message = r"this is not YAML: an escape \U stands for no character"
         raise source.refusal(_YML_CODE, message, source.place(at)) from None
     except RecursionError:

@@ -88,16 +88,16 @@ def _word(entries: Entries, key: str, words: tuple[Any, ...]) -> Any:
 
 def _other_schedulers(entries: Entries) -> list[Diagnostic]:
     """A warning for each scheduler that was asked for and is not simulated."""
-    found = []
+    other_schedulers = []
     for key, simulated in _SCHEDULERS.items():
         if key in entries.by_key and entries.by_key[key].value != simulated:
             entry = entries.by_key[key]
             line, column = entries.source.place(entry.at)
             message = f"found {quoted(entry.value)} for {key}, expected {simulated}; {simulated} is simulated"
-            found.append(
+            other_schedulers.append(
                 Diagnostic("warning", "scheduler-ignored", message, entries.source.path, line, column)
             )
-    return found
+    return other_schedulers
 
 
 def _algorithms(entries: Entries, key: str, dimensions: int) -> Algorithms:

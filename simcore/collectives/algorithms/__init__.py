@@ -19,11 +19,11 @@ def algorithm_named(name: str) -> Algorithm:
     """
     on_dimension = name.removeprefix("one-")
     window = direct_window(name)
-    found: Algorithm
+    algorithm: Algorithm
     if window:
         from simcore.collectives.algorithms.windowed_direct import windowed_direct
 
-        found = windowed_direct(window)
+        algorithm = windowed_direct(window)
     else:
-        found = import_module(f"{__name__}.{on_dimension.replace('-', '_')}").ALGORITHM
-    return found._replace(whole=name != on_dimension)
+        algorithm = import_module(f"{__name__}.{on_dimension.replace('-', '_')}").ALGORITHM
+    return algorithm._replace(whole=name != on_dimension)

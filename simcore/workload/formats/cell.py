@@ -188,7 +188,7 @@ class Findings:
 
     def has_errors(self) -> bool:
         """Whether one of the findings is an error."""
-        return any(one.severity == "error" for one in self._first.values())
+        return any(diagnostic.severity == "error" for diagnostic in self._first.values())
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All findings in the order of their places.
@@ -196,13 +196,13 @@ class Findings:
         Raises: InputError with the errors, if there are any.
         """
         found = [_counted(first, self._count[key]) for key, first in self._first.items()]
-        found.sort(key=lambda one: (one.line or 0, one.column or 0))
-        for code, one in self._unlisted.items():
+        found.sort(key=lambda diagnostic: (diagnostic.line or 0, diagnostic.column or 0))
+        for code, diagnostic in self._unlisted.items():
             message = f"{self._unlisted_count[code]} more of this kind from here on are not listed"
             if self._errors >= _MOST_ERRORS:
                 message += f"; reading ends at {_MOST_ERRORS} errors"
-            found.append(replace(one, message=message))
-        errors = [one for one in found if one.severity == "error"]
+            found.append(replace(diagnostic, message=message))
+        errors = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
         if errors:
             raise InputError(*errors, found=tuple(found))
         return tuple(found)

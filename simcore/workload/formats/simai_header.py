@@ -259,12 +259,12 @@ def _is_number(cell: TextCell) -> bool:
 
 def _from_next_line(lines: list[str], start: int) -> TextCell | None:
     """A number that a further one follows, before the rows: the first is not the row count."""
-    found: list[TextCell] = []
+    text_cells: list[TextCell] = []
     for index in range(start, len(lines)):
         cells = cells_of(lines[index], index + 1)
-        found += takewhile(_is_number, cells)
-        if len(found) > 1:
-            bottom = found[0]
+        text_cells += takewhile(_is_number, cells)
+        if len(text_cells) > 1:
+            bottom = text_cells[0]
             lines[bottom.line - 1] = _blanked(lines[bottom.line - 1], bottom)
             return bottom
         if cells and (starts_row(cells) or not _is_number(cells[0])):

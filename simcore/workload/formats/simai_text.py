@@ -94,7 +94,7 @@ def _read_body(
         findings.add("warning", "row-count", _count_message(declared, len(rows), reader), count_cell)
     if dialect == "simai":
         _note_process_times(lines, rows, findings)
-    if rows and max(max(one.compute_ns) for one in (rows.fwd, rows.ig, rows.wg)) <= _PLACEHOLDER_NS:
+    if rows and max(max(cells.compute_ns) for cells in (rows.fwd, rows.ig, rows.wg)) <= _PLACEHOLDER_NS:
         message = _no_compute_message(len(rows), dialect)
         findings.add("warning", "compute-placeholder", message, TextCell("", rows.line[0], 1))
     diagnostics = findings.diagnostics()

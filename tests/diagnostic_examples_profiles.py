@@ -77,7 +77,7 @@ def _ended(folder: Path) -> list[Diagnostic]:
     try:
         files = [ProfilerFile(str(path), "kineto", 0, 1) for path in paths]
         with pytest.raises(InputError) as caught:
-            list(loading._in_processes(files, loading.Part(), 2, ReadingLine([])))
+            list(loading._in_processes(files, loading.HowRead(), 2, ReadingLine([])))
     finally:
         loading._guarded = kept
     return relative(caught.value.diagnostics, folder)

@@ -18,7 +18,7 @@ Measured step time  3.851 s
                     1 micro-batch: 3.851 s, 0.2596 a second
 
 In words
-  Compute is 48.6 % of the ranks' time. The largest other part, 33.1 %, is embedding communication; how much
+  Compute is 48.6 % of the rank's time. The largest other part, 33.1 %, is embedding communication; how much
     of it is waiting is not known.
 
   file       fixtures/004_megatron_rank7_trace.txt

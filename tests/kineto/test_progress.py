@@ -106,22 +106,22 @@ def test_small_files_and_pipes_have_no_line(monkeypatch: pytest.MonkeyPatch) -> 
 _SLOW = """
 import os, signal, threading, time
 from simcore.kineto import loading, progress
-from simcore.kineto.sets import Found
+from simcore.kineto.sets import ProfilerFile
 
 def slow(path, part, told):
     time.sleep(5)
     return [], [], ()
 
-class Shown(progress.Progress):
+class Shown(progress.ReadingLine):
     looks_for_keys = True
 
 loading._guarded = slow
 shown = Shown([(f"rank {rank}", 1) for rank in range(6)])
-files = [Found(f"rank{rank}.json", "kineto", rank, 1) for rank in range(6)]
+files = [ProfilerFile(f"rank{rank}.json", "kineto", rank, 1) for rank in range(6)]
 threading.Timer(0.7, os.kill, (0, signal.SIGINT)).start()
 begin = time.monotonic()
 try:
-    list(loading._in_processes(files, loading.Part(), 2, shown))
+    list(loading._in_processes(files, loading.HowRead(), 2, shown))
 except KeyboardInterrupt:
     print("ended", time.monotonic() - begin < 4)
 """

@@ -43,15 +43,15 @@ _PLAIN = {
 
 
 def insight_lines(results: Timed) -> list[str]:
-    """One sentence a line, the largest account first; no more than a dozen."""
+    """One sentence a line, causes first, then what the time goes to; no more than a dozen."""
     if not results.step_time_ns:
         return []
-    # Who is late comes before who waits for it: a screen may have room for the first lines alone.
-    lines = [_largest(results), *_stragglers(results), *_slow_ranks(results)]
-    if results.graph.together:
-        lines += _in_the_end(results)
-    lines += [*_slots(results), *_slow_stage(results)]
-    return lines + _waits(results) if results.graph.together else lines
+    # Who is late comes before who waits for it: a screen may have room for the first lines alone, and who
+    # waits for whom directly names ranks that wait themselves.
+    together = results.graph.together
+    causes = [*_slow_ranks(results), *_stragglers(results), *(_in_the_end(results) if together else [])]
+    causes += [*_slots(results), *_slow_stage(results)]
+    return [*causes, _largest(results), *(_waits(results) if together else [])]
 
 
 def _largest(results: Timed) -> str:
@@ -159,8 +159,8 @@ def _in_the_end(results: Timed) -> list[str]:
         return []
     unit = results.measured.unit
     return [
-        f"From one that waits to the next, the {unit}s wait longest for {unit} {number} in the end: "
-        f"{duration(ns)} of the {duration(whole)} that all of them wait together."
+        f"Followed from each waiting {unit} to the one that it waits for, {duration(ns)} of the "
+        f"{duration(whole)} of waiting end at {unit} {number}."
     ]
 
 
@@ -180,7 +180,7 @@ def _slots(results: Timed) -> list[str]:
         return []
     return [
         f"With {plural(batches, 'micro-batch')} on {stages} stages every stage has {empty} of {slots} slots "
-        f"empty, {percent(empty, slots)} % of its time: of more micro-batches in a step it is less."
+        f"empty, {percent(empty, slots)} % of its time; more micro-batches in a step make it less."
     ]
 
 

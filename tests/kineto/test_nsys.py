@@ -111,10 +111,10 @@ def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
     kernels = [(0, 100, 0, "gemm"), (0, 300, 1, "gemm"), (900, 1000, 1, "gemm")]
     results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
     assert insight_lines(results) == [
-        "Most of the devices' time, 75.0 %, is idle: host gaps, and the time before the first and after the "
-        "last operation; device 0 has the most, 900 ns.",
         "Device 1 is slow: it computes 400 ns, device 0 100 ns; as fast as device 0, the step would take "
         "700 ns (-30.0 %).",
+        "Most of the devices' time, 75.0 %, is idle: host gaps, and the time before the first and after the "
+        "last operation; device 0 has the most, 900 ns.",
     ]
 
 

@@ -82,16 +82,16 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
     # From 2442.37 and 2471.24 ms to 3733.28 and 3736.33 ms, when ranks 0 and 1 come.
     assert waits == {(6, 0): 1_290_910_000, (7, 1): 1_265_090_000}
     assert insight_lines(results) == [
-        "Most of the ranks' time, 55.6 %, is the pipeline bubble: waiting for what another stage has not "
-        "sent yet; rank 0 has the most, 3.077 s.",
         "Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms; as fast as rank 6, the step would "
         "take 2.925 s (-24.1 %).",
-        "From one that waits to the next, the ranks wait longest for rank 7 in the end: 9.016 s of the "
-        "23.288 s that all of them wait together.",
-        "With 1 micro-batch on 4 stages every stage has 3 of 4 slots empty, 75.0 % of its time: of more "
-        "micro-batches in a step it is less.",
+        "Followed from each waiting rank to the one that it waits for, 9.016 s of the 23.288 s of waiting end "
+        "at rank 7.",
+        "With 1 micro-batch on 4 stages every stage has 3 of 4 slots empty, 75.0 % of its time; more "
+        "micro-batches in a step make it less.",
         "Stage 3 is slow: its fastest rank computes 910.0 ms, those of the other stages 662.4 ms "
         "(median); with work moved until all stages compute alike, the step would take 3.629 s (-5.9 %).",
+        "Most of the ranks' time, 55.6 %, is the pipeline bubble: waiting for what another stage has not "
+        "sent yet; rank 0 has the most, 3.077 s.",
         "Ranks 0-1 (stage 0) wait for ranks 2-3 (stage 1) in recv_backward, up to 3.077 s in all.",
         "Ranks 2-3 (stage 1) wait for ranks 4-5 (stage 2) in recv_backward, up to 2.443 s in all.",
         "Ranks 6-7 (stage 3) wait for ranks 0-1 (stage 0) in ep_allreduce, up to 1.291 s in all.",
@@ -146,14 +146,14 @@ def test_who_is_waited_for_in_the_end_is_whom_each_moment_leads_to(name: str, st
 
 def test_the_rank_at_the_end_of_the_waits_is_named_where_it_stands_out() -> None:
     results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
-    assert any("wait longest for rank 7 in the end: 9.016 s" in line for line in insight_lines(results))
+    assert any("9.016 s of the 23.288 s of waiting end at rank 7" in line for line in insight_lines(results))
     # As fast as rank 6 it is waited for less, and no longer before all others.
     mended = results.with_parameters(Parameters(slow_rank=("7=0.4858",)))
     assert waited_in_the_end(mended)[7] < waited_in_the_end(results)[7] // 2
-    assert not any("in the end" in line for line in insight_lines(mended))
+    assert not any("of waiting end at" in line for line in insight_lines(mended))
     for name, stamp in RUNS[1:]:
         lines = insight_lines(MeasuredResults(opened(name, stamp)))
-        assert not any("in the end" in line for line in lines)
+        assert not any("of waiting end at" in line for line in lines)
 
 
 def test_empty_slots_are_said_where_they_are_what_ranks_do_not_compute() -> None:

@@ -23,7 +23,7 @@ from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.beside import RankMap
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import help_line, large, step_lines, word_lines, worst_lines
+from tui.summary.panels import draw, help_line, large, step_lines, word_lines, worst_lines
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
 from tui.why.frame import WhyModel, knob_lines
@@ -348,3 +348,16 @@ def test_a_sentence_that_is_too_long_gives_its_place_to_a_later_one(rows: int) -
     assert "Short." in said
     assert ("Also" in said) == (rows > 1)
     assert ("long" in said) == (rows > 4)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_how_many_of_the_sentences_are_there_is_said_where_some_have_no_room(width: int) -> None:
+    """Planted: the count of lines in place of that of sentences; 4 of 4 said where all are there."""
+    results = seed()
+    for height in range(16, 50):
+        frame = text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))
+        text = re.sub(r"[^a-z0-9.%]", "", frame)
+        starts = [re.sub(r"[^a-z0-9.%]", "", one[:25]) for one in results.words]
+        there = sum(one in text for one in starts)
+        said = re.findall(r"[Ii]n words,? (\d of \d)", frame)
+        assert said == ([f"{there} of {len(starts)}"] if there < len(starts) else [])

@@ -176,14 +176,25 @@ def help_line(
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     """Whole sentences, as many as there is room for: of one that is too long a later one has its place."""
-    lines: list[str] = []
+    return [line for said in _said(sentences, width, rows) for line in said]
+
+
+def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
+    """The lines of each sentence that has room."""
+    found: list[list[Line]] = []
     for sentence in sentences:
         # A figure keeps its sign of per cent.
         held = textwrap.wrap(sentence.replace(" %", "\u00a0%"), max(width - 2, 20), break_on_hyphens=False)
-        more = [line.replace("\u00a0", " ") for line in held]
-        if len(lines) + len(more) <= rows:
-            lines += more
-    return [[(f" {line}", "")] for line in lines]
+        if len(held) <= rows:
+            rows -= len(held)
+            found.append([[(" " + line.replace("\u00a0", " "), "")] for line in held])
+    return found
+
+
+def _cut_words(sentences: Sequence[str], width: int, rows: int) -> str:
+    """`3 of 7` where some of the sentences have no room; "" where all have it."""
+    count = len(_said(sentences, width, rows))
+    return f"{count} of {len(sentences)}" if count < len(sentences) else ""
 
 
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 38
@@ -229,11 +240,12 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     def framed(panel: str, title: str, aside: str, lines: list[Line], cells_: tuple[int, int]) -> list[Line]:
         return box(title, aside, lines, *cells_, glyphs, model.panel == panel)
 
-    words = word_lines(model.results.words, width - size.figure - 2, size.top - 2)
+    room = width - size.figure - 2, size.top - 2
+    words, cut = word_lines(model.results.words, *room), _cut_words(model.results.words, *room)
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
     top = beside(
         box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
-        box("In words", model.behind, words, width - size.figure, size.top, glyphs),
+        box(f"In words{cut and ', '}{cut}", model.behind, words, width - size.figure, size.top, glyphs),
     )
     bars = _bars(model, left - 2, size.middle - 3, glyphs)
     bars += [[] for _ in range(size.middle - 3 - len(bars))]
@@ -329,7 +341,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         more = min(more, max(len(model.bars.rows) + 1 - room, 0))
     room, spare = room + more, spare - more
     said = len(told)
-    told = word_lines(words, width, said + spare)
+    told, cut = word_lines(words, width, said + spare), _cut_words(words, width, said + spare)
     spare -= len(told) - said
     wanted_rows = (_CHANGES if model.knobs is None else max(len(model.knobs), 1)) - change_rows
     more = max(min(wanted_rows, spare), 0)
@@ -350,9 +362,14 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
         body = _bars(model, width, room, glyphs)[:room]
     body += [[] for _ in range(room - len(body))]
+    # The words have no heading of their own: one below says that there are more, the first one with room.
+    more_words = f"; in words {cut}" if cut else ""
+    has_room = len(title) + len(more_words) + 4 <= width
+    title += more_words if has_room else ""
     lines = [*told, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
     count = len(model.results.worst)
     cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
+    cut += more_words if not has_room else ""
     lines += [rule(f"Worst of each kind, % of step{cut}", width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, t tries it"
     meaning = ""

@@ -130,8 +130,8 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
         "bubble": "Bubble-bound. Stage 0 waits 9.000 us (60.0 %) in all for its neighbours, the mean rank "
-        "6.000 us (40.0 %): all stages compute alike, with 4 stages and 2 micro-batches 1f1b leaves "
-        "3 of 5 slots empty on every stage, as bubble or, once it is done, as idle time.",
+        "6.000 us (40.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on every stage, "
+        "as bubble or, once it is done, as idle time; all stages compute alike.",
         "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
     }
 
@@ -141,8 +141,8 @@ def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_seco
         "compute-bound": "Compute first, then bubble. Ranks compute 12.000 us (57.1 %) of the step, most in "
         "embedding_layer (57.1 %).",
         "bubble": "Stage 0 waits 9.000 us (42.9 %) in all for its neighbours, the mean rank 6.000 us "
-        "(28.6 %): all stages compute alike, with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots "
-        "empty on every stage, as bubble or, once it is done, as idle time.",
+        "(28.6 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on every stage, as "
+        "bubble or, once it is done, as idle time; all stages compute alike.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
     }
 
@@ -237,7 +237,24 @@ def test_slots_of_interleaved_are_chunks() -> None:
 
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
     text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
-    assert text == "Every stage waits 3.000 us (20.0 %) in all for its neighbours: all stages compute alike."
+    assert text == "Every stage waits 3.000 us (20.0 %) in all for its neighbours. All stages compute alike."
+
+
+def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
+    """1f1b on 4 stages with blocks of 2 layers and 1: 2 of blocks alike leave 3 of 5 slots empty."""
+    text = said(run(UNEVEN, {"pp": 4}, schedule="1f1b"))["bubble"]
+    assert text.endswith(
+        " %): the micro-batches are unequal, and with 4 stages and 2 equal ones 1f1b would leave 3 of 5 slots "
+        "empty on every stage; all stages compute alike."
+    )
+    alike = Facts(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
+    assert 5 * (alike.step_ns - alike.mean_busy_ns) == 3 * alike.step_ns
+    assert "unequal" not in said(alike.simulation)["bubble"]
+    assert "3 of 5 slots empty" in said(alike.simulation)["bubble"]
+    uneven = Facts(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
+    lost = uneven.step_ns - uneven.mean_busy_ns
+    # More than the 13.5 us that 3 of 5 slots are beside 9 us of compute.
+    assert (lost, uneven.mean_busy_ns) == (17_000, 9_000)
 
 
 def test_stages_of_which_one_computes_longer_are_not_alike() -> None:

@@ -118,7 +118,7 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
         (0, 76, 96, "compute backward", "before", 0),
     ]
     # Balanced it takes as long: what is slow does not say that moving work would help.
-    assert insight_lines(results)[0] == (
+    assert insight_lines(results)[1] == (
         "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms."
     )
 

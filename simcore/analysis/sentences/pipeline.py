@@ -11,8 +11,8 @@ _SLOTS_WITHIN = 0.1
 
 
 def bubble(facts: Facts) -> Sentence | None:
-    """How long stages wait for their neighbours, the one that does most and the mean of all ranks; whether
-    they compute alike; and the schedule's count of empty slots.
+    """How long stages wait for their neighbours, the one that does most and the mean of all ranks; the
+    schedule's count of empty slots; and whether stages compute alike, which is no cause.
     """
     lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
     bubbles = [account.bubble_ns for account in facts.accounts]
@@ -29,28 +29,37 @@ def bubble(facts: Facts) -> Sentence | None:
             f"{who} {wait} {facts.figure(worst)} in all for {whose} neighbours, the mean rank "
             f"{facts.figure(mean)}"
         )
-    why = [*(["all stages compute alike"] if facts.stages_alike else []), *_slots(facts, lost)]
-    text += f": {', '.join(why)}" if why else ""
+    why = _slots(facts, lost)
+    text += f": {why}" if why else ""
+    if facts.stages_alike:
+        text += "; all stages compute alike" if why else ". All stages compute alike"
     return Sentence("bubble", f"{text}.", worst, "bubble", facts.bubble_ns)
 
 
-def _slots(facts: Facts, lost: int) -> list[str]:
-    """`with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...` where that holds."""
+def _slots(facts: Facts, lost: int) -> str:
+    """`with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...` where that holds; of unequal
+    micro-batches what it would be of equal ones; else "".
+    """
     simulation = facts.simulation
     program, stages = simulation.program, simulation.layout.pp
     if not program.rules.bubble_slots or not program.microbatches:
-        return []
+        return ""
     full = program.microbatches * program.virtual_stages
     work = facts.step_ns - lost
     expected = work * (stages - 1) / full
-    if abs(lost - expected) > _SLOTS_WITHIN * expected:
-        return []
     chunks = f" of {program.virtual_stages} chunks each" if program.virtual_stages > 1 else ""
-    return [
-        f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
-        f"{program.schedule} leaves {stages - 1} of {full + stages - 1} slots empty on every stage, "
-        "as bubble or, once it is done, as idle time"
-    ]
+    empty = f"{stages - 1} of {full + stages - 1} slots empty on every stage"
+    if abs(lost - expected) <= _SLOTS_WITHIN * expected:
+        return (
+            f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
+            f"{program.schedule} leaves {empty}, as bubble or, once it is done, as idle time"
+        )
+    if _uneven(facts) is None:
+        return ""
+    return (
+        f"the micro-batches are unequal, and with {stages} stages{chunks} and {program.microbatches} equal "
+        f"ones {program.schedule} would leave {empty}"
+    )
 
 
 def unbalanced(facts: Facts) -> Sentence | None:
@@ -84,8 +93,10 @@ def idle(facts: Facts) -> Sentence | None:
 _UNEVEN = 1.5
 
 
-def uneven_microbatches(facts: Facts) -> Sentence | None:
-    """That the micro-batches of a pipeline are not alike, before a mean of them is read."""
+def _uneven(facts: Facts) -> tuple[int, int, float] | None:
+    """(the micro-batch that computes longest, the one that computes shortest, how many times as long); None
+    where they count as equal.
+    """
     simulation = facts.simulation
     program, workload = simulation.program, simulation.workload
     used = program.structure.blocks[: program.microbatches]
@@ -97,9 +108,17 @@ def uneven_microbatches(facts: Facts) -> Sentence | None:
     most, least = (computes.index(edge(computes)) for edge in (max, min))
     if not computes[least] or computes[most] < _UNEVEN * computes[least]:
         return None
-    layers = program.structure.layers_per_block
-    times = f"{computes[most] / computes[least]:.1f} times as long as"
-    text = f"Micro-batch {most} computes {times} micro-batch {least}"
+    return most, least, computes[most] / computes[least]
+
+
+def uneven_microbatches(facts: Facts) -> Sentence | None:
+    """That the micro-batches of a pipeline are not alike, before a mean of them is read."""
+    uneven = _uneven(facts)
+    if uneven is None:
+        return None
+    most, least, factor = uneven
+    layers = facts.simulation.program.structure.layers_per_block
+    text = f"Micro-batch {most} computes {factor:.1f} times as long as micro-batch {least}"
     if layers[most] != layers[least]:
         text += f": it has {plural(layers[most], 'layer')}, the other {layers[least]}"
     text += ". A mean of them says little."

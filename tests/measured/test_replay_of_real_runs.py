@@ -84,8 +84,8 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
     assert insight_lines(results) == [
         "Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms; as fast as rank 6, the step would "
         "take 2.925 s (-24.1 %).",
-        "Followed from each waiting rank to the one that it waits for, 9.016 s of the 23.288 s of waiting end "
-        "at rank 7.",
+        "Followed from each waiting rank to the one that it waits for, 9.016 s of the 23.288 s of waiting "
+        "end at rank 7.",
         "With 1 micro-batch on 4 stages every stage has 3 of 4 slots empty, 75.0 % of its time; more "
         "micro-batches in a step make it less.",
         "Stage 3 is slow: its fastest rank computes 910.0 ms, those of the other stages 662.4 ms "

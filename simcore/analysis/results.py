@@ -167,7 +167,7 @@ class Results(Finished, frozen=True, dict=True):
     @cached_property
     def legs(self) -> list[Leg]:
         """The critical path, a leg for what a rank does of a micro-batch."""
-        from simcore.analysis.legs import legs
+        from simcore.analysis.critical_path import legs
 
         return legs(self.critical_path)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.executing.accounts import WAIT
-from simcore.executing.legs import path_parts
+from simcore.executing.ran import path_parts
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
 from simcore.names import GROUP_KINDS

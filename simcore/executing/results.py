@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from simcore.chakra.nodes import COMP
 from simcore.diagnostics import Cancelled, Diagnostic, InputError
 from simcore.executing.accounts import ACCOUNTS, NAMES
-from simcore.executing.legs import legs, path_parts
-from simcore.executing.ran import RanTraces
+from simcore.executing.ran import RanTraces, legs, path_parts
 from simcore.executing.retimed import retimed
 from simcore.executing.run import execute
 from simcore.executing.untaken import untaken

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
-from simcore.executing.legs import legs
+from simcore.executing.ran import legs
 from simcore.ranks import RankSet
 from simcore.run.findings import Leg
 from simcore.run.lanes import RunLanes, SpanSaid, Step

@@ -19,8 +19,7 @@ from simcore.messages.collectives import Rules
 from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
 from simcore.parameters import Parameters, replaced, stated
 from simcore.records import NamedTuple, replace
-from simcore.run.changes import WORTH, Change
-from simcore.run.findings import WhatIf
+from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.units import change_percent, duration, plural
 
 # 10 % less time; 10 % faster is 1 / 0.9 of the bandwidth.

@@ -1,11 +1,14 @@
-"""The page as a whole: a run, or two on one axis, in one HTML file."""
+"""The page as a whole: a run, or two on one axis, in one HTML file, and the words on it that not every
+reader knows.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,6 @@ from simcore import __version__
 from simcore.networks import unused_fields
 from simcore.page.blocks import blocks, element, escaped, section
 from simcore.page.packing import PackedRun, Strings, packed, timelines
-from simcore.page.words import words_section
 from simcore.parameters import FLAGS
 from simcore.report import accounts, diagnostics, head, layers, sides, what_if
 from simcore.report.comparisons import SECTIONS as OF_TWO
@@ -28,6 +30,41 @@ if TYPE_CHECKING:
     from simcore.analysis.two_runs import Compared
     from simcore.diagnostics import Diagnostic
     from simcore.report.section import Section
+
+# As docs/vocabulary.md has them, in few words.
+WORDS = {
+    "tp": "tensor parallelism: ranks that share each layer",
+    "dp": "data parallelism: ranks that have the same layers and other data",
+    "pp": "pipeline parallelism: ranks that have other layers, the stages",
+    "ep": "expert parallelism: ranks that share the experts of a layer",
+    "cp": "context parallelism: ranks that share each sequence",
+    "fwd": "forward",
+    "ig": "the part of backward that makes input gradients",
+    "wg": "the part of backward that makes weight gradients",
+    "opt": "optimizer",
+    "exposed": "communication for which compute stands still",
+    "wait": "for the last member of a collective",
+    "bubble": "a stage waits for what a neighbouring stage has not sent yet",
+    "idle": "nothing runs on a rank: it is done; measured, also before its first operation and between two",
+    "critical": "on the critical path: a chain of ops over all ranks, each waiting for the one before",
+    "slack": "by how much longer something may take before the step is longer",
+    "algbw": "bytes of a collective over its time",
+    "busbw": "the same in bytes that cross the network, as nccl-tests count them",
+    "mbs": "sequences of a micro-batch",
+    "batch": "sequences of a step, of all replicas",
+}  # fmt: skip
+_WORD = re.compile(r"[a-z]+")
+
+
+def words_section(parts: Iterable[str]) -> str:
+    """The words that stand in some of these elements; "" of none."""
+    there = set(_WORD.findall(re.sub(r"<script.*?</script>|<[^>]*>", " ", " ".join(parts), flags=re.DOTALL)))
+    rows = [f"{element('dt', word)}{element('dd', text)}" for word, text in WORDS.items() if word in there]
+    if not rows:
+        return ""
+    body = "\n".join(rows)
+    return f'<section id="words" class="facts"><h2>Words of this page</h2><dl>\n{body}\n</dl></section>'
+
 
 _ASKED = PageAsked(what_if=True, everything=True)
 # Who reads a page asks where the step goes and what would help; the other sections are in the report's order.

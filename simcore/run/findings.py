@@ -1,18 +1,17 @@
 """What is found in a run, whatever it came from: its critical path told in legs and summed in parts, the
-places worth a look, and the answers to what-if questions.
+places worth a look, the answers to what-if questions, and the changes that these are about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from simcore.parameters import Parameters, as_flags, flag_of
 from simcore.records import NamedTuple, Struct
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
-    from simcore.parameters import Parameters
-
 
 # As long, at most, is compute of which a file knows nothing.
 _PLACEHOLDER_NS = 1000
@@ -186,3 +185,31 @@ def spot_of(run: _Summed, leg: Leg) -> Spot:
     timed = [spot for spot in spots if spot.end_ns - spot.start_ns > _PLACEHOLDER_NS] or spots
     streams = {spot.stream for spot in timed}
     return Spot(leg.number, leg.start_ns, leg.end_ns, streams.pop() if len(streams) == 1 else None)
+
+
+# A gain below this share of the step, or of one change over another, is no reason to change anything.
+WORTH = 0.001
+
+
+class Change(Struct, frozen=True):
+    """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it."""
+
+    fields: dict[str, Any]
+    words: str = ""
+
+    @property
+    def flags(self) -> str:
+        """The words of the command line that ask for it, a default too, which is said to be the change."""
+        words = as_flags(Parameters(**self.fields))
+        for field, value in self.fields.items():
+            flag = flag_of(field)
+            if value == flag.default and value not in (None, (), False):
+                words += [flag.option, str(value)]
+        return " ".join(words)
+
+    def with_other(self, other: Change) -> Change:
+        """Both at once."""
+        words = ""
+        if self.words or other.words:
+            words = " and ".join(change.words or change.flags for change in (self, other))
+        return Change(self.fields | other.fields, words)

@@ -24,8 +24,7 @@ from simcore.engine import run_engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
 from simcore.report.pages import run_json, run_page
-from simcore.run.changes import Change
-from simcore.run.findings import WhatIf
+from simcore.run.findings import Change, WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload

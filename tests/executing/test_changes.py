@@ -17,8 +17,7 @@ from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, as_flags, flag_of, replaced
 from simcore.records import asdict, replace
 from simcore.report.pages import run_page
-from simcore.run.changes import WORTH, Change
-from simcore.run.findings import WhatIf
+from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.units import change_percent
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_network, write_set
 from tests.executing.test_retimed import RULES, ran

@@ -12,8 +12,7 @@ from simcore.analysis.rerun import Chosen, Rerun
 from simcore.analysis.what_if.changes import changes, fitting, stepped, with_room
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
-from simcore.run.changes import Change
-from simcore.run.findings import WhatIf
+from simcore.run.findings import Change, WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 

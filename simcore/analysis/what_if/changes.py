@@ -16,8 +16,7 @@ from simcore.parameters import Parameters
 from simcore.program import SCHEDULES
 from simcore.program.schedule_choice import fitting_chunks
 from simcore.records import asdict, replace
-from simcore.run.changes import WORTH, Change
-from simcore.run.findings import WhatIf
+from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 

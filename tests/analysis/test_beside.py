@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.analysis import Results
-from simcore.analysis.beside import Beside
-from simcore.analysis.beside.pairs import notices, why_words
+from simcore.analysis.beside import Beside, notices, why_words
 from simcore.diagnostics import UsageError
 from simcore.measured import read_run
 from simcore.parameters import Parameters

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis.beside import Beside
-from simcore.analysis.beside.pairs import why_words
+from simcore.analysis.beside import Beside, why_words
 from simcore.asked import Asked
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from simcore.analysis.beside import Beside
-from simcore.analysis.beside.pairs import notices, paired_words, run_words, side_facts, where_words, why_words
+from simcore.analysis.beside import (
+    Beside,
+    notices,
+    paired_words,
+    run_words,
+    side_facts,
+    where_words,
+    why_words,
+)
 from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.run import Run
 from simcore.run.lanes import KINDS

@@ -70,6 +70,16 @@ class Simulation(Struct, frozen=True):
     link_heat: LinkHeat | None = None
 
     @property
+    def can_be_scheduled(self) -> bool:
+        """Whether a pipeline's schedule runs the same step: of one stage under layer-loop it does, where its
+        rows are micro-batches that each run once; an op table and a policy have a loop of their own.
+        """
+        if self.program.has_pipeline_schedule:
+            return True
+        once = self.layout.pp == 1 and self.parameters.passes == 1 and self.program.microbatches > 0
+        return once and not self.workload.is_table and not self.program.queued
+
+    @property
     def has_dimensions(self) -> bool:
         """Whether the network's prices depend on the dimensions of the cluster."""
         return network_model(self.parameters).place is None

@@ -33,11 +33,16 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
 
 
-# Flags of changes in fewer letters, where there is no room for them.
+# Flags of changes, and what is to be known of them, in fewer letters where there is no room for them.
 _SHORT = {
     "stage-layout": "layout", "overlap-param-gather": "overlap params",
     "overlap-grad-reduce": "overlap grads", "virtual-stages": "vpp",
+    "made for": "for", " micro-batches or more": "+ mb",
 }  # fmt: skip
+
+
+# What a bracket begins with that no meaning says.
+_KEPT = ("does not fit", "fits", "made for", "for", "drops")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
@@ -49,8 +54,8 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     if len(words) > room and " -> " in words:
         words = words.replace(" bandwidth ", " ").replace(" latency ", " ")
     front, brackets, inside = words.rpartition(" (")
-    if len(words) > room and brackets and words.endswith(")") and knob.meaning and "fit" not in inside:
-        words = front
+    if len(words) > room and brackets and words.endswith(")") and knob.meaning:
+        words = words if inside.startswith(_KEPT) else front
     return cells(words, room)
 
 

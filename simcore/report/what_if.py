@@ -154,7 +154,8 @@ def _first(words: str) -> str:
 
 def _meanings(some: Sequence[WhatIf]) -> list[str]:
     """What the rows of a table mean whose names do not say it, each once."""
-    return [f"  {words}" for words in dict.fromkeys(what_if.meaning for what_if in some) if words]
+    told = [words for words in dict.fromkeys(what_if.meaning for what_if in some) if words]
+    return [line for words in told for line in wrapped(words, "  ", "    ")]
 
 
 def _share(what_if: WhatIf, base: int) -> float:

@@ -192,10 +192,13 @@ WORTH = 0.001
 
 
 class Change(Struct, frozen=True):
-    """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it."""
+    """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it. caveat:
+    what has to be known before it is made.
+    """
 
     fields: dict[str, Any]
     words: str = ""
+    caveat: str = ""
 
     @property
     def flags(self) -> str:
@@ -207,9 +210,15 @@ class Change(Struct, frozen=True):
                 words += [flag.option, str(value)]
         return " ".join(words)
 
+    @property
+    def name(self) -> str:
+        """What it is, and behind it in brackets what has to be known."""
+        return f"{self.words or self.flags} ({self.caveat})" if self.caveat else self.words or self.flags
+
     def with_other(self, other: Change) -> Change:
         """Both at once."""
         words = ""
         if self.words or other.words:
             words = " and ".join(change.words or change.flags for change in (self, other))
-        return Change(self.fields | other.fields, words)
+        caveat = "; ".join(change.caveat for change in (self, other) if change.caveat)
+        return Change(self.fields | other.fields, words, caveat)

@@ -25,6 +25,7 @@ from tui.commands.arguments import Parser, add_parameters, parameters_from
 
 SEEDS = {
     "000": "fixtures/000_gpt13b_tp4_old_header.txt",
+    "001": "fixtures/001_moe_128npu_with_mistakes.txt",
     "002": "fixtures/002_gpt_1024npu.txt",
     "003": "fixtures/003_gpt2_large_op_table.txt",
 }
@@ -122,7 +123,7 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
     """
     simulation = simulate(open_workload(SEEDS["002"]), flags_of(""))
     found = advice(simulation)
-    (layout,) = [one for one in found if one.meaning]
+    (layout,) = [one for one in found if one.meaning.startswith("stage layout")]
     assert layout.name == "--stage-layout megatron (undoes the default)"
     assert layout.meaning.startswith("stage layout: by default every stage runs ")
     assert [one.flags for one in found if "stage-layout" in one.flags] == [layout.flags]
@@ -136,9 +137,37 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
 
 
 def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing_is_undone() -> None:
-    assert not [one for one in advice(simulate(open_workload(SEEDS["000"]), flags_of(""))) if one.meaning]
+    alone = simulate(open_workload(SEEDS["000"]), flags_of(""))
+    assert not [one for one in advice(alone) if "stage layout" in one.meaning]
     there = simulate(open_workload(SEEDS["002"]), flags_of("--stage-layout megatron"))
-    assert not [one for one in advice(there) if one.meaning or "stage-layout" in one.flags]
+    assert not [one for one in advice(there) if "layout" in one.meaning + one.flags]
+
+
+_ASSUMED = "assumed: a collective and the compute beside it are as fast as each alone"
+
+
+def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assumed_of_its_overlap() -> None:
+    """Planted: the words where a schedule runs already."""
+    rows = {one.flags: one.meaning for one in advice(simulate(open_workload(SEEDS["000"]), flags_of("")))}
+    assert rows == {
+        "--schedule 1f1b --overlap-grad-reduce": "layer-loop has no overlap, 1f1b has it for the same rows; "
+        f"without it both reduce gradients after the last backward; {_ASSUMED}",
+        "--schedule 1f1b --overlap-param-gather": "layer-loop has no overlap, 1f1b has it for the same rows; "
+        f"{_ASSUMED}",
+    }
+    scheduled = simulate(open_workload(SEEDS["000"]), flags_of("--schedule 1f1b"))
+    for one in advice(scheduled):
+        assert one.meaning == (_ASSUMED if "--overlap" in one.flags else "")
+
+
+def test_two_changes_carry_what_either_has_to_say_first() -> None:
+    """Seed 001 has 2 micro-batches. Planted: the words of the first alone, as before."""
+    found = advice(simulate(open_workload(SEEDS["001"]), flags_of("")))
+    some = [one for one in found if "zb-" in one.flags]
+    assert len(some) >= 4
+    for one in some:
+        count = 7 if "zb-h2" in one.flags else 4
+        assert one.name == f"{one.flags} (made for {count} micro-batches or more)"
 
 
 @pytest.mark.slow
@@ -155,8 +184,9 @@ def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     again = {one.flags: one for one in advice(many)}
     assert again["--schedule zb-h2"].name == "--schedule zb-h2"
     assert again["--schedule zb-h2"].better10_ns < again["--schedule zb-h1"].better10_ns
-    # Of two changes it is not said: their names have no room for it.
-    assert all("made for" not in one.name for one in advice(few) if one.flags.count("--") > 2)
+    # Two at a time say it, too.
+    for one in rows.values():
+        assert ("made for 31" in one.name) == ("zb-h2" in one.flags or "zb-v" in one.flags)
 
 
 def test_a_slow_rank_is_to_be_as_fast_as_its_peers() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, class_accounts, op_of
 from simcore.analysis.alike import alike
 from simcore.analysis.sentences.model import Facts, Sentence, late_reductions, rank_words
 from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, CollectiveCost
+from simcore.run.findings import Change
+from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, percent
 from simcore.workload.model import base_name
 
@@ -147,26 +151,34 @@ def late_gradients(facts: Facts) -> Sentence | None:
         longest = f"the {collective} of {name} longest ({what}, {time})"
         text = f"{len(found)} gradient collectives, {longest}, {'come' if comes else 'end'}"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
-    parameters = simulation.parameters
-    if simulation.program.pipelined and not parameters.overlap_grad_reduce and row in (
-        simulation.program.structure.prologue
-    ):  # fmt: skip
-        other = facts.step_with(overlap_grad_reduce=True)
-        # What makes the step longer is no advice.
-        if other is not None and other < facts.step_ns:
-            text += f"; with --overlap-grad-reduce the step would be {facts.change(other)}"
-            left = _still_late(facts, most)
-            # A share of what is late that the flag leaves there is why it gains no more.
-            if facts.step_ns - other < _MOST_GAIN * sums[most] and left >= (1 - _MOST_GAIN) * sums[most]:
-                text += f", since {duration(left)} would still come after the last backward"
+    changes = _hiding(simulation) if row in simulation.program.structure.prologue else {}
+    other = facts.step_with(**changes) if changes else None
+    # What makes the step longer is no advice.
+    if other is not None and other < facts.step_ns:
+        flags = Change(changes).flags
+        assumed = "assumed as fast beside compute as alone"
+        text += f"; with {flags}, {assumed}, the step would be {facts.change(other)}"
+        left = _still_late(facts, most, changes)
+        # A share of what is late that the flag leaves there is why it gains no more.
+        if facts.step_ns - other < _MOST_GAIN * sums[most] and left >= (1 - _MOST_GAIN) * sums[most]:
+            text += f", since {duration(left)} would still come after the last backward"
     return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", _lost(facts, _LATE))
 
 
-def _still_late(facts: Facts, number: int) -> int:
+def _hiding(simulation: Simulation) -> dict[str, Any]:
+    """The parameters with which the same step hides gradient reductions; none where they do already, or no
+    schedule can. Layer-loop has no overlap.
+    """
+    if simulation.program.pipelined:
+        return {} if simulation.parameters.overlap_grad_reduce else {"overlap_grad_reduce": True}
+    return {"schedule": "1f1b", "overlap_grad_reduce": True} if simulation.can_be_scheduled else {}
+
+
+def _still_late(facts: Facts, number: int, changes: dict[str, Any]) -> int:
     """What of the gradient reductions the ranks of a class have after their last backward, were they begun
     beside it, ns.
     """
-    other = facts.results.variants.run(overlap_grad_reduce=True)
+    other = facts.results.variants.run(**changes)
     if other is None:
         return 0
     again = other.timeline.folding.class_of(facts.classes[number].ranks.first)

@@ -42,12 +42,9 @@ def _schedules(simulation: Simulation) -> Iterator[Change]:
         for count in fitting_chunks(program.structure, simulation.layout.pp, program.microbatches, name):
             chunks = count or schedule.chunks
             if (name, chunks) != (program.schedule, program.virtual_stages):
-                change = Change({**shape, "schedule": name, "virtual_stages": count})
                 least = schedule.made_for(simulation.layout.pp)
-                if program.microbatches < least:
-                    words = f"{change.flags} (made for {least} micro-batches or more)"
-                    change = replace(change, words=words)
-                yield change
+                caveat = f"made for {least} micro-batches or more" if program.microbatches < least else ""
+                yield Change({**shape, "schedule": name, "virtual_stages": count}, caveat=caveat)
 
 
 def _forwards_beside_backwards(simulation: Simulation) -> Iterator[Change]:
@@ -71,9 +68,7 @@ def _stage_layouts(simulation: Simulation) -> Iterator[Change]:
         for name in STAGE_LAYOUTS:
             if name != simulation.parameters.stage_layout:
                 undoes = name != _DEFAULT_LAYOUT
-                yield Change(
-                    {"stage_layout": name}, f"--stage-layout {name} (undoes the default)" if undoes else ""
-                )
+                yield Change({"stage_layout": name}, caveat="undoes the default" if undoes else "")
 
 
 def _microbatches(simulation: Simulation) -> Iterator[Change]:
@@ -99,14 +94,23 @@ def _even_experts(simulation: Simulation) -> Iterator[Change]:
     from simcore.analysis.imbalance import expert_changes
 
     for fields, dropped in expert_changes(simulation):
-        change = Change(fields)
-        words = f"{change.flags} (drops {100 * dropped:.1f} % of tokens)" if dropped else ""
-        yield replace(change, words=words)
+        yield Change(fields, caveat=f"drops {100 * dropped:.1f} % of tokens" if dropped else "")
 
 
-def _meaning(change: Change) -> str:
-    """What a change of the stage layout takes away, which looks like a gain: rows that stages run."""
-    return _LAYOUT if change.fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT else ""
+def _meaning(simulation: Simulation, change: Change) -> str:
+    """What a change does whose name does not say it: a stage layout takes rows away, which looks like a gain;
+    a schedule in place of layer-loop is there for its overlap; and what is assumed of an overlap.
+    """
+    fields, said = change.fields, []
+    if fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
+        said.append(_LAYOUT)
+    reduces, gathers = fields.get("overlap_grad_reduce"), fields.get("overlap_param_gather")
+    if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
+        said.append(f"layer-loop has no overlap, {fields['schedule']} has it for the same rows")
+        said += ["without it both reduce gradients after the last backward"] if reduces else []
+    if reduces or gathers:
+        said.append("assumed: a collective and the compute beside it are as fast as each alone")
+    return "; ".join(said)
 
 
 Family = Callable[[Simulation], Iterator[Change]]
@@ -120,17 +124,6 @@ OF_SCHEDULES: tuple[Family, ...] = (
     _microbatches,
 )
 FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _mended_ranks, _even_experts)
-
-
-def can_be_scheduled(simulation: Simulation) -> bool:
-    """Whether a pipeline's schedule runs the same step: of one stage under layer-loop it does, where its rows
-    are micro-batches that each run once; an op table and a policy have a loop of their own.
-    """
-    program, workload = simulation.program, simulation.workload
-    if program.has_pipeline_schedule:
-        return True
-    once = simulation.layout.pp == 1 and simulation.parameters.passes == 1 and program.microbatches > 0
-    return once and not workload.is_table and not program.queued
 
 
 def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> list[WhatIf]:
@@ -155,18 +148,18 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
             count = count if count != simulation.program.microbatches else None
             alike = ns * simulation.program.microbatches // count if count else None
             alike_ns[change.flags] = ns if alike is None else alike
-            words = change.words or change.flags
+            words = change.name
             if count:
                 words += f" (twice the batch, {duration(round(ns / count))} each)"
             rows[change.flags] = WhatIf(
                 words, None, ns, flags=change.flags, microbatches=count,
                 alike_ns=alike, parameters=replace(simulation.parameters, **change.fields),
-                meaning=_meaning(change),
+                meaning=_meaning(simulation, change),
             )  # fmt: skip
 
     best: list[Change] = []
     pairs: list[tuple[Change, Change]] = []
-    for family in FAMILIES if can_be_scheduled(simulation) else (_mended_ranks,):
+    for family in FAMILIES if simulation.can_be_scheduled else (_mended_ranks,):
         some = list(family(simulation))
         if family in OF_SCHEDULES[1:] and not scheduled:
             pairs += [(one, other) for one in best[:1] for other in some if family is not _microbatches]
@@ -176,9 +169,7 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
         known = [change for change in some if change.flags in alike_ns]
         # Another batch is another training, another layout another work: they stand for themselves.
         if known and family not in (_stage_layouts, _microbatches):
-            one = min(known, key=lambda change: alike_ns[change.flags])
-            # What is said behind its flags is said where it stands alone.
-            best.append(replace(one, words="") if one.words.startswith(one.flags) else one)
+            best.append(min(known, key=lambda change: alike_ns[change.flags]))
     least = WORTH * base
     pairs += combinations([one for one in best if base - alike_ns[one.flags] >= least], 2)
     for one, other in pairs:
@@ -190,7 +181,7 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
     gaining = [rows[flags] for flags in rows if base - alike_ns[flags] >= max(least, 1)]
 
     def place(what_if: WhatIf) -> tuple[int, bool, int]:
-        return what_if.microbatches or 0, bool(what_if.meaning), alike_ns[what_if.flags]
+        return what_if.microbatches or 0, what_if.meaning == _LAYOUT, alike_ns[what_if.flags]
 
     return sorted(gaining, key=place)
 

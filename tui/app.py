@@ -66,7 +66,7 @@ class Footer(FrameView):
             step = app.tour.step_words(width - len(app.said) - 2) if touring and app.tour is not None else []
             return [spread([(f" {app.said}", "bright")], step, width)]
         if touring and app.tour is not None:
-            return [app.tour.line(width)]
+            return [app.tour.line(width, app.hints())]
         return [footer(app.hints(), width)]
 
 
@@ -350,7 +350,9 @@ class WltuiApp(RunsHost):
     async def on_event(self, event: Event) -> None:
         """Before a key does its work, what was said about the one before is over."""
         self.keeping.noticed(event)
-        if self.tour is not None and isinstance(event, Key) and self.tour.press(event.key):
+        # Esc belongs to an open panel first.
+        closes = len(self.screen_stack) > 1 and isinstance(event, Key) and event.key == "escape"
+        if self.tour is not None and isinstance(event, Key) and not closes and self.tour.press(event.key):
             self.query_one(Footer).redraw()
         if self.said and isinstance(event, Key) and self._acts(event):
             self.said = ""

@@ -23,24 +23,34 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     notes_words = plural(notes, "note")
     note: Line = [("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
     second = _wide_second(session, screen, note, width) if width >= _WIDE else None
-    facts = session.facts(second is not None)
+    facts, changed = session.facts(second is not None), len(session.changed_facts(second is not None))
     if second is None and width >= _WIDE:
         # The step stays in its row: what it is of stands in front of what is open.
         second = _wide_second(session, screen, note, width, False)
         if second is not None:
-            facts = ["other model", *session.facts(True)]
+            facts, changed = ["other model", *session.facts(True)], 1 + len(session.changed_facts(True))
     if second is not None:
-        name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
+        said = session.run_words()
+        if session.current is not session.opened:
+            if said not in text_of([second]):
+                # Nobody takes the step for that of the file as it is.
+                facts.insert(max(changed, 1) + 1, said)
+            if len(name) + sum(len(fact) + 3 for fact in facts[:3]) > width - 9:
+                facts = [fact.partition(", mean ")[0] for fact in facts]
+        name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), _LEAST_NAME))
         row: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
         return [fitted(row, width), second]
-    # A cell on the left, and three before the step, three before the notes, one behind them. The layout
-    # stays, without the number of ranks if need be, then beside a difference in per cent alone.
-    step, room = _step(session), 0
-    for first, short in ((facts[:1], False), (_degrees(facts[:1]), False), (_degrees(facts[:1]), True)):
+    # A cell on the left, and three before the step, three before the notes, one behind them. What was changed
+    # and the layout stay, without the number of ranks if need be, then beside a difference in per cent alone.
+    forms = [(facts[: changed + 1], short) for short in (False, True)]
+    forms += [(facts[:changed], short) for short in (False, True)] if changed else []
+    step, room, least = _step(session), 0, min(len(name), _LEAST_NAME)
+    for first, short, cut in ((first, short, cut) for first, short in forms for cut in (False, True)):
         step = _step(session, short)
         room = width - width_of(step) - len(notes_words) - 8
-        if room >= _LEAST_NAME + sum(len(fact) + 3 for fact in first):
-            facts = [*first, *facts[1:]]
+        kept = _degrees(first) if cut else first
+        if room >= least + sum(len(fact) + 3 for fact in kept):
+            facts = [*kept, *facts[len(kept) :]]
             break
     name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), _LEAST_NAME))
     row = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
@@ -49,7 +59,8 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
 
 def _degrees(first: list[str]) -> list[str]:
     """`tp 8 dp 8 pp 16` of `1024: tp 8 dp 8 pp 16`; what has no number in front stays as it is."""
-    return [fact.partition(": ")[2] or fact for fact in first]
+    parts = [(fact, *fact.partition(": ")) for fact in first]
+    return [words if count.isdigit() and words else fact for fact, count, _, words in parts]
 
 
 def _wide_second(

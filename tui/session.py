@@ -127,8 +127,21 @@ class Session:
         return self.opened.doing
 
     def facts(self, wide: bool) -> list[str]:
-        """What is open, besides its name, the most important first."""
-        return self.current.headline(wide)
+        """What is open, besides its name: what is not as in the run as opened, then the most important first."""
+        changed = self.changed_facts(wide)
+        return [*changed, *(fact for fact in self.current.headline(wide) if fact not in changed)]
+
+    def changed_facts(self, wide: bool) -> list[str]:
+        """Of the facts those that are not as in the run as opened, its schedule or replay, say."""
+        if self.current is self.opened:
+            return []
+        facts = self.current.headline(wide)
+        if self.current.model_figures is not None:
+            # A model's figures differ with every change: what is run stands behind them.
+            facts = facts[-1:]
+        # So does what a micro-batch takes: the step time says that.
+        before = {fact.partition(", mean ")[0] for fact in self.opened.headline(wide)}
+        return [fact for fact in facts if fact.partition(", mean ")[0] not in before]
 
     def run_words(self) -> str:
         """Which run is on the screen: `run 2 of 3`, or one that was not kept."""

@@ -17,8 +17,10 @@ STEPS = (
     ("4", "4", "says why the step takes so long: the critical path, and what would help"),
     ("?", "question_mark", "has the keys of the screen that is open"),
 )
-_SHORT = ("tries the best change", "goes back to the run before", "opens the timeline", "unfolds a lane",
-          "says why it takes so long", "has all keys of a screen")  # fmt: skip
+_SHORT = ("tries the best change", "back to the run before", "opens the timeline", "unfolds a lane",
+          "says why it takes long", "has all keys of a screen")  # fmt: skip
+# Cells for keys of the screen that are worth more than long words.
+_HINTS = 40
 _SEEN = "tour-seen"
 
 
@@ -50,16 +52,28 @@ class Tour:
         words: Line = [(f" {STEPS[self.step][0]} ", "key"), (f" {_SHORT[self.step]} ", "dim")]
         return words if width_of(words) <= room else []
 
-    def line(self, width: int) -> Line:
-        """The last row: the next key, and how the tour ends."""
+    def line(self, width: int, hints: tuple[tuple[str, str], ...] = ()) -> Line:
+        """The last row: the next key, how the tour ends, and as many keys of the screen as have room, then
+        help and quit.
+        """
         key, _, words = STEPS[self.step]
-        right: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
-        for said in (words, _SHORT[self.step]):
+        ends: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
+        always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]
+        short = _SHORT[self.step]
+        forms = ((words, ends, _HINTS), (short, ends, 0), (short, [ends[0], ("ends it ", "dim")], 0))
+        for said, end, least in forms:
             left: Line = [(f" First steps, {self.step + 1} of {len(STEPS)}: ", "accent"), (f" {key} ", "key"),
-                          (f" {said}", "bright")]  # fmt: skip
-            if width_of(left) + width_of(right) < width:
+                          (f" {said} ", "bright")]  # fmt: skip
+            room = width - width_of(left) - width_of(end) - width_of(always)
+            if room > least:
                 break
-        return spread(left, right, width)
+        keys: Line = []
+        for hint, what in hints:
+            room -= len(hint) + len(what) + 3
+            if room <= 0:
+                break
+            keys += [(f" {hint} ", "key"), (f"{what} ", "dim")]
+        return spread(left, [*end, *keys, *always], width)
 
 
 def first_tour(environ: Mapping[str, str] = os.environ) -> Tour | None:

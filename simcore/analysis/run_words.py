@@ -63,7 +63,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
 
         total, each, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
-            return [short_memory_words(figures), _short_layout(layout), mfu]
+            return [short_memory_words(figures), _short_layout(layout), mfu, program.schedule]
         ranks = plural(layout.world, "rank")
         return [memory_words(figures), total, each, flops, mfu, hfu, ranks, program.schedule]
     if not wide:

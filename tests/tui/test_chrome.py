@@ -97,6 +97,26 @@ def test_a_long_file_name_leaves_room_for_ranks_and_schedule(path: str) -> None:
         assert ranks in text
 
 
+@pytest.mark.parametrize("width", [70, 80, 100, 120, 200])
+def test_what_a_change_made_of_the_schedule_stands_first(width: int) -> None:
+    now = seed(schedule="interleaved", virtual_stages=4)
+    row = line_text(heading(session_of(seed(), now), "summary", width)[0])
+    name, schedule = row.replace(" wltui  ", " ").split("   ")[:2]
+    assert name.startswith(" 002_gpt_1")
+    assert schedule.startswith("interleaved, 16 micro-batches" if width >= 100 else "interleaved x16")
+    # As opened the layout is first.
+    assert "tp 8" in line_text(heading(session_of(seed()), "summary", width)[0]).split("   ")[1]
+
+
+def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
+    opened = run(replace(seed_workload(), path="c.txt"))
+    now = run(replace(seed_workload(), path="c.txt"), schedule="interleaved", virtual_stages=4)
+    row = line_text(heading(session_of(opened, now), "summary", 80)[0])
+    assert " c.txt   interleaved x16   tp 8 dp 8 pp 16      step 9.723 s  -34.2 %" in row
+    wide = line_text(heading(session_of(opened, now), "summary", 120)[0])
+    assert "draft after run 1" in wide
+
+
 def test_what_is_open_is_said_in_the_first_row() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "layers", 120))
     assert first.rstrip() == (

@@ -70,13 +70,13 @@ def test_row_1_names_what_a_replay_changes() -> None:
         [ranks, "measured, 1 micro-batch"],
         ["2: dp 2", "measured"],
     ]
-    assert facts(Scales()) == [[ranks, "replayed, 1 micro-batch"], ["2: dp 2", "replayed"]]
+    assert facts(Scales()) == [["replayed, 1 micro-batch", ranks], ["replayed", "2: dp 2"]]
     assert facts(Scales(ranks={1: 0.5})) == [
-        [ranks, "replayed: rank 1 x0.5", "1 micro-batch"],
-        ["2: dp 2", "rank 1 x0.5"],
+        ["replayed: rank 1 x0.5", "1 micro-batch", ranks],
+        ["rank 1 x0.5", "2: dp 2"],
     ]
-    assert [one[1] for one in facts(Scales(gaps=0.25))] == ["replayed: host gaps x0.25", "1 change"]
-    assert [one[1] for one in facts(MANY)] == [
+    assert [one[0] for one in facts(Scales(gaps=0.25))] == ["replayed: host gaps x0.25", "1 change"]
+    assert [one[0] for one in facts(MANY)] == [
         "replayed: compute x2, communication x0.5 and 8 more", "10 changes",
     ]  # fmt: skip
 

@@ -37,11 +37,25 @@ def test_only_the_key_that_it_names_goes_on_and_escape_ends_it() -> None:
 def test_its_line_fits_and_says_how_it_ends(width: int) -> None:
     tour = Tour()
     for _, key, _ in STEPS:
-        line = "".join(text for text, _ in tour.line(width))
+        line = "".join(text for text, _ in tour.line(width, (("Tab", "panel"), ("hjkl", "move"))))
         assert len(line) == width
-        assert line.rstrip().endswith("  Esc ends the tour")
+        assert "  Esc ends " in line
+        # The keys of the screen are there while it runs.
+        assert line.endswith(" ? keys  q quit ")
+        assert ("  Tab panel " in line) == (width >= 120)
         assert "..." not in line
         tour.press(key)
+
+
+async def test_escape_closes_the_help_and_the_tour_goes_on(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    app.tour = Tour()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "question_mark", "escape")
+        assert screen_rows(app)[-1].startswith(" First steps, 1 of 6:  t ")
+        await press(pilot, "escape")
+        assert "First steps" not in screen_rows(app)[-1]
 
 
 async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
@@ -54,7 +68,7 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
         await run_over(pilot)
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
         # What the key had to say leaves room for the next one.
-        assert screen_rows(app)[-1].strip().endswith("x  goes back to the run before")
+        assert screen_rows(app)[-1].strip().endswith("x  back to the run before")
         assert screen_rows(app)[-1].startswith(" run 2 of 2: ")
         await press(pilot, "x")
         assert screen_rows(app)[-1].strip().endswith("2  opens the timeline")

@@ -71,11 +71,11 @@ class WhyModel(PanelCursor):
         return self._listed
 
     def toggle_order(self) -> None:
-        """The legs the longest first, or in the order of time; the cursor stays on its leg."""
+        """The legs the longest first, from the longest on, or in the order of time with the cursor on its leg."""
         here = self.listed[self.row(LEGS)] if self.listed else None
         self.by_length, self._listed = not self.by_length, None
         if here is not None:
-            self.place(LEGS, self.listed.index(here))
+            self.place(LEGS, 0 if self.by_length else self.listed.index(here))
 
     @property
     def what_cells(self) -> tuple[int, int, int]:

@@ -127,7 +127,7 @@ class Session:
         return self.opened.doing
 
     def facts(self, wide: bool) -> list[str]:
-        """What is open, besides its name: what is not as in the run as opened, then the most important first."""
+        """What is open, besides its name: what differs from the run as opened, then the most important."""
         changed = self.changed_facts(wide)
         return [*changed, *(fact for fact in self.current.headline(wide) if fact not in changed)]
 

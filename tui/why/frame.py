@@ -71,7 +71,9 @@ class WhyModel(PanelCursor):
         return self._listed
 
     def toggle_order(self) -> None:
-        """The legs the longest first, from the longest on, or in the order of time with the cursor on its leg."""
+        """The legs the longest first, with the cursor on the longest, or in the order of time, with the
+        cursor on its leg.
+        """
         here = self.listed[self.row(LEGS)] if self.listed else None
         self.by_length, self._listed = not self.by_length, None
         if here is not None:

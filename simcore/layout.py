@@ -316,8 +316,8 @@ def _assumed_dp(
             Diagnostic(
                 "warning",
                 "gather-is-shard",
-                f"grad_gather is {gathered} B, 1/{dp} of the parameters that grad_param_comm reduces: "
-                "a shard, not the gathered buffer; kept as written",
+                f"not what AICB writes: grad_gather is {gathered} B, a shard of 1/{dp}; AICB writes the "
+                f"gathered buffer, {reduced // 2} B by what grad_param_comm reduces; kept as written",
                 workload.path,
                 workload.line[row],
             )

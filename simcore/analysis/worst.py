@@ -39,8 +39,11 @@ def _ranks(ranks: RankSet) -> str:
 
 
 def _who(results: Finished, numbers: Collection[int]) -> str:
-    """`stages 0-15 alike` or `ranks 0-63`: the classes with these numbers."""
-    return _stages(results, numbers) or _ranks(ranks_of(results.simulation.timeline.classes, numbers))
+    """`all ranks`, `stages 1-14 alike` or `ranks 0-63`: the classes with these numbers."""
+    ranks = ranks_of(results.simulation.timeline.classes, numbers)
+    if 1 < len(ranks) == results.simulation.layout.world:
+        return "all ranks"
+    return _stages(results, numbers) or _ranks(ranks)
 
 
 def _end(results: Finished) -> Place | None:
@@ -168,9 +171,10 @@ def worst_link(results: Finished) -> Place | None:
     if port is None or op is None:
         return None
     share = percent(port.busy_ns, results.step_time_ns)
-    whose = _who(results, port.alike)
+    whose = _who(results, port.alike).replace("all ranks", "of all ranks")
     slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
-    words = f"{duration(port.busy_ns)} ({share} %): dim {port.index} {whose}, most {port.kind}{slowed}"
+    # Of another kind than the places above: a port that is busy holds nobody up by itself.
+    words = f"busy {duration(port.busy_ns)} ({share} %): dim {port.index} {whose}, most {port.kind}{slowed}"
     _, start, end = simulation.timeline.columns(port.rank_class)
     number, begins, ends = port.rank_class, start[op], end[op]
     stream = results.stream_at(number, op, begins, ends)

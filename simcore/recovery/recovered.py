@@ -18,7 +18,7 @@ from simcore.workload import Workload
 
 # Candidates whose rows are compared with the file's, and alternatives that are named.
 _COMPARED, _NAMED = 12, 12
-# With more rows that differ it is another file, and not this one with some of its rows edited.
+# With more rows that differ it is another file, and not this one with some rows that AICB does not write.
 _MOST_DIFFERENT = 0.1
 # What configs with the same rows differ in, and its word.
 _TOLD = {
@@ -84,13 +84,17 @@ class Recovered(Struct, frozen=True, dict=True):
     def title(self) -> str:
         """The shortest that names it: `AICB: Llama 405B, 128 layers`, and where it is something else."""
         config, difference = self.config, self.difference
-        at = f"line {difference.line}" if difference is not None and difference.row is not None else ""
+        line = difference.line if difference is not None and difference.row is not None else None
         if config is None:
-            return f"not AICB's rows{f': {at}' if at else ''}"
-        name = _name(config) or f"hidden {config.hidden}"
-        first = f" (first {at})" if self.differing > 1 else f" ({at})"
-        edited = f", {plural(self.differing, 'row')} edited{first if at else ''}" if self.differing else ""
-        return f"AICB: {name}, {plural(config.layers, 'layer')}{edited}"
+            return "not AICB's rows" if line is None else f"line {line} is not what AICB writes"
+        said = f"AICB: {_name(config) or f'hidden {config.hidden}'}, {plural(config.layers, 'layer')}"
+        if self.differing == 1 and line is not None:
+            return f"{said}; line {line} is not what AICB writes"
+        if self.differing:
+            first = f", first line {line}" if line is not None else ""
+            are = "is" if self.differing == 1 else "are"
+            said += f"; {plural(self.differing, 'row')} {are} not what AICB writes{first}"
+        return said
 
     def _but(self) -> str:
         if self.differing > 1:

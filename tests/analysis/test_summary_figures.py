@@ -20,10 +20,12 @@ from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT, joined
 from simcore.analysis.dimensions import class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import _stages
+from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import Place
 from simcore.simulation import simulate
+from simcore.workload.opening import open_workload
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.tui.made_runs import run, seed
@@ -166,7 +168,7 @@ def test_the_worst_places_of_seed_002() -> None:
         ("bubble", "4.096 s at a stretch: stage 0, from 3.064 s"),
         ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
         ("exposed", "228.3 ms: grad_param_comm, dp reduce-scatter"),
-        ("link", "346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp"),
+        ("link", "busy 346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp"),
     ]
     wait = seed(slow_rank=("37=1.3",)).worst[1]
     assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
@@ -177,7 +179,7 @@ def test_the_worst_places_of_seed_002() -> None:
 def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
     link = seed(slow_link=("1:37=0.2",), network=network).worst[-1]
-    assert (link.what, link.words) == ("link", "1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2")
+    assert (link.what, link.words) == ("link", "busy 1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2")
     ops = seed(slow_link=("1:37=0.2",), network=network).simulation.timeline.columns(link.number)[0]
     assert STREAMS[ops.stream[link.op]] == "dp"
     assert seed(slow_link=("0:37=0.9",), network=network).worst[-1].words == seed().worst[-1].words
@@ -189,7 +191,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
     assert results.dimensions[1].busy_ns == seed().dimensions[1].busy_ns
     lines = run_page(results).split("\n")
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
-    assert lines[at + 4] == "  worst link  1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2"
+    assert lines[at + 4] == "  worst link  busy 1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2"
     busy_ns = results.worst[-1].ns
     assert run_json(results)["worst_link"] == {
         "dimension": 1, "ranks": "37", "busy_ns": busy_ns, "factor": 0.2
@@ -249,10 +251,20 @@ def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
 def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it() -> None:
     results = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
     assert [ACCOUNTS[account] for account in results.accounts[0].account] == ["compute fwd", "idle", "idle"]
-    assert results.worst[0] == Place("end", "50 ns, last to end: ranks 0-3", 0, 0, 50, 50)
+    assert results.worst[0] == Place("end", "50 ns, last to end: all ranks", 0, 0, 50, 50)
 
 
 def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> None:
     """DATA runs the all-reduce of weight gradients alone; the file states two more."""
     results = Results(made(["mlp -1 50 ALLGATHER 400 0 ALLTOALL 400 70 ALLREDUCE 4000 0"]))
     assert [one.words for one in results.worst if one.what == "exposed"] == ["5.999 us: mlp, all all-reduce"]
+
+
+def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
+    """Seed 000 has one stage of 128 ranks alike; of seed 002 the first stage alone ends last."""
+    alike = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    words = {one.what: one.words for one in alike.worst}
+    assert words["end"] == "430.4 ms, last to end: all ranks"
+    assert words["link"] == "busy 123.4 ms (28.7 %): dim 1 of all ranks, most dp"
+    staged = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
+    assert not any("all ranks" in one.words for one in staged.worst)

@@ -101,8 +101,8 @@ def test_without_all_gpus_dp_is_what_a_sharded_grad_gather_tells() -> None:
     layout, found = resolve({"tp": 4, "ep": 1, "pp": 1}, rows=optimizer_rows(64 * 100, 100))
     assert layout == Layout(4, 1, 32, 1)
     assert texts(found) == [
-        "made.txt:3: warning gather-is-shard grad_gather is 100 B, 1/32 of the parameters that "
-        "grad_param_comm reduces: a shard, not the gathered buffer; kept as written",
+        "made.txt:3: warning gather-is-shard not what AICB writes: grad_gather is 100 B, a shard of 1/32; "
+        "AICB writes the gathered buffer, 3200 B by what grad_param_comm reduces; kept as written",
         "made.txt:1: warning all-gpus-missing no all_gpus in the header: dp 32 assumed "
         "(grad_param_comm / (2 x grad_gather) = 32), so world 128",
     ]

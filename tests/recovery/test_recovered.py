@@ -11,9 +11,11 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import UsageError
+from simcore.layout import resolve_layout
 from simcore.model.aicb import aicb_rows
 from simcore.model.aicb_arguments import AicbArguments
 from simcore.model.toml_file import read_toml_model
+from simcore.parameters import Parameters
 from simcore.recovery import Recovered, recover
 from simcore.workload.formats.simai_text import read
 from simcore.workload.opening import open_workload
@@ -104,7 +106,12 @@ def test_seed_000_is_gpt_13b_with_its_gather_edited() -> None:
     assert found.difference.text() == (
         "row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578 240"
     )
-    assert found.title() == "AICB: GPT 13B, 40 layers, 1 row edited (line 3)"
+    # The note of a run names the same line, with what AICB writes there.
+    notes = resolve_layout(open_workload(SEED_000), Parameters(), None)[1]
+    (shard,) = [one for one in notes if one.line == 3]
+    assert shard.message.startswith("not what AICB writes: grad_gather is 202424320 B, ")
+    assert found.difference.expected in shard.message
+    assert found.title() == "AICB: GPT 13B, 40 layers; line 3 is not what AICB writes"
 
 
 def test_seed_001_is_none_and_that_is_said_why() -> None:
@@ -113,7 +120,7 @@ def test_seed_001_is_none_and_that_is_said_why() -> None:
     assert found.line() == (
         "not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write"
     )
-    assert found.title() == "not AICB's rows: line 10"
+    assert found.title() == "line 10 is not what AICB writes"
 
 
 @pytest.mark.parametrize("name", OF_CORPUS)

@@ -136,7 +136,7 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
         await press(pilot, "tab")
         assert "── Worst of each kind, % of step (" in screen_text(app)
         await press(pilot, *"jjjj")
-        assert ">link    346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp" in screen_text(app)
+        assert ">link    busy 346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp" in screen_text(app)
         await press(pilot, "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)

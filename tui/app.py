@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Where the last row says how to get to the other run, once there is one: among what fits on 80 columns.
 _OTHER_RUN_AT = 3
+# The third key takes away what is said of a restored session.
+_KEYS_OF_NOTICE = 2
 
 
 class Heading(FrameView):
@@ -130,7 +132,10 @@ class WltuiApp(RunsHost):
         self._views: dict[str, ScreenView] = {}
         self.tour = tour
         self.keeping = Keeping(self, keeper)
-        self.said = self.keeping.notice
+        self.said = self._notice = self.keeping.notice
+        # Keys that leave what was said there: of a restored session the figures are not the file's own.
+        self._unread_keys = _KEYS_OF_NOTICE if self.said else 0
+        self._counted: Key | None = None
         # How the files were when they were read.
         self.stamps = stamps_of(session.opened.path, session.opened.diagnostics)
         # The screen that a place in the timeline was opened from, until another one is opened.
@@ -198,6 +203,8 @@ class WltuiApp(RunsHost):
             await self.mount(new, before=self.query_one(Footer))
         self.current_view.display = False
         self.screen_name = name
+        if self.said == self._notice:
+            self.said = ""
         self.current_view.display = True
         # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
         self.screen.set_focus(self.current_view)
@@ -345,6 +352,7 @@ class WltuiApp(RunsHost):
     def say(self, words: str) -> None:
         """A line at the bottom until a key does something."""
         self.said = words
+        self._unread_keys = 0
         self.query_one(Footer).redraw()
 
     async def on_event(self, event: Event) -> None:
@@ -354,9 +362,13 @@ class WltuiApp(RunsHost):
         closes = len(self.screen_stack) > 1 and isinstance(event, Key) and event.key == "escape"
         if self.tour is not None and isinstance(event, Key) and not closes and self.tour.press(event.key):
             self.query_one(Footer).redraw()
-        if self.said and isinstance(event, Key) and self._acts(event):
-            self.said = ""
-            self.query_one(Footer).redraw()
+        # A key that no widget stops comes here a second time.
+        if self.said and isinstance(event, Key) and event is not self._counted and self._acts(event):
+            self._counted = event
+            self._unread_keys -= 1
+            if self._unread_keys < 0:
+                self.said = ""
+                self.query_one(Footer).redraw()
         await super().on_event(event)
 
     def _acts(self, event: Key) -> bool:

@@ -52,7 +52,9 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
         quit(terminal)
     assert session_files(state) == ["002_gpt_1024npu.txt"]
     with opened(state) as terminal:
-        terminal.wait_for("as left last time: view, parameters, 1 more run (R); anew: --no-session")
+        terminal.wait_for(
+            "restored from last time: view, parameters, 1 more run (R); --no-session starts fresh"
+        )
         terminal.wait_for(lambda: terminal.lines[:34] == rows, patience=8)
         terminal.press_each(("'", "stage 2"), ("\x1b", TIMELINE))
         terminal.settle(0.3)
@@ -108,7 +110,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
         )
         quit(terminal)
     with opened(state, "--tp", "4") as terminal:
-        terminal.wait_for("as left last time: 2 more runs (R); anew: --no-session")
+        terminal.wait_for("restored from last time: 2 more runs (R); --no-session starts fresh")
         assert "tp 4 x dp 16 x pp 16" in terminal.lines[0]
         assert "run 1 of 3" in terminal.lines[1]
         terminal.press_each(("R", "--pp 8"))
@@ -120,7 +122,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
         quit(terminal)
     # What the command line stated was not the session's.
     with opened(state) as terminal:
-        terminal.wait_for("as left last time: 2 more runs (R)")
+        terminal.wait_for("restored from last time: 2 more runs (R)")
         assert "tp 8 x dp 8 x pp 16" in terminal.lines[0]
 
 
@@ -220,7 +222,7 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
         rows = terminal.lines[2:35]
         quit(terminal)
     with opened(state, file=file) as terminal:
-        terminal.wait_for("as left last time: view; anew: --no-session")
+        terminal.wait_for("restored from last time: view; --no-session starts fresh")
         terminal.wait_for(lambda: terminal.lines[2:35] == rows)
 
 
@@ -231,20 +233,20 @@ def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) ->
         terminal.press_each(("5", ">  compute  "), (">", "replayed: compute x2"), ("2", TIMELINE))
         quit(terminal)
     with opened(state, file=file) as terminal:
-        terminal.wait_for("as left last time: view, parameters; anew: --no-session")
+        terminal.wait_for("restored from last time: view, parameters; --no-session starts fresh")
         terminal.wait_for("replayed: compute x2")
         terminal.press_each(("6", "A  run 1 "), ("5", "replayed: compute x2"), ("r", "kept as run 2"))
         terminal.press_each(("x", "run 1 of 2, 3.851 s"))
         quit(terminal)
     # The measured run was on the screen: the replay that was kept is in the history.
     with opened(state, file=file) as terminal:
-        terminal.wait_for("as left last time: view, 1 more run (R); anew: --no-session")
+        terminal.wait_for("restored from last time: view, 1 more run (R); --no-session starts fresh")
         assert "replayed" not in terminal.lines[0]
         terminal.press_each(("R", "--compute-scale 2.0"), ("j\r", "replayed: compute x2"))
         quit(terminal)
     # What the command line states wins.
     with opened(state, "--replay", file=file) as terminal:
-        terminal.wait_for("as left last time: view, 1 more run (R); anew: --no-session")
+        terminal.wait_for("restored from last time: view, 1 more run (R); --no-session starts fresh")
         assert "replayed, 1 micro-batch" in terminal.lines[0]
 
 

@@ -17,7 +17,7 @@ from tests.tui.made_runs import line_text
 from tui.frame import ASCII, BLOCKS, Glyphs
 from tui.summary.beside import Waits
 from tui.summary.model import MAP, SummaryModel
-from tui.summary.panels import draw
+from tui.summary.panels import _counted, draw
 
 _FIGURE = re.compile(r"[+-]?\d+(?:\.\d+)? (?:s|ms|us|ns)\b")
 _WIDTHS = (80, 100, 110, 116, 120, 130, 200)
@@ -106,3 +106,13 @@ def test_the_summary_of_a_replay_cuts_no_figure_and_no_frame(trace: str, width: 
         assert f" {change_percent(measured, replayed)} " in said
         if "measured" in said:
             assert f"  measured {duration(measured)}, replayed {signed(replayed - measured)} = " in said
+
+
+def test_a_table_that_is_cut_says_how_much_of_it_is_there() -> None:
+    table = Waits(MeasuredResults(run_of(SLOW_RANK, 2)))
+    count, _ = table.extent
+    assert count
+    assert _counted(table.title, table, count + 1) == "Who waits for whom, in all"
+    assert _counted(table.title, table, count) == (
+        f"Who waits for whom, {count - 1} of {count}" if count > 1 else "Who waits for whom, in all"
+    )

@@ -41,7 +41,10 @@ async def test_the_session_of_a_workload(
     make_app()
     name = "000_gpt13b_tp4_old_header.txt"
     session, keeper = left(name, "session_of_a_workload.json", monkeypatch, tmp_path)
-    assert keeper.notice == "as left last time: view, parameters, 1 more run (R); anew: --no-session"
+    assert (
+        keeper.notice
+        == "restored from last time: view, parameters, 1 more run (R); --no-session starts fresh"
+    )
     assert [(run.name, run.parameters) for run in session.history] == [
         ("", Parameters()), ("big", Parameters(tp=8)),
     ]  # fmt: skip
@@ -61,7 +64,7 @@ async def test_the_session_of_a_trace(
     make_app()
     name = "004_megatron_rank7_trace.txt"
     session, keeper = left(name, "session_of_a_trace.json", monkeypatch, tmp_path)
-    assert keeper.notice == "as left last time: view, parameters; anew: --no-session"
+    assert keeper.notice == "restored from last time: view, parameters; --no-session starts fresh"
     app = WltuiApp(session, first=keeper.screen, keeper=keeper)
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)

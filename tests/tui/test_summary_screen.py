@@ -361,3 +361,21 @@ def test_how_many_of_the_sentences_are_there_is_said_where_some_have_no_room(wid
         there = sum(one in text for one in starts)
         said = re.findall(r"[Ii]n words,? (\d of \d)", frame)
         assert said == ([f"{there} of {len(starts)}"] if there < len(starts) else [])
+
+
+def test_rows_of_several_stages_are_said_to_be_means() -> None:
+    for height, joined in ((21, True), (60, False)):
+        frame = text_of(draw(SummaryModel(seed()), 80, height, BLOCKS, ""))
+        assert ("Time by stages, each row their mean" in frame) == joined
+        assert ("Where each stage's time goes" in frame) == (not joined)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 21), (120, 26), (120, 33), (120, 37), (200, 47)])
+@pytest.mark.parametrize("changed", [{}, {"schedule": "interleaved", "virtual_stages": 4}])
+def test_memory_is_there_at_every_size_that_is_drawn(
+    width: int, height: int, changed: dict[str, object]
+) -> None:
+    """Planted: the line of a micro-batch before that of memory, cut where there are five rows."""
+    results = seed(**changed)
+    assert results.file_memory
+    assert "emory at least" in text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))

@@ -9,12 +9,12 @@ from tests.tui.screen_reading import press, screen_rows
 async def test_a_key_that_does_nothing_leaves_what_was_said(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        app.say("as left last time: view")
+        app.say("restored from last time: view")
         await pilot.pause()
         await press(pilot, "f9", "Q")
-        assert screen_rows(app)[-1].startswith(" as left last time: view")
+        assert screen_rows(app)[-1].startswith(" restored from last time: view")
         await press(pilot, "j")
-        assert "as left last time" not in screen_rows(app)[-1]
+        assert "restored from last time" not in screen_rows(app)[-1]
 
 
 async def test_a_letter_that_is_typed_is_a_key_that_does_something(make_app: MakeApp) -> None:
@@ -24,3 +24,17 @@ async def test_a_letter_that_is_typed_is_a_key_that_does_something(make_app: Mak
         app.said = "nothing found"
         await press(pilot, "Q")
         assert app.said == ""
+
+
+async def test_what_is_said_of_a_restored_session_stays_for_two_keys_or_until_the_screen_is_left(
+    make_app: MakeApp,
+) -> None:
+    for keys in (("j", "k", "j"), ("j", "1")):
+        app = make_app()
+        app.said = app._notice = "restored from last time: parameters; --no-session starts fresh"
+        app._unread_keys = 2
+        async with app.run_test(size=(120, 36)) as pilot:
+            for key in keys:
+                assert screen_rows(app)[-1].startswith(" restored from last time: parameters")
+                await press(pilot, key)
+            assert "restored" not in screen_rows(app)[-1]

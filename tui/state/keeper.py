@@ -75,7 +75,7 @@ class Keeper:
                 f"the input changed since: {', '.join(found) or 'nothing'} kept, not the place in it"
             )
         elif found:
-            self.notice = f"as left last time: {', '.join(found)}; anew: --no-session"
+            self.notice = f"restored from last time: {', '.join(found)}; --no-session starts fresh"
         if stored.lost:
             self.notice = f"{stored.lost}; {self.notice}" if self.notice else stored.lost
 

@@ -35,7 +35,7 @@ _NAME = 12
 # Cells of a bar at least where the columns have their whole names.
 _LEAST_BAR = 14
 # Cells from which on figures have a decimal and stages their ranks.
-_WIDE = 70
+_WIDE = 62
 # Cells of the screen under which the legend has its first words alone.
 _WORDS_WIDE = 100
 
@@ -54,6 +54,8 @@ class BarRows(Protocol):
     """What a row of the bars is."""
 
     title: str
+    # Where rows are of several.
+    joined: str
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         """The rows for as many lines. tracks: of the run, by their numbers."""
@@ -72,6 +74,7 @@ class StageBars:
     """A row a stage, or neighbouring stages in each where there is no room for all."""
 
     title = "Where each stage's time goes"
+    joined = "Time by stages, each row their mean"
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         members: dict[int | None, list[Track]] = {}
@@ -99,6 +102,7 @@ class RankRows:
     """A row a rank where there is room, else a row a stage, else a few neighbouring ranks in each."""
 
     title = "Where each rank's time goes"
+    joined = "Time by ranks, each row their mean"
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         if len(tracks) <= room:
@@ -150,7 +154,9 @@ class Bars:
 
     @property
     def title(self) -> str:
-        """Over the bars."""
+        """Over the bars: of rows of several stages, or ranks, also that they are means."""
+        if len(self.rows) < self.most_rows:
+            return self._kind.joined
         one = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
         return self._kind.title.replace("each", "the") if one else self._kind.title
 
@@ -222,6 +228,13 @@ class Bars:
         if has_host:
             names["opt"] = "opt."
         named = {name: words.split()[0] if width < _WORDS_WIDE else words for name, words in names.items()}
+        for name in ("opt", "fwd", "bwd"):
+            # A part that is cut away says nothing.
+            if name in named and sum(len(words) + 3 for words in named.values()) > width:
+                named[name] = "opt." if name == "opt" else name
+        if sum(len(words) + 3 for words in named.values()) > width:
+            # It is drawn as nothing.
+            del named["idle"]
         # Two cells between the parts where there is room for them.
         gap = "  " if sum(len(words) + 4 for words in named.values()) <= width + 1 else " "
         line: Line = []

@@ -18,6 +18,7 @@ from tui.change_words import UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.notes.listing import ROLES, counted_weights
 from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, lists_and_meaning, two_lists
+from tui.summary.beside import BesidePanel, LateRanks, Waits
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
 if TYPE_CHECKING:
@@ -43,8 +44,17 @@ def large(words: str) -> list[str]:
 
 
 def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Line]:
-    """The step time, large; how much of it a rank computes; of a replay what was measured, else what a
-    micro-batch takes, and memory; as many as there is room for.
+    """The step time, large, and what there is to say of it, as much as there is room for."""
+    figure, more = figure_lines(duration(results.step_time_ns), glyphs), _step_facts(results, width)
+    if len(figure) + len(more) > height:
+        # What a micro-batch takes stands in the row on top, too; memory does not.
+        more = [more[0], *more[2:]]
+    return [*figure, *more][:height]
+
+
+def _step_facts(results: Run, width: int) -> list[Line]:
+    """How much of the step a rank computes; of a replay what was measured, else what a micro-batch takes; and
+    memory.
     """
     step, compute = results.step_time_ns, results.mean_busy_ns
     share = f" = {whole_percent(compute, step)} % of it" if step else ""
@@ -65,8 +75,7 @@ def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Li
         short = whole.partition(", ")[0]
         more.append([(f"  {whole if len(whole) <= width - 2 else short}", "")])
     memory = _memory_words(results)
-    more += [[(f"  {memory}", "")]] if memory else []
-    return [*figure_lines(duration(step), glyphs), *more][:height]
+    return [*more, *([[(f"  {memory}", "")]] if memory else [])]
 
 
 def _memory_words(results: Run) -> str:
@@ -197,7 +206,9 @@ def _cut_words(sentences: Sequence[str], width: int, rows: int) -> str:
     return f"{count} of {len(sentences)}" if count < len(sentences) else ""
 
 
-_WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 38
+_WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
+# Cells of the bars with whole names and their frame.
+_LEAST_LEFT = 66
 _TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
 # Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
 _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 7, 12, 4, 1000
@@ -256,7 +267,8 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     if not folded:
         table, rows = model.beside, size.middle - size.worst
         tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
-        column = [*framed(MAP, table.title, table.aside, tabled, (right, rows)), *column]
+        title = _counted(table.title, table, rows - 2)
+        column = [*framed(MAP, title, table.aside, tabled, (right, rows)), *column]
     diagnostics = model.notes
     # Names of changes differ at their ends.
     advice = width * _ADVICE_PERCENT // 100
@@ -272,6 +284,14 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     return [*top, *beside(where, column), *below]
 
 
+def _counted(title: str, table: BesidePanel, rows: int) -> str:
+    """`Who waits for whom, 3 of 28` where a panel of `rows` lines, its head among them, has not all rows."""
+    count, shown = table.extent[0], max(rows - 1, 1)
+    if shown >= count or not isinstance(table, (Waits, LateRanks)):
+        return title
+    return f"{title.removesuffix(', in all')}, {shown} of {count}"
+
+
 class _Sizes:
     """Rows and columns of the panels in boxes: what is left over goes to words, then to advice and notes that
     would be cut, then to the bars.
@@ -285,11 +305,16 @@ class _Sizes:
         self.figure = max(40, width // 3)
         # What leads on is cut before the bars are.
         self.left = width * (_ADVICE_PERCENT if width >= _SPELLED else 56) // 100
+        places = model.results.worst[:_MOST_PLACES]
+        if width >= _SPELLED and model.results.rank_map is not None:
+            # Bars are read as well with fewer cells: names of places are not.
+            wanted = max((len(place.words) for place in places), default=0) + 12
+            self.left = max(min(self.left, width - wanted), min(self.left, _LEAST_LEFT))
         self.right = width - self.left
-        places = len(model.results.worst)
-        self.worst = min(places, _MOST_PLACES) + 2
+        self.worst = len(places) + 2
         # A row more where there are many, for what memory the fullest stage needs.
-        self.top, self.bottom = _TOP + (height >= _MANY), _BOTTOM
+        said_of_step = len(_step_facts(model.results, self.figure - 2)) + 5
+        self.top, self.bottom = _TOP + (height >= _MANY and said_of_step > _TOP), _BOTTOM
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
         bars = model.bars.most_rows + 4
@@ -307,7 +332,8 @@ class _Sizes:
         spare = height - self.top - self.bottom - max(bars, beside)
         changes = _CHANGES if model.knobs is None else len(model.knobs)
         # The heading between the lists, a line of meaning, and the frame.
-        wanted = max(changes + 2, len(model.notes)) + 2
+        notes = note_lines(model.notes, 0, width - width * _ADVICE_PERCENT // 100 - 2, _ANY, False)
+        wanted = max(changes + 2, len(notes)) + 2
         self.bottom += max(min(wanted - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
         if folded:
@@ -343,6 +369,11 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     said = len(told)
     told, cut = word_lines(words, width, said + spare), _cut_words(words, width, said + spare)
     spare -= len(told) - said
+    # Of a model the row on top has it.
+    memory = _memory_words(model.results) if model.results.model_figures is None else ""
+    if spare and memory:
+        told, spare = [*told, [(f" {memory[0].upper()}{memory[1:]}.", "")]], spare - 1
+        memory = ""
     wanted_rows = (_CHANGES if model.knobs is None else max(len(model.knobs), 1)) - change_rows
     more = max(min(wanted_rows, spare), 0)
     change_rows, spare = change_rows + more, spare - more
@@ -356,11 +387,12 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     room += change_rows - len(changes) + note_rows - len(notes)
     if model.panel == MAP:
         table = model.beside
-        title, body = table.heading, table.lines(width, room, model.cursor(MAP), glyphs, True)[:room]
+        title = _counted(table.heading, table, room)
+        body = table.lines(width, room, model.cursor(MAP), glyphs, True)[:room]
     else:
         each = each_words(model.results)
-        title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
         body = _bars(model, width, room, glyphs)[:room]
+        title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
     body += [[] for _ in range(room - len(body))]
     # The words have no heading of their own: one below says that there are more, the first one with room.
     more_words = f"; in words {cut}" if cut else ""
@@ -369,14 +401,20 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     lines = [*told, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
     count = len(model.results.worst)
     cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
-    cut += more_words if not has_room else ""
-    lines += [rule(f"Worst of each kind, % of step{cut}", width, glyphs), *worst]
+    places = f"Worst of each kind, % of step{cut}{'' if has_room else more_words}"
+    if memory and len(places) + len(memory) + 8 <= width:
+        # The fullest stage is one of them, and there was no row for it.
+        places += f"; {memory}"
+        memory = ""
+    lines += [rule(places, width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, t tries it"
     meaning = ""
     if model.knobs and change_rows <= _WITH_MEANING:
         _, meaning = lists_and_meaning(model.knobs, model.row(WHAT_IF), False, change_rows + 1)
     if meaning and len(advice) + len(meaning) + 10 <= width:
         advice += f"; {meaning}"
+    elif memory and len(advice) + len(memory) + 8 <= width:
+        advice += f"; {memory}"
     lines += [rule(advice, width, glyphs), *changes]
     behind = f"; {model.behind}" if model.behind else ""
     lines += [rule(f"{_notes_title(diagnostics)}, ! all{behind}", width, glyphs), *notes]

@@ -88,8 +88,10 @@ class GroupLane(SpanLane):
 
     @property
     def count(self) -> str:
-        """How many ranks, where lanes have their number; without the `x` of equal ones."""
-        return str(self._ranks) if self._source.of.numbered[0] == "x" else ""
+        """How many ranks, where lanes have their number, without the `x` of equal ones; else what its share
+        is: the lane is drawn as one of them.
+        """
+        return str(self._ranks) if self._source.of.numbered[0] == "x" else "mean"
 
     @property
     def short_title(self) -> str:
@@ -137,13 +139,17 @@ class GroupLane(SpanLane):
         """What is under the cursor on the lane that is drawn, and how far all of them lie apart."""
         lines = self.like.told(index, others, width, wide)
         title = " ".join(self.like.title.split())
-        whose: Line = [
-            (f"{self.whose}: {plural(self._ranks, 'rank')}", ""),
-            (f" in {plural(len(self._group.numbers), 'lane')}", "dim"),
-        ]  # fmt: skip
+        lanes = len(self._group.numbers)
+        among = f" in {plural(lanes, 'lane')}" if lanes != self._ranks else ""
+        # Of a lane a rank the share is not that of what is drawn.
+        mean = f", mean busy {self.busy}" if self.count == "mean" else ""
+        whose: Line = [(f"{self.whose}: {plural(self._ranks, 'rank')}", ""), (among + mean, "dim")]
         first, *figures = self._source.told(whose, self._group.numbers)
-        # Last: the lane that is drawn is the one that sorts first; which of them stand out is news.
+        # The lane that is drawn is the one that sorts first; where its name is long, ranks that stand out are
+        # news before that.
         clauses = [*first[len(whose) :], (f"   drawn as {title}", "dim")]
+        if mean:
+            clauses = [(f", drawn as {title}", "dim"), *first[len(whose) :]]
         said = _whole(whose, [[piece] for piece in clauses], width)
         # A figure is its name, its span and its unit.
         shown = [

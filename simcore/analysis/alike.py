@@ -56,7 +56,7 @@ def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[ClassWaiting
         late = tuple(one for one in group_class.members if waited.get((group, one), 0) == least)
         if number not in late:
             found.append(ClassWaiting(number, late[0], group_class.kind, ns, late))
-    return sorted(found, key=lambda class_waiting: (-class_waiting.ns, class_waiting.early))
+    return sorted(found, key=lambda wait: (-wait.ns, wait.early))
 
 
 def alike(figures: Sequence[int], figure: int) -> list[int]:
@@ -93,10 +93,10 @@ def longest_wait(classes: Sequence[RankClass], waits: Sequence[ClassWaiting]) ->
     same = [wait for wait in waits if (wait.ns, wait.kind) == (first.ns, first.kind)]
 
     def ranks(of: Callable[[ClassWaiting], Collection[int]]) -> RankSet:
-        return ranks_of(classes, {number for class_waiting in same for number in of(class_waiting)})
+        return ranks_of(classes, {number for wait in same for number in of(wait)})
 
     return LongestWait(
-        ranks(lambda class_waiting: (class_waiting.early,)),
+        ranks(lambda wait: (wait.early,)),
         ranks(lambda one: one.all_late),
         first.kind,
         first.ns,

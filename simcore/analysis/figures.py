@@ -200,12 +200,12 @@ class SimulatedFigures:
         classes = self.results.simulation.timeline.classes
         return [
             WaitFor(
-                classes[class_waiting.early].ranks,
-                classes[class_waiting.late].ranks,
-                f"{class_waiting.kind} collectives",
-                class_waiting.ns,
+                classes[wait.early].ranks,
+                classes[wait.late].ranks,
+                f"{wait.kind} collectives",
+                wait.ns,
             )
-            for class_waiting in self.results.waiting
+            for wait in self.results.waiting
         ]
 
     def path_alike(self) -> Iterator[object]:

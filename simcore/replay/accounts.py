@@ -142,5 +142,5 @@ def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts
             call = Call(rank, pieces.op[wait.piece], pieces.sub[wait.piece])
             key = (ranks[rank].number, ranks[wait.rank].number, name_of(ranks[rank], call), call.sub >= 0)
             waited[key] = waited.get(key, 0) + wait.ns
-    rank_waitings = [RankWaiting(*key, ns) for key, ns in waited.items()]
-    return sorted(rank_waitings, key=lambda one: (-one.ns, one.early, one.late, one.name))
+    waits = [RankWaiting(*key, ns) for key, ns in waited.items()]
+    return sorted(waits, key=lambda one: (-one.ns, one.early, one.late, one.name))

@@ -91,9 +91,9 @@ def _waits(results: Timed) -> list[str]:
     """The longest waits by operation, stage that waits and stage waited for: receives, then collectives."""
     stages = {rank.number: rank.stage for rank in results.measured.ranks}
     pairs: dict[tuple[str, int | None, int | None], list[tuple[int, int, int]]] = {}
-    for rank_waiting in results.waiting:
-        key = (rank_waiting.name, stages[rank_waiting.early], stages[rank_waiting.late])
-        pairs.setdefault(key, []).append((rank_waiting.ns, rank_waiting.early, rank_waiting.late))
+    for wait in results.waiting:
+        key = (wait.name, stages[wait.early], stages[wait.late])
+        pairs.setdefault(key, []).append((wait.ns, wait.early, wait.late))
     most = sorted(pairs.items(), key=lambda pair: (-max(pair[1])[0], pair[0][0], max(pair[1])))
     lines = []
     receives = [pair for pair in most if pair[0][0] in POINT_TO_POINT]
@@ -154,7 +154,7 @@ def _in_the_end(results: Timed) -> list[str]:
         return []
     (rank, ns), whole = waited[0], sum(one for _, one in waited)
     number = results.measured.ranks[rank].number
-    direct = sum(rank_waiting.ns for rank_waiting in results.waiting if rank_waiting.late == number)
+    direct = sum(wait.ns for wait in results.waiting if wait.late == number)
     if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
         return []
     unit = results.measured.unit

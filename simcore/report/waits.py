@@ -19,18 +19,18 @@ _NAME_CELLS, _RANK_CELLS = 34, 40
 def _fields(run: Run) -> list[Field[WaitFor]]:
     return [
         Field(
-            "ranks", lambda wait_for: short(wait_for.early.text(), _RANK_CELLS),
-            "rank", lambda wait_for: wait_for.early.first, left=True,
+            "ranks", lambda wait: short(wait.early.text(), _RANK_CELLS),
+            "rank", lambda wait: wait.early.first, left=True,
         ),
         Field(
-            "wait for", lambda wait_for: short(wait_for.late.text(), _RANK_CELLS),
-            "for", lambda wait_for: wait_for.late.first, left=True,
+            "wait for", lambda wait: short(wait.late.text(), _RANK_CELLS),
+            "for", lambda wait: wait.late.first, left=True,
         ),
         Field(
-            "in", lambda wait_for: short_name(wait_for.where, _NAME_CELLS),
-            "in", lambda wait_for: wait_for.where, left=True,
+            "in", lambda wait: short_name(wait.where, _NAME_CELLS),
+            "in", lambda wait: wait.where, left=True,
         ),
-        Field("for", lambda wait_for: duration(wait_for.ns), "ns"),
+        Field("for", lambda wait: duration(wait.ns), "ns"),
         Field("of step", lambda one: f"{percent(one.ns, run.step_time_ns)} %"),
     ]  # fmt: skip
 
@@ -42,12 +42,12 @@ def short(text: str, cells: int) -> str:
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a wait, the longest ones; nothing where nobody is known to wait."""
-    wait_fors = run.figures.waits_for
-    if not wait_fors:
+    waits = run.figures.waits_for
+    if not waits:
         return []
-    more = more_line(len(wait_fors) - _WAITS, "shorter waits")
+    more = more_line(len(waits) - _WAITS, "shorter waits")
     title = "Who waits for whom, in all, the longest first"
-    return [title, *field_lines(_fields(run), wait_fors[:_WAITS]), *more]
+    return [title, *field_lines(_fields(run), waits[:_WAITS]), *more]
 
 
 def wait_values(run: Run) -> list[dict[str, Any]]:

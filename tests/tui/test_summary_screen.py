@@ -375,7 +375,7 @@ def test_rows_of_several_stages_are_said_to_be_means() -> None:
 def test_memory_is_there_at_every_size_that_is_drawn(
     width: int, height: int, changed: dict[str, object]
 ) -> None:
-    """Planted: the line of a micro-batch before that of memory, cut where there are five rows."""
+    """Seen to fail: without memory in the heading of the advice, at 80 columns and 21 rows."""
     results = seed(**changed)
     assert results.file_memory
     assert "emory at least" in text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))

@@ -97,11 +97,11 @@ class MeasuredCompared:
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:
             passes = self.beside.passes(self.beside.pairs[self._order[pair]])
-            alikes = [
+            matched = [
                 Alike(matched_pass.a.start_ns, matched_pass.a.end_ns, matched_pass.b.start_ns)
                 for matched_pass in passes
             ]
-            self._alike[pair] = sorted(alikes)
+            self._alike[pair] = sorted(matched)
         return self._alike[pair]
 
     def known_alike(self, pair: int) -> Sequence[Alike]:

@@ -174,16 +174,16 @@ class CompareModel:
         later = self.later(0)
         moved = [alike for alike in self.compared.alike(self.pair) if self.has_moved(alike)]
         here = self.cursor_ns - later
-        alikes = [
+        further = [
             alike
             for alike in moved
             if (alike.a_start_ns > here if direction > 0 else alike.a_start_ns < here)
         ]
-        if not alikes:
+        if not further:
             return (
                 f"nothing {'behind' if direction > 0 else 'before'} the cursor moved by over 1 % of the step"
             )
-        alike = alikes[0] if direction > 0 else alikes[-1]
+        alike = further[0] if direction > 0 else further[-1]
         self.panel = PAIRS
         self._go(alike.a_start_ns + later)
         number = bisect_right([other.a_start_ns for other in moved], alike.a_start_ns)

@@ -84,8 +84,8 @@ class SimulatedCompared:
 
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:
-            alikes = self.comparison.computed_ops(self.comparison.pairs[self._order[pair]])
-            self._alike[pair] = sorted(alikes)
+            computed = self.comparison.computed_ops(self.comparison.pairs[self._order[pair]])
+            self._alike[pair] = sorted(computed)
         return self._alike[pair]
 
     def known_alike(self, pair: int) -> Sequence[Alike]:

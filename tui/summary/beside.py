@@ -273,9 +273,9 @@ class Waits:
             return None
         from simcore.replay.worst import longest_wait
 
-        rank_waiting = results.waiting[row]
-        early = next(track.number for track in results.tracks if track.first_rank == rank_waiting.early)
-        found = longest_wait(results, early, rank_waiting.name)
+        wait = results.waiting[row]
+        early = next(track.number for track in results.tracks if track.first_rank == wait.early)
+        found = longest_wait(results, early, wait.name)
         return None if found is None else Spot(early, *found)
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
@@ -289,17 +289,14 @@ class Waits:
         return lines
 
     def _wait_texts(self, width: int) -> tuple[str, list[str]]:
-        rank_waitings = self._run.waiting
+        waits = self._run.waiting
         front = _columns(
             ("rank", "for", "waits"),
-            [
-                (str(rank_waiting.early), str(rank_waiting.late), duration(rank_waiting.ns))
-                for rank_waiting in rank_waitings
-            ],
+            [(str(wait.early), str(wait.late), duration(wait.ns)) for wait in waits],
         )
         return _head(front, "in"), [
             f"{text}  {name_cut(one.name, min(width - len(text) - 2, 40))}"
-            for text, one in zip(front[1:], rank_waitings, strict=True)
+            for text, one in zip(front[1:], waits, strict=True)
         ]
 
 

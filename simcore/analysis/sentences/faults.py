@@ -12,10 +12,10 @@ from simcore.units import duration, number, percent, plural
 
 def straggler(facts: Facts) -> Sentence | None:
     """Who makes whom wait in collectives, the longest wait, and what it costs the step."""
-    class_waitings = facts.results.waiting
-    if not class_waitings or not facts.worth(class_waitings[0].ns):
+    waits = facts.results.waiting
+    if not waits or not facts.worth(waits[0].ns):
         return None
-    longest = longest_wait(facts.classes, class_waitings)
+    longest = longest_wait(facts.classes, waits)
     is_slow = any(
         int(text.partition("=")[0]) in longest.late for text in facts.simulation.parameters.slow_rank
     )

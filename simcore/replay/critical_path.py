@@ -13,7 +13,7 @@ from simcore.replay.accounts import ACCOUNTS, IDLE, own_account
 from simcore.run.graph import BUSY, RECEIVED, Cause, ChainStep
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP
-from simcore.run.ties import NONE
+from simcore.run.ties import NONE, Ties
 
 START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
 WAS_IDLE, IDLES = "was idle", "idles"
@@ -96,8 +96,14 @@ def _of_its_rank(graph: MeasuredGraph, segment: PieceSegment, before: PieceSegme
         return segment
     if segment.account == IDLE:
         return replace(segment, reason=_idles(graph, segment))
-    was_idle = before is not None and before.rank == segment.rank and before.account == IDLE
-    return replace(segment, reason=WAS_IDLE) if was_idle else segment
+    if before is None or before.rank != segment.rank:
+        return segment
+    return replace(segment, reason=reason_behind(graph.ties, before.rank, before.piece))
+
+
+def reason_behind(ties: Ties, rank: int, piece: int) -> str:
+    """Why what stands right behind a piece of its own rank could not begin earlier."""
+    return WAS_IDLE if ties.pieces[rank].kind[piece] == GAP else BEFORE
 
 
 def _idles(graph: MeasuredGraph, segment: PieceSegment) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.records import Struct
-from simcore.replay.critical_path import BEFORE, REASONS, WAS_IDLE, cause_reason
+from simcore.replay.critical_path import BEFORE, REASONS, cause_reason, reason_behind
 from simcore.run.graph import BUSY, Cause
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
@@ -90,9 +90,8 @@ def _waited_for(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
 
 
 def _next_on_its_rank(results: Timed, rank: int, piece: int) -> PieceDependency:
-    """That it comes behind a piece of its own rank, which ran or was idle there."""
-    is_gap = results.ties.pieces[rank].kind[piece] == GAP
-    return PieceDependency(rank, piece, REASONS[WAS_IDLE if is_gap else BEFORE])
+    """That it comes behind a piece of its own rank."""
+    return PieceDependency(rank, piece, REASONS[reason_behind(results.ties, rank, piece)])
 
 
 def _received(results: Timed, rank: int, piece: int) -> list[PieceDependency]:

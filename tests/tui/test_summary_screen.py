@@ -379,3 +379,16 @@ def test_memory_is_there_at_every_size_that_is_drawn(
     results = seed(**changed)
     assert results.file_memory
     assert "emory at least" in text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))
+
+
+def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> None:
+    """Seen to fail: with whole sentences alone, of which a shorter one that matters less was shown."""
+    decides = "Bubble-bound. Stage 0 waits 118.5 ms (68.1 %) in all for its neighbours, the mean rank 86 ms"
+    words = [f"{decides}: the micro-batches are unequal, and 3 of 5 slots stay empty.", "Another."]
+    assert [text.strip() for line in word_lines(words, 80, 2) for text, _ in line] == [
+        "Bubble-bound. Stage 0 waits 118.5 ms (68.1 %) in all for its neighbours, the",
+        "mean rank 86 ms.",
+    ]
+    assert len(word_lines(words, 80, 9)) == 4
+    # What stands before the colon alone says too little.
+    assert word_lines(["Rank 7 is slow: " + "it computes long " * 20], 80, 2) == []

@@ -192,12 +192,20 @@ def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
     """The lines of each sentence that has room."""
     found: list[list[Line]] = []
     for sentence in sentences:
-        # A figure keeps its sign of per cent.
-        held = textwrap.wrap(sentence.replace(" %", "\u00a0%"), max(width - 2, 20), break_on_hyphens=False)
+        held = _wrapped(sentence, width)
+        clause = sentence.partition(": ")[0]
+        if len(held) > rows and len(clause) > _WHOLE_CLAUSE:
+            # What decides, without what explains it.
+            held = _wrapped(f"{clause}.", width)
         if len(held) <= rows:
             rows -= len(held)
             found.append([[(" " + line.replace("\u00a0", " "), "")] for line in held])
     return found
+
+
+def _wrapped(sentence: str, width: int) -> list[str]:
+    # A figure keeps its sign of per cent.
+    return textwrap.wrap(sentence.replace(" %", "\u00a0%"), max(width - 2, 20), break_on_hyphens=False)
 
 
 def _cut_words(sentences: Sequence[str], width: int, rows: int) -> str:
@@ -206,6 +214,8 @@ def _cut_words(sentences: Sequence[str], width: int, rows: int) -> str:
     return f"{count} of {len(sentences)}" if count < len(sentences) else ""
 
 
+# Characters before a colon that are a sentence of their own: "Rank 7 is slow" alone says too little.
+_WHOLE_CLAUSE = 60
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
 # Cells of the bars with whole names and their frame.
 _LEAST_LEFT = 66

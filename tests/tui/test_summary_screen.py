@@ -384,7 +384,8 @@ def test_memory_is_there_at_every_size_that_is_drawn(
 def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> None:
     """Seen to fail: with whole sentences alone, of which a shorter one that matters less was shown."""
     decides = "Bubble-bound. Stage 0 waits 118.5 ms (68.1 %) in all for its neighbours, the mean rank 86 ms"
-    words = [f"{decides}: the micro-batches are unequal, and 3 of 5 slots stay empty.", "Another."]
+    why = "the micro-batches are unequal, and with 4 stages and 2 equal ones 3 of 5 slots would stay empty"
+    words = [f"{decides}: {why}.", "Another."]
     assert [text.strip() for line in word_lines(words, 80, 2) for text, _ in line] == [
         "Bubble-bound. Stage 0 waits 118.5 ms (68.1 %) in all for its neighbours, the",
         "mean rank 86 ms.",

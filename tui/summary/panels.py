@@ -185,7 +185,7 @@ def help_line(
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     """Whole sentences, as many as there is room for: of one that is too long a later one has its place."""
-    return [line for said in _said(sentences, width, rows) for line in said]
+    return _told_and_cut(sentences, width, rows)[0]
 
 
 def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
@@ -208,10 +208,11 @@ def _wrapped(sentence: str, width: int) -> list[str]:
     return textwrap.wrap(sentence.replace(" %", "\u00a0%"), max(width - 2, 20), break_on_hyphens=False)
 
 
-def _cut_words(sentences: Sequence[str], width: int, rows: int) -> str:
-    """`3 of 7` where some of the sentences have no room; "" where all have it."""
-    count = len(_said(sentences, width, rows))
-    return f"{count} of {len(sentences)}" if count < len(sentences) else ""
+def _told_and_cut(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:
+    """The lines of `word_lines`, and `3 of 7` where some of the sentences have no room, "" where all have."""
+    said = _said(sentences, width, rows)
+    cut = f"{len(said)} of {len(sentences)}" if len(said) < len(sentences) else ""
+    return [line for lines in said for line in lines], cut
 
 
 # Characters before a colon that are a sentence of their own: "Rank 7 is slow" alone says too little.
@@ -262,7 +263,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         return box(title, aside, lines, *cells_, glyphs, model.panel == panel)
 
     room = width - size.figure - 2, size.top - 2
-    words, cut = word_lines(model.results.words, *room), _cut_words(model.results.words, *room)
+    words, cut = _told_and_cut(model.results.words, *room)
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
     top = beside(
         box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
@@ -377,7 +378,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         more = min(more, max(len(model.bars.rows) + 1 - room, 0))
     room, spare = room + more, spare - more
     said = len(told)
-    told, cut = word_lines(words, width, said + spare), _cut_words(words, width, said + spare)
+    told, cut = _told_and_cut(words, width, said + spare)
     spare -= len(told) - said
     # Of a model the row on top has it.
     memory = _memory_words(model.results) if model.results.model_figures is None else ""

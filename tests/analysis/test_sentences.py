@@ -16,7 +16,7 @@ from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
-from tests.workload.texts import read, shared_folder, text_of
+from tests.workload.texts import read, text_of
 
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
 BLOCK = layer("embedding_layer", 1000, 1000, 1000)
@@ -267,100 +267,6 @@ def test_stages_of_which_one_computes_longer_are_not_alike() -> None:
     slow = Facts(Results(simulate(open_workload(SEED_002), Parameters(slow_rank=("0=2",), tp=1, world=128))))
     assert not slow.stages_alike
     assert "alike" not in next(one for one in slow.results.sentences if one.rule == "bubble").text
-
-
-def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> None:
-    simulation = late_gradients()
-    with_flag = late_gradients(overlap_grad_reduce=True)
-    saved = simulation.step_time_ns - with_flag.step_time_ns
-    assert saved > 0
-    sentence = next(one for one in Results(simulation).sentences if one.rule == "late-gradients")
-    assert sentence.ns == pair_ns(20_000)
-    assert "The gradient all-reduce of grad_param_comm (dp, 20.0 kB) comes after the last backward" in (
-        sentence.text
-    )
-    percent = 100 * -saved / simulation.step_time_ns
-    step_us = with_flag.step_time_ns / 1000
-    assert sentence.text.endswith(
-        "; with --overlap-grad-reduce, assumed as fast beside compute as alone, the step would be "
-        f"{step_us:.3f} us ({percent:+.1f} %), since "
-        f"{(sentence.ns - saved) / 1000:.3f} us would still come after the last backward."
-    )
-
-
-def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
-    """Seed 001: of 5.347 ms the flag saves 1.785, since 3.562 would still come after the last backward. Where
-    it hides all, as in seed 002, nothing is left to say.
-    """
-    workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
-    plain, flagged = (
-        Results(simulate(workload, Parameters(overlap_grad_reduce=on))) for on in (False, True)
-    )
-    before, after = (
-        next(one for one in run.sentences if one.rule == "late-gradients") for run in (plain, flagged)
-    )
-    assert before.text.endswith(
-        f" (-1.0 %), since {after.ns / 1e6:.3f} ms would still come after the last backward."
-    )
-    assert plain.step_time_ns - flagged.step_time_ns == before.ns - after.ns
-    whole = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
-    (said,) = [one.text for one in whole.sentences if one.rule == "late-gradients"]
-    assert "with --overlap-grad-reduce, assumed as fast beside compute as alone, the step would be" in said
-    assert "since" not in said
-
-
-def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> None:
-    """Each waits for the one before; none has the time of all of them."""
-    sizes = (30_000, 50_000, 20_000)
-    rows = [Row(f"grad_{size}", wg=Cell(0, "ALLREDUCE", "dp", size)) for size in sizes]
-    simulation = run([*rows, BLOCK], {"dp": 2})
-    sentence = next(one for one in Results(simulation).sentences if one.rule == "late-gradients")
-    total = sum(pair_ns(size) for size in sizes)
-    assert sentence.ns == total
-    assert sentence.text == (
-        "3 gradient collectives, the all-reduce of grad longest (dp, 50.0 kB, "
-        f"{pair_ns(50_000) / 1000:.3f} us), come after the last backward: nothing hides "
-        f"{total / 1000:.1f} us ({100 * total / simulation.step_time_ns:.1f} %)."
-    )
-
-
-def test_a_late_gradient_that_waits_for_its_turn_takes_no_more_than_its_own_time() -> None:
-    """Four all-reduces queue behind the last backward: 24.3 us are exposed of one that lasts 23.8."""
-    name = "yleintel__astra-sim__Resnet50_DataParallel.txt"
-    workload = open_workload(str(shared_folder("corpus/astra1") / name))
-    sentence = next(
-        one for one in Results(simulate(workload, Parameters())).sentences if one.rule == "late-gradients"
-    )
-    assert "longest (all, 4.2 MB, 24.258 us), " in sentence.text
-
-
-def test_a_late_gradient_all_reduce_can_be_the_main_cause() -> None:
-    rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", 90_000)), BLOCK]
-    sentence = first(run(rows, {"dp": 2}))
-    assert (sentence.rule, sentence.lead) == ("late-gradients", "Late gradients. ")
-    # Its one row computes its gradient last: there is nothing beside which to send it.
-    assert "--overlap-grad-reduce" not in sentence.text
-
-
-def test_late_gradients_of_layer_loop_are_hidden_by_a_schedule_with_overlap() -> None:
-    """Seed 000: 1f1b alone changes 2 ns of placeholders, with the flag it takes what is said."""
-    workload = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
-    plain = simulate(workload, Parameters())
-    (text,) = [one.text for one in Results(plain).sentences if one.rule == "late-gradients"]
-    assert text.endswith(
-        " (32.2 %); with --schedule 1f1b --overlap-grad-reduce, assumed as fast beside compute as alone, the "
-        "step would be 292.0 ms (-32.2 %)."
-    )
-    both, alone = (
-        simulate(workload, Parameters(schedule="1f1b", overlap_grad_reduce=on)) for on in (True, False)
-    )
-    assert duration(both.step_time_ns) == "292.0 ms"
-    assert alone.step_time_ns - plain.step_time_ns == 2
-    # As it is assumed: what a rank computes is as long beside a reduction as alone.
-    assert Results(both).mean_busy_ns == Results(plain).mean_busy_ns
-    # Two passes of a file are no schedule's, and what is hidden already has no flag.
-    for other in (Parameters(passes=2), Parameters(schedule="1f1b", overlap_grad_reduce=True)):
-        assert not any("--overlap" in one.text for one in Results(simulate(workload, other)).sentences)
 
 
 def test_stages_that_compute_longer_than_others_are_named() -> None:

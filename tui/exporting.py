@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 class FileQuestion:
-    """The prompts of writing a file. write: gets the path and whether a file there is to be replaced.
+    """The prompts of writing a file. write: gets the path and whether a file there is to be replaced, and
+    returns what is to be said of it, "" for nothing; it raises `UsageError` and `InputError`.
 
     refuse: gets the line that says why a path cannot be written.
     """
 
-    def __init__(self, app: Host, write: Callable[[str, bool], None], refuse: Callable[[str], None]) -> None:
+    def __init__(self, app: Host, write: Callable[[str, bool], str], refuse: Callable[[str], None]) -> None:
         self._app = app
         self._write = write
         self._refuse = refuse
@@ -50,16 +51,25 @@ class FileQuestion:
             self._refuse(str(error))
             return
         if mode is None:
-            self._write(path, False)
+            self._written(path, False)
             return
         prompt = Prompt("write over it? yes or no", "no", form=f"{cells(path, 200)} is there already")
         self._app.push_screen(prompt, lambda answer: self._answered(path, answer))
 
     def _answered(self, path: str, answer: str | None) -> None:
         if (answer or "").strip().lower() in ("y", "yes"):
-            self._write(path, True)
+            self._written(path, True)
         else:
             self._app.say(f"not saved: {cells(path, 100)} is as it was")
+
+    def _written(self, path: str, force: bool) -> None:
+        try:
+            words = self._write(path, force)
+        except (UsageError, InputError) as error:
+            self._refuse(str(error))
+        else:
+            if words:
+                self._app.say(words)
 
 
 # What a name ends in -> the format; a picture of the screen has none.
@@ -79,23 +89,22 @@ class Exporting:
         """Ask for the name of the file; what it ends in says what is written."""
         FileQuestion(self._app, self._begin, self._app.say).ask("export to", self._path, _NAMES)
 
-    def _begin(self, path: str, force: bool) -> None:
+    def _begin(self, path: str, force: bool) -> str:
         ending = next((one for one in (*_FORMATS, _PICTURE) if path.lower().endswith(one)), None)
         if ending is None:
             names = ", ".join(_FORMATS)
-            self._app.say(f"a name that ends in {names} or {_PICTURE} is expected: {cells(path, 80)}")
-            return
+            raise UsageError(f"a name that ends in {names} or {_PICTURE} is expected: {cells(path, 80)}")
         self._path = path
         if ending == _PICTURE:
             # Behind the prompt, which is still there.
             self._app.call_after_refresh(self._save_picture, path, force)
-            return
-        self._app.say(f"exporting to {cells(path, 100)}")
+            return ""
         name = _FORMATS[ending]
         request = self._request(name)
         self._app.run_worker(
             lambda: self._work(path, name, request, force), thread=True, exclusive=True, group="export"
         )
+        return f"exporting to {cells(path, 100)}"
 
     def _save_picture(self, path: str, force: bool) -> None:
         from simcore.export import save

@@ -49,7 +49,7 @@ async def test_e_leads_from_a_change_of_a_trace_to_its_factor(make_app: MakeApp)
         view = app.current_view
         assert isinstance(view, ParametersView)
         # The greatest gain is `rank 1 as fast as its peers`.
-        assert view.at.label == "rank 1"
+        assert view.form.at.label == "rank 1"
 
 
 async def test_the_cursor_passes_operations_that_are_called_alike(make_app: MakeApp) -> None:
@@ -66,10 +66,10 @@ async def test_the_cursor_passes_operations_that_are_called_alike(make_app: Make
         view = app.current_view
         assert isinstance(view, ParametersView)
         seen = []
-        for _ in range(len(view.fields) - 1):
+        for _ in range(len(view.form.fields) - 1):
             await press(pilot, "j")
-            seen.append(view.field)
-        assert seen == list(range(1, len(view.fields)))
+            seen.append(view.form.cursor)
+        assert seen == list(range(1, len(view.form.fields)))
 
 
 async def test_a_step_of_no_time_is_drawn(make_app: MakeApp) -> None:

@@ -134,4 +134,4 @@ def test_no_draft_is_too_bad_to_be_drawn(draft: Parameters) -> None:
     view = ParametersView(session, ascii_only=False)
     session.edit(draft)
     for width, height in ((120, 33), (80, 21)):
-        assert f"{view.fields[view.field].label} " in text_of(view.frame(width, height))
+        assert f"{view.form.fields[view.form.cursor].label} " in text_of(view.frame(width, height))

@@ -53,7 +53,7 @@ async def test_e_leads_to_the_field_of_the_marked_change(make_app: MakeApp, scre
             await press(pilot, "e")
             form = app.current_view
             assert isinstance(form, ParametersView)
-            found[knob] = form.at.label
+            found[knob] = form.form.at.label
             assert found[knob] == field
             form.action_move(-100)
         assert len(found) >= (1 if screen == "1" else len(FIELDS))

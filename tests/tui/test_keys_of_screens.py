@@ -213,7 +213,7 @@ def prepare_parameters(app: WltuiApp) -> None:
     """On a changed field, with a change to take back and one to make again."""
     view = app.current_view
     assert isinstance(view, ParametersView)
-    view.field = next(i for i, field in enumerate(view.fields) if field.label == "compute scale")
+    view.form.cursor = next(i for i, field in enumerate(view.form.fields) if field.label == "compute scale")
     for scale in (1.5, 2.0, 2.5):
         app.session.edit(replace(app.session.draft, compute_scale=scale))
     app.session.undo()
@@ -304,8 +304,8 @@ def prepare_scales(app: WltuiApp) -> None:
     """On a changed factor, with a change to take back and one to make again."""
     view = app.current_view
     assert isinstance(view, ParametersView)
-    if view.fields:
-        view.field = 1
+    if view.form.fields:
+        view.form.cursor = 1
     if not app.session.running and app.session.current.timed:
         for scale in (1.5, 2.0, 2.5):
             app.session.edit(replace(app.session.draft, comm_scale=scale))

@@ -88,7 +88,7 @@ async def test_keys_that_change_a_value_say_that_a_list_is_typed(make_app: MakeA
     app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         view = await open_field(pilot, label)
-        form = view.at.form
+        form = view.form.at.form
         await press(pilot, "k", "j")
         assert screen_rows(app)[-1].startswith(" Enter type the list  u undo")
         row = next(row for row in screen_rows(app) if row[1:2] == ">")
@@ -125,8 +125,8 @@ async def test_another_kind_and_number_of_dimensions_are_run(make_app: MakeApp) 
         assert app.session.error == ""
         dims = app.session.current.simulation.cluster.dims
         assert [one.flag() for one in dims] == ["ring:2:4:50", "ring:2:2:300", "switch:2:2:300"]
-        assert "dim 2  bandwidth" in [field.label for field in view.fields]
-        assert view.at.label == "dimensions"
+        assert "dim 2  bandwidth" in [field.label for field in view.form.fields]
+        assert view.form.at.label == "dimensions"
         rows = [row[1:67].rstrip() for row in screen_rows(app)]
         assert ">* dimensions          < ring 2, ring 2, ... > was switch 2, sw..." in rows
         await press(pilot, "delete")
@@ -150,8 +150,8 @@ def test_a_long_list_is_cut_and_what_it_was_is_in_sight(width: int, height: int)
     view = ParametersView(Session(run(two_stages(), slow_rank=many)), ascii_only=False)
     view.session.edit(Parameters(slow_rank=many[:7], dim=("ring:2:1:1",) * 5))
     for label in ("slow rank", "dimensions"):
-        view.follow()
-        view.field = [field.label for field in view.fields].index(label)
+        view.form.follow()
+        view.form.cursor = [field.label for field in view.form.fields].index(label)
         rows = text_of(view.frame(width, height)).split("\n")
         row = next(row for row in rows if row.strip("│").startswith(">"))
         assert "... > was " in row

@@ -25,7 +25,9 @@ async def open_field(pilot: Pilot[None], label: str) -> ParametersView:
         await press(pilot, "5")
     view = app.current_view
     assert isinstance(view, ParametersView)
-    view.action_move(next(i for i, field in enumerate(view.fields) if field.label == label) - view.field)
+    view.action_move(
+        next(i for i, field in enumerate(view.form.fields) if field.label == label) - view.form.cursor
+    )
     return view
 
 
@@ -204,7 +206,7 @@ async def test_delete_makes_every_field_what_it_was_when_the_file_was_opened(mak
     left = {}
     async with app.run_test(size=SIZE) as pilot:
         view = await open_field(pilot, "world")
-        for field in list(view.fields):
+        for field in list(view.form.fields):
             view = await open_field(pilot, field.label)
             await press(pilot, "l")
             await run_over(pilot)
@@ -223,7 +225,9 @@ async def test_a_reset_dimension_grows_again_with_the_world(make_app: MakeApp) -
     app = make_app(run(workload))
     async with app.run_test(size=SIZE) as pilot:
         view = await open_field(pilot, "world")
-        bandwidth = next(field.label for field in view.fields if field.label.startswith("dim 0  bandwidth"))
+        bandwidth = next(
+            field.label for field in view.form.fields if field.label.startswith("dim 0  bandwidth")
+        )
         await open_field(pilot, bandwidth)
         await press(pilot, "l")
         await run_over(pilot)
@@ -284,7 +288,7 @@ async def test_taking_the_value_in_the_prompt_unchanged_is_no_change(make_app: M
     taken_as_changes = []
     async with app.run_test(size=SIZE) as pilot:
         view = await open_field(pilot, "world")
-        for field in list(view.fields):
+        for field in list(view.form.fields):
             await open_field(pilot, field.label)
             await press(pilot, "enter", "enter")
             await run_over(pilot)

@@ -77,7 +77,7 @@ async def test_a_click_on_a_field_moves_the_cursor_to_it(make_app: MakeApp) -> N
         await pilot.click(offset=(10, row))
         await pilot.pause()
         view = form_of(app)
-        assert view.fields[view.field].label == "microbatches"
+        assert view.form.fields[view.form.cursor].label == "microbatches"
 
 
 async def test_escape_stops_a_run_and_the_picture_stays(make_app: MakeApp, gate: Gate) -> None:  # noqa: F811

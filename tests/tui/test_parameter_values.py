@@ -68,7 +68,7 @@ def test_any_changes_give_a_run_or_a_complaint_and_flags_that_give_it_again(
             session.error = str(refused)
         for width, height in ((120, 33), (80, 21), (30, 6)):
             text = text_of(view.frame(width, height))
-            assert view.fields[view.field].label in text
+            assert view.form.fields[view.form.cursor].label in text
 
 
 @pytest.mark.parametrize("direction", [1, -1])
@@ -121,13 +121,13 @@ def view_of_seed() -> ParametersView:
 @pytest.mark.parametrize(("width", "height"), [(120, 33), (80, 21), (100, 12), (99, 9), (60, 5)])
 def test_the_field_of_the_cursor_is_on_the_screen(width: int, height: int) -> None:
     view = view_of_seed()
-    count = len(view.fields)
+    count = len(view.form.fields)
     for by in itertools.chain([0], [1] * (count + 2), [-1] * (count + 2)):
-        view.field = max(0, min(view.field + by, count - 1))
+        view.form.cursor = max(0, min(view.form.cursor + by, count - 1))
         rows = text_of(view.frame(width, height)).split("\n")
         focused = [row for row in rows if row.lstrip("│").startswith(">")]
         assert len(focused) == 1
-        assert f"  {view.fields[view.field].label} " in focused[0]
+        assert f"  {view.form.fields[view.form.cursor].label} " in focused[0]
 
 
 def test_a_changed_value_is_marked_with_what_it_was() -> None:
@@ -170,7 +170,7 @@ def test_what_a_value_was_is_shown_whole(
     results = run(two_stages(), **opened)
     view = ParametersView(Session(results), ascii_only=False)
     view.session.edit(Parameters(**draft))  # type: ignore[arg-type]
-    field = next(one for one in view.fields if one.label == label)
+    field = next(one for one in view.form.fields if one.label == label)
     was = field.text(results.simulation.parameters, results.simulation)
     row = next(row for row in text_of(view.frame(120, 36)).split("\n") if f"* {label} " in row)
     assert f"was {was} " in row

@@ -60,7 +60,7 @@ async def open_compute_scale(pilot: Pilot[None]) -> None:
     assert isinstance(app, WltuiApp)
     view = app.current_view
     assert isinstance(view, ParametersView)
-    view.action_move(next(i for i, field in enumerate(view.fields) if field.label == "compute scale"))
+    view.action_move(next(i for i, field in enumerate(view.form.fields) if field.label == "compute scale"))
 
 
 async def test_while_a_run_is_going_the_picture_is_the_one_before(make_app: MakeApp, gate: Gate) -> None:

@@ -185,18 +185,14 @@ class Calibrating:
             )
             question.ask("save the fitted parameters as", self._path)
 
-    def _write(self, calibration: Calibration, path: str, force: bool) -> None:
+    def _write(self, calibration: Calibration, path: str, force: bool) -> str:
         from simcore.export.saving import save
         from simcore.parameters_file import parameters_toml
 
-        try:
-            save(path, [parameters_toml(calibration.parameters).encode()], force)
-        except (UsageError, InputError) as error:
-            self._app.say(str(error))
-            return
+        save(path, [parameters_toml(calibration.parameters).encode()], force)
         self._path, self._saved = path, (calibration, path)
         self._app.redraw_current()
-        self._app.say(f"saved: {cells(path, 200)}")
+        return f"saved: {cells(path, 200)}"
 
 
 # Lines are indented by a cell, and end a cell before the edge.

@@ -1,13 +1,18 @@
-"""The form as lines: fields in their groups, what the one under the cursor means, and why it is refused."""
+"""The form: the fields of the draft in their groups and the cursor among them, and both as lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
-from simcore.cluster import Dimension
-from tui.frame import Glyphs, Line, cells, rule, wrapped
-from tui.parameters.fields import dimension_place
+from simcore.diagnostics import UsageError
+from simcore.parameters import Parameters
+from tui.frame import Glyphs, Line, cells, middle_cut, rule, wrapped
+from tui.parameters.fields import FormField
+from tui.parameters.source import form_source
+from tui.session import Run, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,119 @@ class FormRow:
     was: str
     origin: str
     form: str = ""
+
+
+class DraftForm:
+    """The fields of the draft, and the cursor among them. cursor: the number of its field."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.source = form_source(session.opened)
+        # What the draft is without its run: what a key does must not wait for that.
+        self._basis: Any = self.source.basis(session.current)
+        self.fields = self.source.fields(self._basis)
+        self.cursor = 0
+
+    @property
+    def at(self) -> FormField:
+        """The field of the cursor."""
+        return self.fields[self.cursor]
+
+    def follow(self) -> Any:
+        """Return what the draft makes of what is not given. The fields become the draft's, and the cursor
+        stays on its field when others come or go."""
+        draft, now = self._session.draft, self.source.basis(self._session.current)
+        if draft == now.parameters:
+            basis = now
+        else:
+            basis = self._basis if self._basis.parameters is draft else self.source.near(draft, now)
+        if basis is not self._basis:
+            self._basis = basis
+            here = self.fields[self.cursor] if self.fields else None
+            with suppress(UsageError):
+                self.fields = self.source.fields(basis)
+            self.cursor = self._number_of(here)
+        return basis
+
+    def _number_of(self, field: FormField | None) -> int:
+        """Where a field is now, or the one with its label; operations may be called alike."""
+        if field in self.fields:
+            return self.fields.index(field)
+        labels = [form_field.label for form_field in self.fields]
+        if field is not None and field.label in labels:
+            return labels.index(field.label)
+        return max(min(self.cursor, len(labels) - 1), 0)
+
+    def move(self, by: int) -> None:
+        """Move the cursor by as many fields, as far as there are any."""
+        self.cursor = max(0, min(self.cursor + by, len(self.fields) - 1))
+
+    def move_group(self, by: int) -> None:
+        """Move to the first field of the next group, or of this one or the one before; they go round."""
+        groups = [field.group for field in self.fields]
+        starts = [n for n, group in enumerate(groups) if n == 0 or group != groups[n - 1]]
+        if by > 0:
+            self.cursor = next((start for start in starts if start > self.cursor), 0)
+        else:
+            self.cursor = next((start for start in reversed(starts) if start < self.cursor), starts[-1])
+
+    def go_to_label(self, label: str) -> bool:
+        """Move to the field of a label; returns whether there is one."""
+        self.follow()
+        number = next((n for n, field in enumerate(self.fields) if field.label == label), None)
+        if number is not None:
+            self.cursor = number
+        return number is not None
+
+    def go_to_change(self, parameters: Parameters) -> bool:
+        """Move to the first field in which these differ from the draft; returns whether there is one."""
+        draft, basis = self._session.draft, self.follow()
+        near = self.source.near(parameters, basis)
+        for number, field in enumerate(self.fields):
+            if field.text(parameters, near) != field.text(draft, basis):
+                self.cursor = number
+                return True
+        return False
+
+    def go_to_difference(self, run: Run, others: Sequence[Run]) -> None:
+        """Move to the first field in which a run differs from the first of the others that it differs from;
+        the cursor stays where it differs from none. Others with another label are other runs of a directory.
+        """
+        self.follow()
+        now = self.source.basis(run)
+        for other in others:
+            if other.label != run.label:
+                continue
+            before = self.source.basis(other)
+            changed = [number for number, field in enumerate(self.fields) if field.differs(before, now)]
+            if changed:
+                self.cursor = changed[0]
+                return
+
+    def rows(self, width: int) -> list[FormRow]:
+        """Return the fields as they are shown. width: of the titles of their groups, cells."""
+        draft = self._session.draft
+        basis, opened = self.follow(), self.source.basis(self._session.opened)
+        rows = []
+        titles: dict[str, str] = {}
+        for field in self.fields:
+            value, was = field.shown(draft, basis), field.shown(opened.parameters, opened)
+            group = titles.setdefault(field.group, self.source.title(field.group, basis, width))
+            implied = field.implied(draft)
+            origin = implied or field.origin(opened.parameters, opened)
+            was = was if was != value and not implied else ""
+            rows.append(FormRow(group, _cut(field), value, field.unit, was, origin, field.form))
+        return rows
+
+    def number_on(self, line: Line) -> int:
+        """Return the number of the field that a line of the form shows; -1 for another line."""
+        label = line[0][0][3:].rstrip() if line else ""
+        return next((n for n, field in enumerate(self.fields) if label and _cut(field) == label), -1)
+
+
+def _cut(field: FormField) -> str:
+    """The label in its column: names of operations may be longer."""
+    return middle_cut(field.label, 20)
 
 
 def form_lines(
@@ -79,15 +197,3 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
 def help_lines(words: str, flags: str, width: int) -> list[Line]:
     """What the field means, and the flags of the draft."""
     return [[(f" {cells(words, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]
-
-
-def cluster_title(dims: Sequence[Dimension], width: int) -> str:
-    """The title of the cluster's group: what its dimensions are, and their sizes where there is room."""
-    places = [f"dim {index} {dimension_place(index, dims)}".rstrip() for index in range(len(dims))]
-    shapes = [f"{dim.kind} {dim.size}" for dim in dims]
-    sized = ", ".join(f"{place}: {shape}" for place, shape in zip(places, shapes, strict=True))
-    named = ", ".join(place for index, place in enumerate(places) if place != f"dim {index}")
-    # A rule has two cells before its title, a space on both sides of it, and a cell behind.
-    return next(
-        (f"cluster: {words}" for words in (sized, named) if words and len(words) <= width - 14), "cluster"
-    )

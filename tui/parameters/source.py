@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from simcore.cluster import Dimension
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from tui.frame import Glyphs, Line
 from tui.parameters.basis import basis_of
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import compact_lines, effect_lines
-from tui.parameters.fields import FormField, fields_for
-from tui.parameters.form import cluster_title
+from tui.parameters.fields import FormField, dimension_place, fields_for
 from tui.session import Run
 
 
@@ -69,11 +69,23 @@ class WorkloadForm:
 
     def title(self, group: str, basis: Any, width: int) -> str:
         """The cluster's says what its dimensions are."""
-        return cluster_title(basis.cluster.dims, width) if group == "cluster" else group
+        return _cluster_title(basis.cluster.dims, width) if group == "cluster" else group
 
     def balanced(self, run: Run, parameters: Parameters) -> Parameters:
         """A simulated stage computes what its rows say."""
         raise UsageError("balancing is of measured stages; --stage-layout says which rows a stage runs")
+
+
+def _cluster_title(dims: Sequence[Dimension], width: int) -> str:
+    """The title of the cluster's group: what its dimensions are, and their sizes where there is room."""
+    places = [f"dim {index} {dimension_place(index, dims)}".rstrip() for index in range(len(dims))]
+    shapes = [f"{dim.kind} {dim.size}" for dim in dims]
+    sized = ", ".join(f"{place}: {shape}" for place, shape in zip(places, shapes, strict=True))
+    named = ", ".join(place for index, place in enumerate(places) if place != f"dim {index}")
+    # A rule has two cells before its title, a space on both sides of it, and a cell behind.
+    return next(
+        (f"cluster: {words}" for words in (sized, named) if words and len(words) <= width - 14), "cluster"
+    )
 
 
 def form_source(run: Run) -> FormSource:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.events import Click
@@ -19,15 +18,14 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from tui.change_words import LESS_TIME
 from tui.exporting import FileQuestion
-from tui.frame import Line, cells, middle_cut, rule, scrolled, wrapped
+from tui.frame import Line, cells, rule, scrolled, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, KnownStepTimes, changes_of
 from tui.parameters.effect import state_lines
 from tui.parameters.fields import GIVEN, FormField
-from tui.parameters.form import FormRow, form_lines, help_lines, is_reason
+from tui.parameters.form import DraftForm, form_lines, help_lines, is_reason
 from tui.parameters.refusal import Refusal
-from tui.parameters.source import form_source
 from tui.session import Run, Session
 from tui.summary.panels import help_line
 
@@ -46,7 +44,7 @@ class TypedValue:
         """Ask for the value; what is typed replaces the one that there is."""
         from tui.prompt import LivePrompt
 
-        field = self._view.at
+        field = self._view.form.at
         question = f"{field.label} [{field.unit}]" if field.unit else field.label
         # A list is long: it keeps a good part of the line.
         room = max(self._view.size.width - len(question) - 40, 24) if field.form else 80
@@ -60,16 +58,16 @@ class TypedValue:
     def _unfit(self, field: FormField, text: str) -> str:
         """Why a text is no value of the field; nothing if it is."""
         try:
-            field.typed(self._view.session.draft, self._view.follow(), text)
+            field.typed(self._view.session.draft, self._view.form.follow(), text)
         except UsageError as error:
             return str(error).rpartition(": ")[2]
         return ""
 
     def _taken(self, text: str | None) -> None:
         view = self._view
-        field = view.at
+        field = view.form.at
         if text is not None:
-            typed, basis = text.strip(), view.follow()
+            typed, basis = text.strip(), view.form.follow()
             view.refusal.clear()
             if typed != field.text(view.session.draft, basis):
                 view.change(field, lambda: field.typed(view.session.draft, basis, typed))
@@ -112,20 +110,16 @@ class SavedParameters:
         """Ask where to, and before anything is written over."""
         FileQuestion(self._app, self._write, self._view.say_of_file).ask("save the parameters as", self._path)
 
-    def _write(self, path: str, force: bool) -> None:
+    def _write(self, path: str, force: bool) -> str:
         from simcore.export.saving import save
         from simcore.parameters_file import parameters_toml
 
         text = _HEAD + parameters_toml(self._view.session.draft)
-        try:
-            save(path, [text.encode()], force)
-        except (UsageError, InputError) as error:
-            self._view.say_of_file(str(error))
-            return
+        save(path, [text.encode()], force)
         self._path = path
         refused = cells(self._view.session.error.replace("\n", "; "), 200)
         more = f" as shown, which cannot be simulated: {refused}" if refused else ""
-        self._app.say(f"saved: {cells(path, 200)}{more}")
+        return f"saved: {cells(path, 200)}{more}"
 
     def load(self) -> None:
         """Ask which file, and make it the draft."""
@@ -195,23 +189,19 @@ class ParametersView(ScreenView):
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        # What the draft is without its run: what a key does must not wait for that.
-        self._source = form_source(session.opened)
-        self._basis: Any = self._source.basis(session.current)
-        self.fields = self._source.fields(self._basis)
-        self.field = 0
+        self.form = DraftForm(session)
         self.top = 0
         self.refusal = Refusal(session)
         self._step_times = KnownStepTimes()
         self._label = session.opened.label
-        self._places: list[int] = []
+        # Of each row of the screen the number of the field on it, -1 for none.
+        self._on_rows: list[int] = []
         self._beside = ""
         self._saved = SavedParameters(self)
         self._typed = TypedValue(self)
         # The run that was shown here last: of one from another screen the cursor goes to what it changes.
-        self._last = session.opened
-        self._show_changed(session.current)
         self._last = session.current
+        self.form.go_to_difference(session.current, (session.opened,))
 
     @property
     def _app(self) -> RunsHost:
@@ -224,39 +214,9 @@ class ParametersView(ScreenView):
     @property
     def _is_empty(self) -> bool:
         """Whether there is nothing to change, which is said: of an order without times."""
-        if not self.fields:
+        if not self.form.fields:
             self._app.say(_NOTHING)
-        return not self.fields
-
-    @property
-    def at(self) -> FormField:
-        """The field of the cursor."""
-        return self.fields[self.field]
-
-    def follow(self) -> Any:
-        """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
-        its field when others come or go."""
-        draft, now = self.session.draft, self._source.basis(self.session.current)
-        if draft == now.parameters:
-            found = now
-        else:
-            found = self._basis if self._basis.parameters is draft else self._source.near(draft, now)
-        if found is not self._basis:
-            self._basis = found
-            here = self.fields[self.field] if self.fields else None
-            with suppress(UsageError):
-                self.fields = self._source.fields(found)
-            self.field = self._place(here)
-        return found
-
-    def _place(self, field: FormField | None) -> int:
-        """Where a field is now, or the one with its label; operations may be called alike."""
-        if field in self.fields:
-            return self.fields.index(field)
-        labels = [form_field.label for form_field in self.fields]
-        if field is not None and field.label in labels:
-            return labels.index(field.label)
-        return max(min(self.field, len(labels) - 1), 0)
+        return not self.form.fields
 
     def show(self, results: Run) -> None:
         if results.label != self._label:
@@ -265,24 +225,9 @@ class ParametersView(ScreenView):
         self._step_times.remember(results)
         self.refusal.clear()
         if not self.display:
-            self._show_changed(results)
+            self.form.go_to_difference(results, (self._last, self.session.opened))
         self._last = results
         self.redraw()
-
-    def _show_changed(self, run: Run) -> None:
-        """The cursor to the first field in which a run from another screen differs from the one before, else
-        from the run as opened; it stays where it differs in none.
-        """
-        self.follow()
-        now = self._source.basis(run)
-        for before in (self._last, self.session.opened):
-            if before.label != run.label:
-                continue
-            basis = self._source.basis(before)
-            changed = [index for index, field in enumerate(self.fields) if field.differs(basis, now)]
-            if changed:
-                self.field = changed[0]
-                return
 
     def go_to_knob(self, knob: WhatIf) -> None:
         """The cursor to the field of a change of the what-if table."""
@@ -291,32 +236,25 @@ class ParametersView(ScreenView):
 
     def go_to_field(self, label: str, value: str | None = None) -> None:
         """The cursor to the field of a label; value: which it is to have."""
-        basis = self.follow()
-        field = next((form_field for form_field in self.fields if form_field.label == label), None)
-        if field is None:
+        if not self.form.go_to_label(label):
             return
-        self.field = self.fields.index(field)
         if value is None:
             self.redraw()
         else:
+            field, basis = self.form.at, self.form.follow()
             self.change(field, lambda: field.typed(self.session.draft, basis, value))
 
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""
-        draft, basis = self.session.draft, self.follow()
-        near = self._source.near(parameters, basis)
-        for index, field in enumerate(self.fields):
-            if field.text(parameters, near) != field.text(draft, basis):
-                self.field = index
-                self.redraw()
-                return
+        if self.form.go_to_change(parameters):
+            self.redraw()
 
     # -- drawing ---------------------------------------------------------------------
 
     def frame(self, width: int, height: int) -> list[Line]:
         session, glyphs = self.session, self.glyphs
-        self.follow()
-        if not self.fields:
+        self.form.follow()
+        if not self.form.fields:
             words = wrapped(_NOTHING, width - 4)
             return [rule("No parameters", width, glyphs), [], *([(f"  {line}", "")] for line in words)]
         changes, progress = self._change_times()
@@ -328,17 +266,17 @@ class ParametersView(ScreenView):
             form = self._form(width, rows, 0)
             # It says what the form has no room for.
             state, size = self._state(width - 2), (width - 2, below)
-            effect = self._source.compact(session.opened, session.current, state, changes, progress, size)
+            effect = self.form.source.compact(session.opened, session.current, state, changes, progress, size)
             effect = [[(" ", ""), *line] for line in effect[:below]]
             return [*form, rule("Effect", width, glyphs), *effect]
         room = width - _FORM_WIDTH - 3
         form = self._form(_FORM_WIDTH - 2, height - 2, 1)
-        effect = self._source.effect(
+        effect = self.form.source.effect(
             session.opened, session.current, self._state(room), changes, progress, (room, height - 2), glyphs
         )
         effect += self._advice(room, height - 2 - len(effect))
         effect = [[(" ", ""), *line] for line in effect]
-        shown = self._rows(_FORM_WIDTH)
+        shown = self.form.rows(_FORM_WIDTH)
         count = sum(bool(row.was) for row in shown)
         given = sum(row.origin == GIVEN and not row.was for row in shown)
         counted = f"{count} changed" + (f", {given} given" if given else "")
@@ -368,28 +306,14 @@ class ParametersView(ScreenView):
     def _live(self) -> str:
         return self.session.doing if self.session.running else "live"
 
-    def _rows(self, width: int) -> list[FormRow]:
-        session = self.session
-        basis, opened = self.follow(), self._source.basis(session.opened)
-        rows = []
-        titles: dict[str, str] = {}
-        for field in self.fields:
-            value, was = field.shown(session.draft, basis), field.shown(opened.parameters, opened)
-            group = titles.setdefault(field.group, self._source.title(field.group, basis, width))
-            implied = field.implied(session.draft)
-            origin = implied or field.origin(opened.parameters, opened)
-            was = was if was != value and not implied else ""
-            rows.append(FormRow(group, _cut(field), value, field.unit, was, origin, field.form))
-        return rows
-
     def _form(self, width: int, height: int, above: int) -> list[Line]:
         """above: rows over the form, for the mouse."""
-        fields = self._rows(width)
-        rows_of = zip(self.fields, fields, strict=True)
+        fields = self.form.rows(width)
+        rows_of = zip(self.form.fields, fields, strict=True)
         refused = self.refusal.place(
-            self.fields, {field.label: row.value for field, row in rows_of if row.was}
+            self.form.fields, {field.label: row.value for field, row in rows_of if row.was}
         )
-        lines, place = form_lines(fields, self.field, refused, self.refusal.words, width, self.glyphs)
+        lines, place = form_lines(fields, self.form.cursor, refused, self.refusal.words, width, self.glyphs)
         rows = max(height - 3, 1)
         first, last = place
         # The title of the first group is seen with its first field.
@@ -400,18 +324,13 @@ class ParametersView(ScreenView):
         where = f"{fields[refused].label}: " if refused >= 0 else ""
         seen = refused >= 0 and sum(map(is_reason, shown)) == sum(map(is_reason, lines))
         self._beside = f"{where}{self.refusal.words}" if self.refusal.words and not seen else ""
-        self._places = [-1] * above + [self._field_of(line) for line in shown]
+        self._on_rows = [-1] * above + [self.form.number_on(line) for line in shown]
         shown += [[] for _ in range(rows - len(shown))]
         flags = " ".join(map(shlex.quote, as_flags(self.session.draft))) or "(as in the file)"
         hidden = len(lines) - self.top - rows
         title = f"{hidden} more below" if hidden > 0 else ""
         return [*shown, rule(title, width, self.glyphs),
-                *help_lines(self.at.help, flags, width)]  # fmt: skip
-
-    def _field_of(self, line: Line) -> int:
-        """The field that a line of the form shows; -1 for another line."""
-        label = line[0][0][3:].rstrip() if line else ""
-        return next((i for i, field in enumerate(self.fields) if label and _cut(field) == label), -1)
+                *help_lines(self.form.at.help, flags, width)]  # fmt: skip
 
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
@@ -440,8 +359,8 @@ class ParametersView(ScreenView):
     def _change_times(self) -> tuple[list[ChangeTimes], str]:
         """Of two or more changes: the step times of each, or how far the search for them is."""
         session, now = self.session, self.session.current
-        bases = self._source.basis(session.opened), self._source.basis(now)
-        changes = changes_of(self.fields, *bases)
+        bases = self.form.source.basis(session.opened), self.form.source.basis(now)
+        changes = changes_of(self.form.fields, *bases)
         if len(changes) < 2 or not self.is_attached:
             return [], ""
         if session.running:
@@ -455,40 +374,32 @@ class ParametersView(ScreenView):
 
     def redraw(self) -> None:
         """Draw again, and say which keys do something now."""
-        self.follow()
+        self.form.follow()
         super().redraw()
-        is_list = bool(self.fields and self.at.form)
+        is_list = bool(self.form.fields and self.form.at.form)
         self.show_hints(hints_of(self.session.running, is_list))
 
     # -- keys ------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
-        if self._is_empty:
-            return
-        self.field = max(0, min(self.field + by, len(self.fields) - 1))
+        if not self._is_empty:
+            self.form.move(by)
+            self._moved()
+
+    def action_group(self, by: int) -> None:
+        if not self._is_empty:
+            self.form.move_group(by)
+            self._moved()
+
+    def _moved(self) -> None:
         self.refusal.clear()
         self.redraw()
 
-    def action_group(self, by: int) -> None:
-        """To the first field of the next group, or of this one or the one before; they go round."""
-        if self._is_empty:
-            return
-        starts = [
-            index
-            for index, field in enumerate(self.fields)
-            if index == 0 or field.group != self.fields[index - 1].group
-        ]
-        if by > 0:
-            place = next((start for start in starts if start > self.field), 0)
-        else:
-            place = next((start for start in reversed(starts) if start < self.field), starts[-1])
-        self.action_move(place - self.field)
-
     def on_click(self, event: Click) -> None:
         """The cursor to a field."""
-        place = self._places[event.y] if event.y < len(self._places) else -1
-        if place >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
-            self.action_move(place - self.field)
+        number = self._on_rows[event.y] if event.y < len(self._on_rows) else -1
+        if number >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
+            self.action_move(number - self.form.cursor)
 
     async def action_leave(self) -> None:
         if self.session.running:
@@ -502,7 +413,7 @@ class ParametersView(ScreenView):
     def action_scrub(self, direction: int, large: bool) -> None:
         if self._is_empty:
             return
-        field, basis = self.at, self.follow()
+        field, basis = self.form.at, self.form.follow()
         if field.form:
             self._app.say(f"Enter types it: {field.form}; several with spaces")
             return
@@ -511,15 +422,17 @@ class ParametersView(ScreenView):
     def action_reset(self) -> None:
         if self._is_empty:
             return
-        field, before = self.at, self.session.draft
-        self.change(field, lambda: field.reset(self.session.draft, self._source.basis(self.session.opened)))
+        field, before = self.form.at, self.session.draft
+        self.change(
+            field, lambda: field.reset(self.session.draft, self.form.source.basis(self.session.opened))
+        )
         if self.session.draft is before and not self.refusal.words:
             self._app.say(f"{field.label} is as opened already")
 
     def action_type(self) -> None:
         if self._is_empty:
             return
-        self._typed.ask(self.at.text(self.session.draft, self.follow()))
+        self._typed.ask(self.form.at.text(self.session.draft, self.form.follow()))
 
     def action_balance(self) -> None:
         """Of a trace: the stages' compute made equal."""
@@ -527,7 +440,7 @@ class ParametersView(ScreenView):
             return
         draft = self.session.draft
         try:
-            changed = self._source.balanced(self.session.opened, draft)
+            changed = self.form.source.balanced(self.session.opened, draft)
         except UsageError as error:
             self._app.say(str(error))
             return
@@ -598,8 +511,3 @@ class ParametersView(ScreenView):
 def _how(session: Session) -> str:
     """What the run is that changes are held against: of another run of the directory, as it was measured."""
     return "opened" if session.history[0].label == session.opened.label else "measured"
-
-
-def _cut(field: FormField) -> str:
-    """The label in its column: names of operations may be longer."""
-    return middle_cut(field.label, 20)

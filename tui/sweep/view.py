@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.binding import BindingType
 
-from simcore.diagnostics import InputError, UsageError
+from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.sweep.evaluating import command_of, parameters_of
 from simcore.sweep.front import Rule
@@ -352,16 +352,12 @@ class SweepView(TableView):
             return
         FileQuestion(self._app, self._write, self._app.say).ask("save the points as", self._path)
 
-    def _write(self, path: str, force: bool) -> None:
+    def _write(self, path: str, force: bool) -> str:
         points = sorted(self.table.found.points, key=lambda point: point.number)
-        try:
-            size = write_all(path, points, force)
-        except (UsageError, InputError) as error:
-            self._app.say(str(error))
-            return
+        size = write_all(path, points, force)
         self._path = path
         words = f"{plural(len(points), 'point')}, {byte_size(size)}"
-        self._app.say(f"saved: {cells(path, 100)}, {words}; wltui {cells(path, 60)} opens them")
+        return f"saved: {cells(path, 100)}, {words}; wltui {cells(path, 60)} opens them"
 
     async def action_leave(self) -> None:
         if self._app.sweeping.stop():

@@ -21,6 +21,7 @@ from tests.measured.traces import Op, Sub
 from tests.tui.conftest import MakeApp, MakePair, calibrating_of
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
+from tui.exporting import FileQuestion
 from tui.runs.runs import STILL_RUNNING
 from tui.session import Session
 
@@ -124,11 +125,15 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
         assert " Saved in there.toml: --params takes it " in screen_text(app)
         # It came there after the question.
         late = pair_folder / "late.toml"
-        late.write_text("pp = 2\n")
-        found = calibrating_of(app)._here
-        assert isinstance(found, Calibration)
-        calibrating_of(app)._write(found, "late.toml", False)
-        await pilot.pause()
+        calibration = calibrating_of(app)._here
+        assert isinstance(calibration, Calibration)
+
+        def write_late(path: str, force: bool) -> str:
+            late.write_text("pp = 2\n")
+            return calibrating_of(app)._write(calibration, path, force)
+
+        FileQuestion(app, write_late, app.say).ask("save as", "late.toml")
+        await press(pilot, "enter")
         assert screen_rows(app)[-1].startswith(" late.toml is there already")
         assert late.read_text() == "pp = 2\n"
     text = 'dim = ["switch:2:9.00003:0", "switch:2:9.99999:0"]\ncompute_scale = 2.0\n'

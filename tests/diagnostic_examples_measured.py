@@ -125,6 +125,13 @@ MEASURED: dict[str, Example] = {
             + Op("send_backward", "501012.0", stage=1).line(1),
         }
     ),
+    "layout-assumed": directory(BOTH),
+    "dp-of-one": directory(
+        {
+            rank: text + Op("dp_allreduce", "1025.0", "8.0", group="dp").line(rank)
+            for rank, text in BOTH.items()
+        }
+    ),
     "clocks-disagree": directory(
         {
             0: Op("send_forward", "1011.0").line() + "\n" + Op("recv_backward", "1020.0", "8.0").line(),

@@ -118,12 +118,8 @@ class MeasuredRun(Struct, frozen=True, dict=True):
 
     @property
     def microbatches(self) -> int:
-        """Micro-batches of the step: of the rank that has most forward steps, by their counter."""
-        return max(
-            (batch + 1 for rank in self.ranks
-             for name, batch in zip(rank.ops.name, rank.ops.batch, strict=True) if name == "forward_step"),
-            default=0,
-        )  # fmt: skip
+        """Micro-batches of the step."""
+        return _microbatches(self.ranks)
 
     @cached_property
     def kinds(self) -> list[str]:
@@ -132,6 +128,15 @@ class MeasuredRun(Struct, frozen=True, dict=True):
         found = {kind for kind in kinds if kind is not None}
         known = [kind for kind in vocabulary.GROUPS if kind in found]
         return known + sorted(found.difference(known))
+
+
+def _microbatches(ranks: Sequence[RankTrace]) -> int:
+    """Of the rank that has most forward steps, by their counter; 0 where there are none."""
+    return max(
+        (batch + 1 for rank in ranks
+         for name, batch in zip(rank.ops.name, rank.ops.batch, strict=True) if name == "forward_step"),
+        default=0,
+    )  # fmt: skip
 
 
 def make_run(
@@ -159,7 +164,7 @@ def make_run(
 
     unit = "stage" if is_plan else "rank"
     ranks = sorted(_each_once(traces, unit, say), key=lambda one: one.number)
-    degrees = _completed(degrees, ranks) if not is_plan else degrees
+    named, degrees = degrees, _completed(degrees, ranks) if not is_plan else degrees
     missing = RankSet(()) if is_plan else missing_ranks(degrees, ranks, is_set, say)
     timed = any(rank.timed for rank in ranks)
     concurrent = True
@@ -188,6 +193,8 @@ def make_run(
         ranks = [_in_slots(rank) for rank in ranks]
         message = "the file has no times: the order of the operations is shown, and no step time"
         say("warning", "untimed-schedule", message)
+    if not is_plan:
+        _say_layout(named, degrees, ranks, say)
     steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
     if steps > 1:
         say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
@@ -213,6 +220,44 @@ def _completed(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
     if None in stages or stages != set(range(len(stages))) or len(ranks) < 2:
         return degrees
     return Degrees(degrees.world, degrees.tp, degrees.dp, len(stages), degrees.exp)
+
+
+def _say_layout(named: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], say: Say) -> None:
+    """Where the degrees come from, and what follows from a dp of 1."""
+    stated = (("tp", named.tp), ("dp", named.dp), ("pp", named.pp))
+    said = " x ".join(f"{name} {degree}" for name, degree in stated if degree is not None)
+    words = []
+    if said:
+        words.append(f"{said} is read from the names of the files or of their folder")
+    elif degrees.pp is not None:
+        words.append(f"pp {degrees.pp} is counted from the stages in the lines")
+    if named.position(0) is not None:
+        words.append("rank numbers count tp first, then dp, then stages")
+    batches = _microbatches(ranks)
+    if batches and words:
+        are = "is" if batches == 1 else "are"
+        words.append(f"{plural(batches, 'micro-batch')} {are} counted from forward_step")
+    if words:
+        say("note", "layout-assumed", "; ".join(words))
+    if degrees.dp != 1:
+        return
+    ns, number, name = max(
+        (
+            (end - start, rank.number, name)
+            for rank in ranks
+            if rank.timed
+            for ops in (rank.ops,)
+            for name, group, start, end in zip(ops.name, ops.group, ops.start, ops.end, strict=True)
+            if group == "dp"
+        ),
+        default=(0, 0, ""),
+    )
+    if ns:
+        message = (
+            f"with dp 1 no other rank takes part in {printable(name)}: what it takes, up to {duration(ns)} "
+            f"on rank {number}, is the rank's own time; it counts as dp communication, as the trace names it"
+        )
+        say("note", "dp-of-one", message)
 
 
 def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, say: Say) -> RankSet:

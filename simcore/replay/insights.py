@@ -7,11 +7,12 @@ from simcore.measured.columns import PASSES
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import (
     LEAST,
     SLOW,
+    balanced_beside_slow_ranks,
     compute_by_stage,
     even_factors,
     idle_at_first,
@@ -157,10 +158,12 @@ def _in_the_end(results: Timed) -> list[str]:
     direct = sum(wait.ns for wait in results.waiting if wait.late == number)
     if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
         return []
-    unit = results.measured.unit
+    unit, (second, next_ns) = results.measured.unit, waited[1]
+    next_number = results.measured.ranks[second].number
     return [
-        f"Followed from each waiting {unit} to the one that it waits for, {duration(ns)} of the "
-        f"{duration(whole)} of waiting end at {unit} {number}."
+        f"Of the {duration(whole)} that all {unit}s wait together, {duration(ns)} go back to {unit} "
+        f"{number}, through {unit}s that wait themselves; to {unit} {next_number}, the next, "
+        f"{duration(next_ns)}."
     ]
 
 
@@ -178,9 +181,15 @@ def _slots(results: Timed) -> list[str]:
     share = 1 - results.mean_busy_ns / results.step_time_ns
     if abs(share - empty / slots) > _SLOTS_WITHIN * empty / slots:
         return []
+    # What is empty by design shows in the accounts under two names.
+    totals = results.sum_ns(results.all_ranks)
+    whole, bubble, wait = sum(totals), totals[BUBBLE], totals[WAIT]
     return [
         f"With {plural(batches, 'micro-batch')} on {stages} stages every stage has {empty} of {slots} slots "
-        f"empty, {percent(empty, slots)} % of its time; more micro-batches in a step make it less."
+        f"empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
+        f"{percent(results.mean_busy_ns, results.step_time_ns)} %; {percent(bubble, whole)} % are bubble, "
+        f"{percent(wait, whole)} % waiting for the last member of a collective. More micro-batches in a step "
+        "make it less."
     ]
 
 
@@ -227,7 +236,9 @@ def _step_with(results: Timed, scales: Scales) -> str:
 
 
 def _slow_stage(results: Timed) -> list[str]:
-    """The stage whose ranks compute much longer than those of the other stages, by their fastest rank."""
+    """The stage whose ranks compute much longer than those of the other stages, by their fastest rank; silent
+    where there are slow ranks and balancing gains nothing to speak of once they are as fast as their peers.
+    """
     least = {stage: min(ranks.values()) for stage, ranks in compute_by_stage(results).items()}
     if len(least) < 2 or None in least:
         return []
@@ -240,8 +251,18 @@ def _slow_stage(results: Timed) -> list[str]:
     if len(others) > 1:
         rest = f"those of the other stages {duration(middle)} (median)"
     words = f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, {rest}"
+    moved = "work moved until all stages compute alike"
+    first = balanced_beside_slow_ranks(results)
+    if first is not None:
+        if first.before_ns - first.after_ns < results.base.step_time_ns * LEAST:
+            return []
+        change = change_percent(first.before_ns, first.after_ns)
+        return [
+            f"{words}; once {first.once}, {moved} would take the step from {duration(first.before_ns)} to "
+            f"{duration(first.after_ns)} ({change})."
+        ]
     change = _step_with(results, Scales(stages=even_factors(compute_by_stage(results))))
-    return [f"{words}; with work moved until all stages compute alike, {change}." if change else f"{words}."]
+    return [f"{words}; with {moved}, {change}." if change else f"{words}; {moved} would gain nothing."]
 
 
 class RankDifference(Struct, frozen=True):

@@ -216,6 +216,36 @@ def slow_ranks(results: Timed) -> list[SlowRank]:
     return found
 
 
+class BalancedBeside(NamedTuple):
+    """What balancing the stages brings once slow ranks compute as long as their peers. once: what
+    that is, as in `rank 7 is as fast as rank 6`. before_ns: the step then, after_ns: balanced
+    beside that.
+    """
+
+    once: str
+    before_ns: int
+    after_ns: int
+
+
+def balanced_beside_slow_ranks(results: Timed) -> BalancedBeside | None:
+    """What is left to gain by moving work between stages when that work is not taken off slow ranks; None
+    where no rank is slow. Two replays.
+    """
+    slow = slow_ranks(results)
+    if not slow:
+        return None
+    scales = results.base.scales or Scales()
+    for slow_rank in slow:
+        scales = scales.times(slow_rank.scales)
+    mended = results.with_scales(scales)
+    factors = even_factors(compute_by_stage(mended))
+    balanced = results.with_scales(scales.times(Scales(stages=factors)))
+    once = f"rank {slow[0].rank} is as fast as {slow[0].peers_words}"
+    if len(slow) > 1:
+        once = f"the {len(slow)} slow ranks are as fast as their peers"
+    return BalancedBeside(once, mended.step_time_ns, balanced.step_time_ns)
+
+
 def compute_by_stage(results: Timed) -> dict[int | None, dict[int, int]]:
     """Stage -> rank number -> what it computes, ns."""
     found: dict[int | None, dict[int, int]] = {}

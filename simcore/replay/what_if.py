@@ -11,9 +11,16 @@ from simcore.parameters import as_flags
 from simcore.records import NamedTuple
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import Scales, parameters_of
-from simcore.replay.stragglers import compute_by_stage, even_factors, on_time, slow_ranks, stragglers
+from simcore.replay.stragglers import (
+    balanced_beside_slow_ranks,
+    compute_by_stage,
+    even_factors,
+    on_time,
+    slow_ranks,
+    stragglers,
+)
 from simcore.run.findings import WhatIf
-from simcore.units import duration
+from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -131,9 +138,8 @@ def _asks(results: Timed) -> list[_Ask]:
         for stage in stages:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
             asks.append(_Ask(f"compute of stage {stage}", free, better))
-        asks.append(
-            _Ask("balanced stages", None, Scales(stages=even_factors(stages)), moves=True, meaning=_BALANCED)
-        )
+        even = Scales(stages=even_factors(stages))
+        asks.append(_Ask("balanced stages", None, even, moves=True, meaning=_balanced_meaning(replay)))
     compute = {rank: ns for ranks in stages.values() for rank, ns in ranks.items()}
     slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[:_MOST_RANKS]
     for slow in sorted(slowest):
@@ -147,6 +153,16 @@ def _asks(results: Timed) -> list[_Ask]:
         _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late)[0], meaning=_ON_TIME)
         for late in stragglers(results)
     ]
+
+
+def _balanced_meaning(replay: Timed) -> str:
+    """What balancing means, and how much of its gain is work taken off slow ranks."""
+    beside = balanced_beside_slow_ranks(replay)
+    if beside is None:
+        return _BALANCED
+    left = change_percent(beside.before_ns, beside.after_ns)
+    brings = left if left.startswith("-") else "nothing"
+    return f"balanced stages: takes work off slow ranks too; once {beside.once}, it brings {brings}"
 
 
 def _most(results: Timed, names: dict[str, str]) -> dict[str, str]:

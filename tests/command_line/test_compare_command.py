@@ -256,7 +256,11 @@ def test_a_comparison_does_not_keep_a_traces_warnings_to_itself(tmp_path: Path) 
     both = wltui("compare", traces, traces)
     assert (both.stderr, both.stdout.count("have no partner")) == (warning, 2)
     found = json.loads(wltui("compare", workload, traces, *_DIMS, "--json").stdout)
-    assert [one["code"] for one in found["b"]["diagnostics"]] == ["ranks-missing", "no-partner"]
+    assert [one["code"] for one in found["b"]["diagnostics"]] == [
+        "ranks-missing",
+        "layout-assumed",
+        "no-partner",
+    ]
     assert found["b"]["diagnostics"][0]["message"] == "rank 2 of 4 is missing: 3 ranks shown"
     assert all(one["file"] == workload for one in found["a"]["diagnostics"])
 
@@ -269,7 +273,7 @@ def test_the_screen_has_the_notes_of_what_stands_beside(tmp_path: Path) -> None:
     notes = wltui(*words, "--snapshot", "!").stdout
     assert " traces: rank 2 of 4 is missing: 3 ranks shown  [ranks-missing]" in notes
     assert "[no-partner]" in notes
-    assert "3 notes" in notes.splitlines()[1]
+    assert "4 notes" in notes.splitlines()[1]
     assert "Of A rank 2 is missing" in wltui(*words, "--snapshot", "", "--size", "160x40").stdout
     # Without a terminal it is the page, and its warnings.
     page = wltui(*words)

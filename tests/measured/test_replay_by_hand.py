@@ -15,7 +15,7 @@ from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.insights import differences, insight_lines
 from simcore.replay.parameters import Scales
 
-from .traces import STAMP, Op, Sub, step, write_set
+from .traces import STAMP, Op, Sub, noted, said, step, write_set
 
 MS = 10**6
 
@@ -119,8 +119,29 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
     ]
     # Balanced it takes as long: what is slow does not say that moving work would help.
     assert insight_lines(results)[1] == (
-        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms."
+        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms; "
+        "work moved until all stages compute alike would gain nothing."
     )
+
+
+def test_a_slow_stage_with_a_slow_rank_says_what_is_left_once_that_is_as_fast_as_its_peers() -> None:
+    """Stage 1 takes 30 ms on rank 2 and 40 on rank 3, stage 0 takes 10: once rank 3 takes 30, 20 each."""
+    text = "".join(
+        op(rank, "forward_step", 0, ms, stage=rank // 2) for rank, ms in enumerate((10, 10, 30, 40))
+    )
+    results = MeasuredResults(run_of(text, 4, pp=2))
+    assert insight_lines(results)[:2] == [
+        "Rank 3 is slow: it computes 40.000 ms, rank 2 (stage 1) 30.000 ms; as fast as rank 2, the step "
+        "would take 30.000 ms (-25.0 %).",
+        "Stage 1 is slow: its fastest rank computes 30.000 ms, that of the other stage 10.000 ms; once rank "
+        "3 is as fast as rank 2, work moved until all stages compute alike would take the step from "
+        "30.000 ms to 20.000 ms (-33.3 %).",
+    ]
+    # The rerun, with the factors by hand; all that a balanced stage 0 takes is no more than that.
+    scales = Scales(ranks={3: 0.75}, stages={0: 2.0, 1: 2 / 3})
+    assert results.with_scales(scales).step_time_ns == 20 * MS
+    meaning = next(knob.meaning for knob in results.what_if() if knob.name == "balanced stages")
+    assert meaning.endswith("once rank 3 is as fast as rank 2, it brings -33.3 %")
 
 
 @pytest.mark.parametrize(
@@ -325,11 +346,10 @@ def test_clocks_of_two_hosts_are_brought_together(tmp_path: Path) -> None:
     write_set(tmp_path, {0: "".join(lines[:4]), 1: later}, world=2)
     run = open_directory(str(tmp_path))
     assert (run.concurrent, run.step_time_ns) == (True, 96 * MS)
-    assert [(one.severity, one.code, one.message) for one in run.diagnostics] == [
-        ("note", "clock-offset",
-         "the ranks ran on hosts whose clocks differ from that of rank 0: rank 1 by +900.0 s (from 2 "
-         "matched communications); all are shown on that clock")
-    ]  # fmt: skip
+    assert said(run) == [
+        "note clock-offset the ranks ran on hosts whose clocks differ from that of rank 0: rank 1 by "
+        "+900.0 s (from 2 matched communications); all are shown on that clock"
+    ]
 
 
 def test_a_directory_may_hold_gzip_files(tmp_path: Path) -> None:
@@ -340,7 +360,7 @@ def test_a_directory_may_hold_gzip_files(tmp_path: Path) -> None:
     (tmp_path / "broken.gz").write_bytes(b"\x1f\x8bnothing")
     run = open_directory(str(tmp_path))
     assert [rank.number for rank in run.ranks] == [0, 1, 2, 3]
-    assert [one.code for one in run.diagnostics] == ["other-files"]
+    assert noted(run) == ["other-files"]
 
 
 def test_a_path_in_a_circle_ends() -> None:

@@ -104,9 +104,15 @@ def told(text: str | bytes) -> list[str]:
     return [one.text() for one in read(text).diagnostics]
 
 
+def noted(run: MeasuredRun) -> list[str]:
+    """The codes of what is said of a run beside where its degrees come from."""
+    return [note.code for note in run.diagnostics if note.code not in ("layout-assumed", "dp-of-one")]
+
+
 def said(run: MeasuredRun) -> list[str]:
-    """The diagnostics of a run, without their places."""
-    return [f"{one.severity} {one.code} {one.message}" for one in run.diagnostics]
+    """The diagnostics of a run, without their places and without where its degrees come from."""
+    notes = [note for note in run.diagnostics if note.code != "layout-assumed"]
+    return [f"{note.severity} {note.code} {note.message}" for note in notes]
 
 
 def refused(text: str | bytes) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.units import duration
 from tui.change_words import LESS_TIME
-from tui.frame import Glyphs, Line, end_cut, fitted, rows_around, shortened
+from tui.frame import Glyphs, Line, cells, end_cut, fitted, rows_around, shortened
 from tui.session import Run
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Rows that both lists of the what-if table need: one of each, and the heading between them.
 BOTH_LISTS = 3
+# More lines than any words have.
+_ANY = 1000
 # The heading.
 MATTERS = f"how much each thing matters: {LESS_TIME} on it"
 # What `t` says before the what-if table is there.
@@ -133,16 +136,37 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
 
 
 def lists_and_meaning(
-    knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, other: str = ""
-) -> tuple[list[int | None], str]:
-    """`two_lists` in `rows` lines, and for the last of these what the change under the cursor does; without
-    the focus that of the first change in sight with such words. Where there are none `other`, or a row more.
+    knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, width: int, other: str = ""
+) -> tuple[list[int | None], list[str]]:
+    """`two_lists` in `rows` lines, and for the last of these what the change under the cursor does, in lines
+    of `width` cells; without the focus that of the first change in sight with such words. Where there are
+    none `other`, or rows more.
     """
-    shown = two_lists(knobs, row, rows - 1)
-    in_sight = [one for one in shown if one is not None and knobs[one].list == "change"]
+    in_sight = [one for one in two_lists(knobs, row, rows - 1) if one is not None and knobs[one].flags]
     said = [knobs[one].meaning for one in ([row] if focused else in_sight) if knobs[one].meaning]
     words = said[0] if said else other
-    return (shown, words) if words else (two_lists(knobs, row, rows), "")
+    lines = _clauses(words, width, max(rows - BOTH_LISTS, 1)) if words else []
+    return two_lists(knobs, row, rows - len(lines)), lines
+
+
+def meaning_rows(knobs: Sequence[WhatIf] | None, width: int) -> int:
+    """Lines of `width` cells that the longest of the words needs which say what a change does."""
+    said = {knob.meaning for knob in knobs or () if knob.meaning}
+    return max((len(_clauses(words, width, _ANY)) for words in said), default=0)
+
+
+def _clauses(words: str, width: int, rows: int) -> list[str]:
+    """Clauses with `; ` between them in at most `rows` lines: the last ones go, whole, where there is no
+    room for all. Half a clause says something else; of the first alone the end is cut, with dots.
+    """
+    clauses = words.replace(" %", "\u00a0%").split("; ")
+    for count in range(len(clauses), 0, -1):
+        lines = textwrap.wrap("; ".join(clauses[:count]), max(width, 20), break_on_hyphens=False)
+        if len(lines) <= rows:
+            break
+    if len(lines) > rows:
+        lines = [*lines[: rows - 1], end_cut(" ".join(lines[rows - 1 :]), width)]
+    return [cells(line.replace("\u00a0", " "), width) for line in lines]
 
 
 def box(

@@ -119,6 +119,18 @@ def most_bytes(simulation: Simulation, parameters: Parameters) -> int | None:
         return None
 
 
+def stages_and_microbatches(simulation: Simulation, parameters: Parameters) -> tuple[int, int] | None:
+    """(stages, micro-batches) of a model with other parameters; None where such a run cannot be."""
+    maker = simulation.workload.maker
+    assert isinstance(maker, ModelMaker)
+    assert maker.model is not None
+    try:
+        training = resolve(maker.model, parameters)
+    except UsageError:
+        return None
+    return training.pp, training.microbatches
+
+
 def held_chunks(training: Training, parameters: Parameters) -> list[list[tuple[int, int, int]]]:
     """When each stage holds and frees a chunk, as `StageProgram` has it, by the order of its actions alone.
 

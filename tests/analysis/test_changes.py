@@ -150,10 +150,10 @@ def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assum
     """Planted: the words where a schedule runs already."""
     rows = {one.flags: one.meaning for one in advice(simulate(open_workload(SEEDS["000"]), flags_of("")))}
     assert rows == {
-        "--schedule 1f1b --overlap-grad-reduce": "layer-loop has no overlap, 1f1b has it for the same rows; "
-        f"without it both reduce gradients after the last backward; {_ASSUMED}",
-        "--schedule 1f1b --overlap-param-gather": "layer-loop has no overlap, 1f1b has it for the same rows; "
-        f"{_ASSUMED}",
+        "--schedule 1f1b --overlap-grad-reduce": f"{_ASSUMED}; layer-loop has no overlap, 1f1b has it for "
+        "the same rows; without it both reduce gradients after the last backward",
+        "--schedule 1f1b --overlap-param-gather": f"{_ASSUMED}; layer-loop has no overlap, 1f1b has it for "
+        "the same rows",
     }
     scheduled = simulate(open_workload(SEEDS["000"]), flags_of("--schedule 1f1b"))
     for one in advice(scheduled):

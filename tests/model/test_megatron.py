@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.analysis.fitting import held_chunks
 from simcore.analysis.model_figures import made_of, model_figures
+from simcore.analysis.what_if.changes import _caveats
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.names import MODELS
@@ -20,6 +21,8 @@ from simcore.model.toml_file import model_toml
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
+from simcore.records import replace
+from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tui.cli import main
@@ -318,6 +321,37 @@ def test_the_fastest_run_that_fits_is_also_tried_with_the_change_that_gains_most
     assert again.step_time_ns == both.better10_ns
     assert again.model_figures is not None
     assert both.name.endswith(f"(fits: {again.model_figures.fullest.total / 1e9:.1f} GB)")
+
+
+def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_of_both() -> None:
+    """zb-h1 on 4 stages is made for 4 micro-batches, and there are 2. Planted: the flags alone, as before."""
+    given: dict[str, Any] = {"world": 16, "pp": 4, "global_batch": 8}
+    roomy = Results(run(SMALL, **given)).model_figures
+    assert roomy is not None
+    tight = Results(run(SMALL, **given, memory_limit=f"{roomy.fullest.total * 8 // 10}B"))
+    both, alone, *_ = tight.what_if()
+    assert both.flags == "--schedule zb-h1 --overlap-grad-reduce --zero 1"
+    assert both.name.startswith(f"{both.flags} (made for 4 micro-batches or more) (fits: ")
+    assert both.meaning == "assumed: a collective and the compute beside it are as fast as each alone"
+    assert both.parameters is not None
+    assert simulate(tight.source, both.parameters).step_time_ns == both.better10_ns
+    assert alone.name.startswith("--zero 1 (fits: ")
+    assert alone.meaning == ""
+    # Without another schedule there is nothing to know but what is assumed.
+    first, *_ = Results(run(MODELS["llama-3-8b"], world=8)).what_if()
+    assert first.name.startswith(f"{first.flags} (fits: ")
+    assert first.meaning == both.meaning
+
+
+def test_a_schedule_that_fits_with_more_micro_batches_is_held_against_those() -> None:
+    """Twice the tp is half the replicas, and the batch stays: each has twice the micro-batches. Planted: the
+    words of the run that does not fit.
+    """
+    simulation = run(SMALL, world=16, pp=4, global_batch=8)
+    gain = WhatIf("--schedule zb-h1 (made for 4 micro-batches or more; b)", None, 9, flags="--schedule zb-h1")
+    for tp, said in ((1, ["made for 4 micro-batches or more", "b"]), (2, ["b"])):
+        asked = replace(simulation.parameters, schedule="zb-h1", tp=tp, global_batch=8)
+        assert _caveats(simulation, gain, asked) == said
 
 
 def test_no_change_that_does_not_fit_is_offered_to_a_run_that_fits() -> None:

@@ -19,7 +19,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.change_words import change_name, change_words
-from tui.panels import MATTERS, lists_and_meaning, two_lists
+from tui.panels import MATTERS, lists_and_meaning, meaning_rows, two_lists
 
 LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
 
@@ -68,12 +68,27 @@ def test_that_a_change_does_not_fit_stays_on_the_screen_and_kernels_lose_their_a
 
 def test_what_a_change_does_is_that_of_the_cursor_or_of_the_first_in_sight() -> None:
     knobs = [*rows_of(1, 0), *rows_of(1, 2, LAYOUT)]
-    assert lists_and_meaning(knobs, 0, False, 4) == ([0, 1], LAYOUT)
+    assert lists_and_meaning(knobs, 0, False, 4, 80) == ([0, 1], [LAYOUT])
     # Out of sight nothing is said of it, and its row is free.
-    assert lists_and_meaning(knobs, 0, False, 2) == ([0, 1], "")
-    assert [lists_and_meaning(knobs, row, True, 9)[1] for row in range(4)] == ["", LAYOUT, "", ""]
-    assert lists_and_meaning(rows_of(1, 1), 0, False, 9) == ([0, None, 1], "")
-    assert lists_and_meaning(rows_of(1, 1), 0, False, 9, "12 were tried") == ([0, None, 1], "12 were tried")
+    assert lists_and_meaning(knobs, 0, False, 2, 80) == ([0, 1], [])
+    assert [lists_and_meaning(knobs, row, True, 9, 80)[1] for row in range(4)] == [[], [LAYOUT], [], []]
+    assert lists_and_meaning(rows_of(1, 1), 0, False, 9, 80) == ([0, None, 1], [])
+    tried = lists_and_meaning(rows_of(1, 1), 0, False, 9, 80, "12 were tried")
+    assert tried == ([0, None, 1], ["12 were tried"])
+
+
+def test_what_a_change_does_has_further_rows_and_loses_whole_clauses_alone() -> None:
+    """Planted: its end cut with dots in one row, as before."""
+    first, second = "assumed: one is as fast as the other", "without it both are -1.5 % slower"
+    knobs = rows_of(1, 9, f"{first}; {second}")
+    shown, words = lists_and_meaning(knobs, 0, False, 9, 40)
+    assert (len(shown), " ".join(words)) == (7, f"{first}; {second}")
+    assert all(len(line) <= 40 for line in words)
+    assert meaning_rows(knobs, 40) == 2
+    # Two lists and one row: what comes first is whole.
+    assert lists_and_meaning(knobs, 0, False, 4, 40)[1] == [first]
+    assert lists_and_meaning(knobs, 0, False, 4, 30)[1] == [f"{first[:27]}..."]
+    assert (meaning_rows(rows_of(1, 1), 40), meaning_rows(None, 40)) == (0, 0)
 
 
 @pytest.mark.parametrize("size", [(120, 36), (200, 50)])
@@ -191,3 +206,28 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     flags = "--overlap-grad-reduce"
     small = WhatIf(f"{flags} (does not fit)", None, 90, flags=flags, meaning="m")
     assert change_name(small, (), 32).startswith("overlap grads (does not fit)")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screens(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    """Planted: one row, cut."""
+    alone = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+    app = make_app(alone, first=None)
+    async with app.run_test(size=size) as pilot:
+        for screen in "14":
+            await press(pilot, screen)
+            await run_over(pilot)
+            # The boxes of a large screen stand beside each other.
+            rows = (row.strip("│").split("││") for row in screen_rows(app))
+            columns = itertools.zip_longest(*rows, fillvalue="")
+            said = " ".join(" ".join(" ".join(column).split()) for column in columns)
+            assert "assumed: a collective and the compute beside it are as fast as each alone" in said
+            assert ("without it both reduce gradients after the last backward" in said) == (
+                size != (80, 24) or screen == "4"
+            )
+    app = make_app(first=None)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        assert "layer-loop has no overlap" not in screen_text(app)

@@ -17,7 +17,7 @@ from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.notes.listing import ROLES, counted_weights
-from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, lists_and_meaning, two_lists
+from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, lists_and_meaning, meaning_rows
 from tui.summary.beside import BesidePanel, LateRanks, Waits
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
@@ -160,16 +160,14 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.base_ns
     size = max(width - 21, 14)
-    shown, words = two_lists(model.knobs, row, rows), ""
-    if rows > _WITH_MEANING:
-        shown, words = lists_and_meaning(model.knobs, row, focused, rows)
+    shown, words = lists_and_meaning(model.knobs, row, focused, rows, width - 2)
     lines: list[Line] = [
         [(f" {MATTERS}", "dim")]
         if index is None
         else help_line(model.knobs[index], model.dims, step, size, focused and index == row)
         for index in shown
     ]
-    return [*lines, [(f" {cells(words, width - 2)}", "dim")]] if words else lines
+    return lines + [[(f" {line}", "dim")] for line in words]
 
 
 def help_line(
@@ -231,8 +229,6 @@ _RULES = 5
 _LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 4
 # Of a large one the bars with head, legend and frame, where stages or ranks share a row.
 _JOINED_BARS = 12
-# From more rows on the last one of the advice says what a change does or replaces.
-_WITH_MEANING = 3
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
                 "executed": "Step time"}  # fmt: skip
 
@@ -342,9 +338,11 @@ class _Sizes:
         self.top += max(min(len(said) + 2 - self.top, spare - max(bars, least)), 0)
         spare = height - self.top - self.bottom - max(bars, beside)
         changes = _CHANGES if model.knobs is None else len(model.knobs)
-        # The heading between the lists, a line of meaning, and the frame.
-        notes = note_lines(model.notes, 0, width - width * _ADVICE_PERCENT // 100 - 2, _ANY, False)
-        wanted = max(changes + 2, len(notes)) + 2
+        # The heading between the lists, what a change does, and the frame.
+        advice = width * _ADVICE_PERCENT // 100
+        notes = note_lines(model.notes, 0, width - advice - 2, _ANY, False)
+        changes += 1 + max(meaning_rows(model.knobs, advice - 4), 1)
+        wanted = max(changes, len(notes)) + 2
         self.bottom += max(min(wanted - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
         if folded:
@@ -419,12 +417,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         memory = ""
     lines += [rule(places, width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, t tries it"
-    meaning = ""
-    if model.knobs and change_rows <= _WITH_MEANING:
-        _, meaning = lists_and_meaning(model.knobs, model.row(WHAT_IF), False, change_rows + 1)
-    if meaning and len(advice) + len(meaning) + 10 <= width:
-        advice += f"; {meaning}"
-    elif memory and len(advice) + len(memory) + 8 <= width:
+    if memory and len(advice) + len(memory) + 8 <= width:
         advice += f"; {memory}"
     lines += [rule(advice, width, glyphs), *changes]
     behind = f"; {model.behind}" if model.behind else ""

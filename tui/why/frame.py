@@ -14,7 +14,7 @@ from simcore.run.lanes import clock
 from simcore.units import duration, percent
 from tui.change_words import LESS_TIME, UNKNOWN, change_name, change_share, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
-from tui.panels import WHAT_IF, PanelCursor, beside, box, lists_and_meaning, two_lists
+from tui.panels import WHAT_IF, PanelCursor, beside, box, lists_and_meaning, meaning_rows, two_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -161,12 +161,13 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     """The lines of the screen. progress: how far the what-if table is, while it is not there."""
     if not shows_all(width, height):
         return _one(model, width, height, glyphs, progress)
-    upper = _upper_rows(model, height)
     left = width * (_SUMS_PERCENT if width >= _ROOMY else _FEW_SUMS_PERCENT) // 100
     right = width - left
+    upper = _upper_rows(model, height, right - 4)
 
     def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
-        return box(_title(model, panel, rows - 2), aside, lines, size, rows, glyphs, model.panel == panel)
+        title = _title(model, panel, size - 2, rows - 2)
+        return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
 
     sums = framed(SUMS, "i other sums", _all_sums(model, left - 2, upper - 2), left, upper)
     knobs = framed(WHAT_IF, "t tries it", knob_lines(model, right - 2, upper - 2, progress), right, upper)
@@ -175,12 +176,16 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     return [*beside(sums, knobs), *legs]
 
 
-def _upper_rows(model: WhyModel, height: int) -> int:
-    """Rows of the sums and the what-if table: what the legs leave free is theirs, and the other way round."""
+def _upper_rows(model: WhyModel, height: int, width: int) -> int:
+    """Rows of the sums and the what-if table: what the legs leave free is theirs, and the other way round.
+
+    width: cells of what a change does.
+    """
     most = height * 45 // 100
     changes = _CHANGES if model.knobs is None else len(model.knobs)
-    # The heading between the lists, and a line of meaning.
-    wanted, legs = max(len(model.sums()), changes + 2) + 3, len(model.legs) + 3
+    # The heading between the lists, and what a change does.
+    changes += 1 + max(meaning_rows(model.knobs, width), 1)
+    wanted, legs = max(len(model.sums()), changes) + 3, len(model.legs) + 3
     return max(min(wanted, max(most, height - legs)), min(8, height), height - legs if legs < height else 0)
 
 
@@ -195,7 +200,7 @@ def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
         if left < (_LEAST_PANEL if shown else 0):
             break
         rows = min(left, wanted if panel != WHAT_IF or model.knobs else max(wanted, _LEAST_PANEL))
-        lines.append(rule(_title(model, panel, rows - 1), width, glyphs))
+        lines.append(rule(_title(model, panel, width, rows - 1), width, glyphs))
         lines += _panel(model, panel, width, rows - 1, progress)
         shown.append(panel)
         left -= rows
@@ -215,14 +220,14 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
     return [*lines[:rows], *([[]] * (rows - len(lines)))]
 
 
-def _title(model: WhyModel, panel: str, rows: int) -> str:
+def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
     title = _TITLES[panel].format(model.grouping) + (model.base_words if panel == WHAT_IF else "")
     if panel == LEGS and model.by_length:
         title += ", longest first"
     count, _ = model.extent(panel)
     if panel == WHAT_IF:
-        there = [index for index in _knob_rows(model, rows)[0] if index is not None]
+        there = [index for index in _knob_rows(model, width, rows)[0] if index is not None]
     else:
         there = list(rows_around(model.row(panel), count, rows - 1))
     title += "" if len(there) in (0, count) else f", {there[0] + 1}-{there[-1] + 1} of {count}"
@@ -311,7 +316,7 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
         (len(change_words(change, model.dims)) for change in changes if change.free_ns is None), default=0
     )
     of_changes = size if longest < size else max(width - 21, 14)
-    shown, words = _knob_rows(model, rows)
+    shown, words = _knob_rows(model, width, rows)
     head: Line = [(f" {'change':<{of_changes}}{'step':>10}{'change':>10}", "dim")]
     title = cells(f"{LESS_TIME} on", size - 1)
     less: Line = [(f" {title:<{size}}{'step':>10}{'change':>10}{'if free':>10}{'change':>9}", "dim")]
@@ -325,17 +330,17 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
         knob = changes[index]
         wide = of_changes if knob.free_ns is None else size
         lines.append(knob_line(knob, model.dims, step, wide, focused and index == row))
-    return [*lines, *([[(f" {cells(words, width - 2)}", "dim")]] if words else [])]
+    return lines + [[(f" {line}", "dim")] for line in words]
 
 
-def _knob_rows(model: WhyModel, rows: int) -> tuple[list[int | None], str]:
+def _knob_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None], list[str]]:
     """The rows of the what-if table in a panel of `rows` lines, as `two_lists` has them, and what stands
     below them: what a change does or replaces.
     """
     knobs, row = model.knobs or (), model.row(WHAT_IF)
     if rows <= _WITH_MEANING or not knobs:
-        return two_lists(knobs, row, rows - 1), ""
-    return lists_and_meaning(knobs, row, model.panel == WHAT_IF, rows - 1, model.results.tried)
+        return two_lists(knobs, row, rows - 1), []
+    return lists_and_meaning(knobs, row, model.panel == WHAT_IF, rows - 1, width - 2, model.results.tried)
 
 
 def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:

@@ -23,6 +23,7 @@ from simcore.units import duration
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
 _USUAL = "1f1b"
+_MADE_FOR = "made for"
 _DEFAULT_LAYOUT = Parameters().stage_layout
 _LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
 
@@ -42,9 +43,14 @@ def _schedules(simulation: Simulation) -> Iterator[Change]:
         for count in fitting_chunks(program.structure, simulation.layout.pp, program.microbatches, name):
             chunks = count or schedule.chunks
             if (name, chunks) != (program.schedule, program.virtual_stages):
-                least = schedule.made_for(simulation.layout.pp)
-                caveat = f"made for {least} micro-batches or more" if program.microbatches < least else ""
+                caveat = _too_few(name, simulation.layout.pp, program.microbatches)
                 yield Change({**shape, "schedule": name, "virtual_stages": count}, caveat=caveat)
+
+
+def _too_few(schedule: str, pp: int, microbatches: int) -> str:
+    """For how many micro-batches a schedule is made where a run has fewer, else ""."""
+    least = SCHEDULES[schedule].made_for(pp) if schedule in SCHEDULES else 0
+    return f"{_MADE_FOR} {least} micro-batches or more" if microbatches < least else ""
 
 
 def _forwards_beside_backwards(simulation: Simulation) -> Iterator[Change]:
@@ -105,12 +111,28 @@ def _meaning(simulation: Simulation, change: Change) -> str:
     if fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
         said.append(_LAYOUT)
     reduces, gathers = fields.get("overlap_grad_reduce"), fields.get("overlap_param_gather")
+    if reduces or gathers:
+        # What the gain rests on comes first: a small screen has no room for more.
+        said.append("assumed: a collective and the compute beside it are as fast as each alone")
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         said.append(f"layer-loop has no overlap, {fields['schedule']} has it for the same rows")
         said += ["without it both reduce gradients after the last backward"] if reduces else []
-    if reduces or gathers:
-        said.append("assumed: a collective and the compute beside it are as fast as each alone")
     return "; ".join(said)
+
+
+def _row(simulation: Simulation, change: Change, ns: int) -> WhatIf:
+    """A change and the step time with it, with all that has to be known of it."""
+    count = change.fields.get("microbatches")
+    # A schedule in place of a file's states as many as the run has.
+    count = count if count != simulation.program.microbatches else None
+    words = change.name
+    if count:
+        words += f" (twice the batch, {duration(round(ns / count))} each)"
+    return WhatIf(
+        words, None, ns, flags=change.flags, microbatches=count,
+        alike_ns=ns * simulation.program.microbatches // count if count else None,
+        parameters=replace(simulation.parameters, **change.fields), meaning=_meaning(simulation, change),
+    )  # fmt: skip
 
 
 Family = Callable[[Simulation], Iterator[Change]]
@@ -143,19 +165,9 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
     def try_one(change: Change) -> None:
         ns = step(change)
         if ns is not None:
-            count = change.fields.get("microbatches")
-            # A schedule in place of a file's states as many as the run has.
-            count = count if count != simulation.program.microbatches else None
-            alike = ns * simulation.program.microbatches // count if count else None
-            alike_ns[change.flags] = ns if alike is None else alike
-            words = change.name
-            if count:
-                words += f" (twice the batch, {duration(round(ns / count))} each)"
-            rows[change.flags] = WhatIf(
-                words, None, ns, flags=change.flags, microbatches=count,
-                alike_ns=alike, parameters=replace(simulation.parameters, **change.fields),
-                meaning=_meaning(simulation, change),
-            )  # fmt: skip
+            row = _row(simulation, change, ns)
+            alike_ns[change.flags] = ns if row.alike_ns is None else row.alike_ns
+            rows[change.flags] = row
 
     best: list[Change] = []
     pairs: list[tuple[Change, Change]] = []
@@ -234,15 +246,31 @@ def with_room(
     }
     there = [gain for gain in gains if (room := rooms.get(gain.flags)) is not None and room <= figures.limit]
     other = [replace(gain, name=f"{gain.name} (does not fit)") for gain in gains if gain not in there]
-    if fits and gains:
-        both = Change(_changed(simulation, fits[0]) | _changed(simulation, gains[0]))
-        parameters = replace(simulation.parameters, **both.fields)
-        room = most_bytes(simulation, parameters)
+    # The batch stays what it is: more micro-batches stand for themselves.
+    gain = next((gain for gain in gains if not gain.microbatches), None)
+    if fits and gain is not None:
+        fields = _changed(simulation, fits[0]) | _changed(simulation, gain)
+        asked = replace(simulation.parameters, **fields)
+        both = Change(fields, caveat="; ".join(_caveats(simulation, gain, asked)))
+        room = most_bytes(simulation, asked)
         ns = step(both) if room is not None and room <= figures.limit else None
         if ns is not None and room is not None and ns < fits[0].better10_ns:
-            words = f"{both.flags} {_fits(room)}"
-            fits = [WhatIf(words, None, ns, flags=both.flags, parameters=parameters), *fits]
+            row = _row(simulation, both, ns)
+            fits = [replace(row, name=f"{row.name} {_fits(room)}"), *fits]
     return [*fits, *there, *other]
+
+
+def _caveats(simulation: Simulation, gain: WhatIf, asked: Parameters) -> list[str]:
+    """What has to be known of a change that gains, in a run of a model with these parameters: it may have
+    other stages and micro-batches than the run that the change was tried on.
+    """
+    from simcore.analysis.fitting import stages_and_microbatches
+
+    behind = gain.name.removeprefix(gain.flags)
+    own = behind[2:-1].split("; ") if behind.startswith(" (") else []
+    shape = stages_and_microbatches(simulation, asked)
+    few = _too_few(asked.schedule or "", *shape) if shape is not None else ""
+    return [few] * bool(few) + [words for words in own if not words.startswith(_MADE_FOR)]
 
 
 def _changed(simulation: Simulation, row: WhatIf) -> dict[str, Any]:

@@ -40,8 +40,7 @@ from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
 from simcore.program.schedule_choice import with_stages_of_schedule
 from simcore.records import Struct, replace
-from simcore.running import PricedRun
-from simcore.time_scales import time_changes
+from simcore.running import DurationChange, PricedRun
 from simcore.timeline import Timeline
 from simcore.units import number, plural
 from simcore.workload import Workload
@@ -140,7 +139,12 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
         for diagnostic in (*unused, *network.diagnostics(workload, program.structure))
     ]
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
-    changes = time_changes(parameters, program, workload.name)
+    changes: list[DurationChange] = []
+    if parameters.time_scale:
+        # Imported here: few runs have one.
+        from simcore.time_scales import time_changes
+
+        changes = time_changes(parameters, program, workload.name)
     folding = fold(layout, cluster, program, overrides, parameters.no_fold or model.unfolded)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
     if ops > MOST_OPS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
@@ -14,18 +15,18 @@ from tui.background import Background
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView, ScreenView
-from tui.keys.actions import KeyAction, Keymap, renamed
 from tui.notes.listing import stamps_of
 from tui.prompt import FieldScreen
 from tui.runs.runs import Runs, RunsHost
 from tui.screens import SCREENS, load
 from tui.session import Run, Session
 from tui.state.keeper import Keeping
-from tui.sweep.sweeping import Sweeping
 
 if TYPE_CHECKING:
     from tui.exporting import Exporting
+    from tui.keys.actions import KeyAction, Keymap
     from tui.state.keeper import Keeper
+    from tui.sweep.sweeping import Sweeping
     from tui.tour import Tour
 
 
@@ -147,8 +148,14 @@ class WltuiApp(RunsHost):
         self.calibrations = Background(self, "calibrate")
         self.models_behind = Background(self, "model behind")
         self.runs = Runs(self, session)
-        self.sweeping = Sweeping(self)
         self._exporting: Exporting | None = None
+
+    @cached_property
+    def sweeping(self) -> Sweeping:
+        """The sweep of this session."""
+        from tui.sweep.sweeping import Sweeping
+
+        return Sweeping(self)
 
     @property
     def current_view(self) -> ScreenView:
@@ -177,7 +184,9 @@ class WltuiApp(RunsHost):
         gc.freeze()
         self.current_view.focus()
         self.keeping.begin(self.runs)
-        self.sweeping.start()
+        # Looked up where it would be kept: most sessions have no sweep.
+        if "sweeping" in self.__dict__:
+            self.sweeping.start()
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
@@ -266,12 +275,17 @@ class WltuiApp(RunsHost):
 
     def hints(self) -> tuple[tuple[str, str], ...]:
         """What the last row says of the keys of the open screen, as the keymap has them."""
-        bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
         hints = list(self.current_view.hints)
         if self.runs.has_other and not self.current_view.takes("x"):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
         if self.session.opened.others:
             hints.insert(_OTHER_RUN_AT, ("R", "other runs"))
+        if not self.keymap:
+            return tuple(hints)
+        # Imported here: most users keep the keys.
+        from tui.keys.actions import renamed
+
+        bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
         return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in hints)
 
     def show_everywhere(self, run: Run) -> None:

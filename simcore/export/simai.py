@@ -22,7 +22,7 @@ from simcore.program.plan import Plan
 from simcore.records import replace
 from simcore.units import plural
 from simcore.workload import Cells, Workload
-from simcore.workload.formats.collectives import KINDS
+from simcore.workload.formats.cell import KINDS
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_text import dialect_of
 from simcore.workload.policies import TRANSFORMER

@@ -19,7 +19,7 @@ from simcore.export import FORMATS
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.formats.collectives import KINDS
+from simcore.workload.formats.cell import KINDS
 from simcore.workload.formats.simai_text import dialect_of
 from simcore.workload.policies import TRANSFORMER
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload

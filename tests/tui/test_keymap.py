@@ -149,7 +149,6 @@ def test_hints_show_the_keys_of_the_keymap() -> None:
     assert renamed("w s", TimelineView.BINDINGS, keymap) == "i s"
     assert renamed("hjkl", TimelineView.BINDINGS, keymap) == "Leftjkl"
     assert renamed("Space", TimelineView.BINDINGS, keymap) == "Space"
-    assert renamed("w s", TimelineView.BINDINGS, {}) == "w s"
 
 
 async def test_the_new_key_works_and_the_old_one_does_not(make_app: MakeApp, tmp_path: Path) -> None:

@@ -95,8 +95,6 @@ def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -
 
 def renamed(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
     """The keys of a hint, `w s` or `hjkl`, as the keymap has them: each one its action's first key."""
-    if not keymap:
-        return words
     new = {}
     for binding in bindings:
         assert isinstance(binding, Binding)

@@ -32,7 +32,11 @@ class RunsHost(Host):
     change_times: Background
     calibrations: Background
     models_behind: Background
-    sweeping: Sweeping
+
+    @property
+    def sweeping(self) -> Sweeping:
+        """The sweep of this session."""
+        raise NotImplementedError
 
 
 class Runs:

@@ -30,7 +30,6 @@ from textual.strip import Strip
 
 from tui.terminal.cells import CLEAR, PLAIN, CellGrid, Sgr, changes, parsed
 from tui.terminal.driver import TerminalDriver
-from tui.terminal.kinds import is_remote
 
 # The versions whose updates were tested to be what `Display._take` makes of them.
 TESTED_TEXTUAL = ("8.2",)
@@ -102,8 +101,8 @@ class Display:
         self._shown: CellGrid | None = None
         self._cursor: tuple[int, int] | None = None
         self._sgr: dict[Style | None, Sgr] = {None: PLAIN}
-        # Whoever sets TEXTUAL_FPS has chosen a rate, which Textual itself keeps.
-        paced = is_remote() and not os.environ.get("TEXTUAL_FPS")
+        # sshd sets SSH_CONNECTION. Whoever sets TEXTUAL_FPS has chosen a rate, which Textual itself keeps.
+        paced = os.environ.get("SSH_CONNECTION") and not os.environ.get("TEXTUAL_FPS")
         self._least_apart_s = 1 / _REMOTE_PICTURES_PER_SECOND if paced else 0.0
         self._sent_at = 0.0
         # Whether everything is sent, and whether sending will be tried in a moment.

@@ -31,8 +31,3 @@ def speaks_utf8(encoding: str | None, environ: Mapping[str, str] = os.environ) -
     if chosen and chosen != "C.UTF-8":
         return chosen not in _PLAIN_LOCALES
     return environ.get("LANG", "") not in _PLAIN_LOCALES
-
-
-def is_remote(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the terminal is behind a network line (sshd sets SSH_CONNECTION)."""
-    return bool(environ.get("SSH_CONNECTION"))

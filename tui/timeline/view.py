@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
@@ -22,7 +23,6 @@ from tui.frame_view import ScreenView, binding
 from tui.panel import Panel
 from tui.session import Run, Session
 from tui.timeline import jumps, saved
-from tui.timeline.asking import Asking
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.margins import full_details
 from tui.timeline.marks_panel import MarksPanel
@@ -33,6 +33,7 @@ from tui.timeline.saved import SavedTimeline
 if TYPE_CHECKING:
     from tui.frame_view import ScreenState
     from tui.host import Host
+    from tui.timeline.asking import Asking
 
 _NO_EQUAL_RANKS = "this lane is of one rank: there are no equal ranks to show one by one"
 _ONE_ORDER = "these lanes have one order"
@@ -112,10 +113,17 @@ class TimelineView(ScreenView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model = TimelineModel(session.current)
-        self._asking = Asking(self, self.model, self.changed)
         self._pointer = Pointer(self.model)
         self._drawing: TimelineFrame | None = None
         self.hints = self._hints()
+
+    @cached_property
+    def _asking(self) -> Asking:
+        """What asks for a search, a filter or lanes."""
+        # Imported here: not before somebody types one.
+        from tui.timeline.asking import Asking
+
+        return Asking(self, self.model, self.changed)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Only keys that do something here and now."""

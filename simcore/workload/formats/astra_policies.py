@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from simcore.workload.formats.collectives import looks_like_collective
+from simcore.workload.formats.cell import looks_like_collective
 from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.simai_text import read, read_without_header
 from simcore.workload.policies import POLICIES, TRANSFORMER
@@ -31,12 +31,15 @@ def _is_headerless(head: Head) -> bool:
     return len(tokens) >= _ROW_CELLS and all(looks_like_collective(tokens[cell]) for cell in _TYPE_CELLS)
 
 
-def _policy_format(policy: str) -> Format:
-    sniff = _has_short_policy if policy in _SHORT else _has_policy
-    return Format(f"ASTRA-sim 1.0 workload with policy {policy}", partial(sniff, policy), read)
-
-
 FORMATS: tuple[Format, ...] = (
-    *[_policy_format(policy) for policy in POLICIES if policy not in TRANSFORMER],
+    *[
+        Format(
+            f"ASTRA-sim 1.0 workload with policy {policy}",
+            partial(_has_short_policy if policy in _SHORT else _has_policy, policy),
+            read,
+        )
+        for policy in POLICIES
+        if policy not in TRANSFORMER
+    ],
     Format("LIBRA workload without a header", _is_headerless, read_without_header),
 )

@@ -12,7 +12,7 @@ from itertools import islice
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.records import replace
 from simcore.workload.formats.format import is_comment, without_bom
-from simcore.workload.model import LARGEST
+from simcore.workload.model import LARGEST, GroupKind
 
 _LARGEST_DIGITS = len(str(LARGEST))
 SAFE_DIGITS = _LARGEST_DIGITS - 1  # any number of so many digits is below LARGEST
@@ -256,3 +256,33 @@ def skip_to_content(lines: Sequence[str], start: int, findings: Findings) -> int
             break
         start += 1
     return start
+
+
+# What a collective cell says: which collective, on which kind of group. Without a suffix a forward or
+# input-gradient collective runs on the tensor-parallel group, a weight-gradient one on the data-parallel
+# group (SimAI, Layer.cc); `_EP` is the expert-parallel group, `_DP_EP` the data-parallel group of an expert
+# shard.
+Kind = tuple[str | None, GroupKind | None]
+
+COLLECTIVES = ("ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL")
+NO_COLLECTIVE: Kind = (None, None)
+# Written by some generator, run by none of our collectives: still tells a row from other text.
+_RELATIVES = ("BROADCAST", "NONE")
+
+
+def _kinds_of(unmarked: GroupKind) -> dict[str, Kind]:
+    suffixes: tuple[tuple[str, GroupKind], ...] = (("", unmarked), ("_EP", "ep"), ("_DP_EP", "dp_ep"))
+    table: dict[str, Kind] = {"NONE": NO_COLLECTIVE}
+    for collective in COLLECTIVES:
+        for suffix, group in suffixes:
+            table[collective + suffix] = (collective, group)
+    return table
+
+
+# By upper-case token, for the cells of fwd, ig and wg.
+KINDS: tuple[dict[str, Kind], ...] = (_kinds_of("tp"), _kinds_of("tp"), _kinds_of("dp"))
+
+
+def looks_like_collective(token: str) -> bool:
+    """Whether a token begins like the name of a collective, known to us or not."""
+    return token.upper().startswith((*COLLECTIVES, *_RELATIVES))

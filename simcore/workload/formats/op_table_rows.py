@@ -9,8 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from simcore.workload.formats.cell import Findings, TextCell, read_number
-from simcore.workload.formats.collectives import COLLECTIVES
+from simcore.workload.formats.cell import COLLECTIVES, Findings, TextCell, read_number
 from simcore.workload.model import LARGEST, Cells, GroupKind, Header, Workload
 
 _PHASES = ("forward", "backward", "weight_grad")

@@ -16,14 +16,17 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 from simcore.workload.formats.cell import (
+    KINDS,
+    NO_COLLECTIVE,
     SAFE_DIGITS,
     Findings,
+    Kind,
     TextCell,
     cells_of,
+    looks_like_collective,
     read_number,
     skips_comment,
 )
-from simcore.workload.formats.collectives import KINDS, NO_COLLECTIVE, Kind, looks_like_collective
 from simcore.workload.formats.format import is_comment
 from simcore.workload.model import Cells
 from simcore.workload.policies import ROW_POLICIES

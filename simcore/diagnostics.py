@@ -129,7 +129,7 @@ class Diagnostic(Struct, frozen=True):
 
 def by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What weighs most first: warnings, assumptions, notes; equal ones in the order of their places."""
-    return sorted(diagnostics, key=lambda one: WEIGHTS.index(one.weight))
+    return sorted(diagnostics, key=lambda diagnostic: WEIGHTS.index(diagnostic.weight))
 
 
 class InputError(Exception):

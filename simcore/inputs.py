@@ -106,16 +106,16 @@ def read_input(
 def workload_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) -> Workload:
     """The workload that was opened. asked_by: who wants one. Raises `UsageError` where it is another kind."""
     if not isinstance(opened, Workload):
-        found = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
-        raise UsageError(f"{found}; a workload file is expected")
+        named = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
+        raise UsageError(f"{named}; a workload file is expected")
     return opened
 
 
 def measured_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) -> MeasuredRun:
     """The measured run that was opened. Raises `UsageError` where it is another kind."""
     if isinstance(opened, Workload) or opened.format == "chakra":
-        found = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
-        raise UsageError(f"{found}; rank traces or profiler traces, a directory or one of them, are expected")
+        named = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
+        raise UsageError(f"{named}; rank traces or profiler traces, a directory or one of them, are expected")
     return opened
 
 

@@ -27,10 +27,10 @@ class Jitter:
 
     def factors(self, number: int, program: Program, folding: Folding) -> array[float]:
         """The factor on each op of class `number`, of one program and folding for all calls."""
-        found = self._known.get(number)
-        if found is None:
-            found = self._known[number] = self._factors(number, program, folding)
-        return found
+        factors = self._known.get(number)
+        if factors is None:
+            factors = self._known[number] = self._factors(number, program, folding)
+        return factors
 
     def _factors(self, number: int, program: Program, folding: Folding) -> array[float]:
         rank_class = folding.classes[number]

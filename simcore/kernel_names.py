@@ -53,8 +53,8 @@ def shown_name(name: str) -> str:
     if not re.fullmatch(r"[\w.~$-]+", head):
         return name
     if _WRAPPERS.match(f"{head}<"):
-        functors = [one for one in _FUNCTOR.findall(inside) if one != head]
-        named = [one for one in functors if one not in _APPLIES] or _WRITTEN_IN.findall(inside)
+        functors = [functor for functor in _FUNCTOR.findall(inside) if functor != head]
+        named = [functor for functor in functors if functor not in _APPLIES] or _WRITTEN_IN.findall(inside)
         functor = next(iter(named or functors), "")
         how = head.removesuffix("_kernel").removesuffix("_elementwise")
         if not functor and head == "kernel":
@@ -80,9 +80,9 @@ def _without_result(name: str) -> str:
     if not name.startswith(_ENABLE_IF):
         return name.removeprefix("void ")
     depth = 0
-    for at, one in enumerate(name):
-        depth += (one == "<") - (one == ">")
-        if one == ">" and not depth:
+    for at, character in enumerate(name):
+        depth += (character == "<") - (character == ">")
+        if character == ">" and not depth:
             rest = name[at + 1 :]
             return rest.removeprefix(_TYPE) if rest.startswith(_TYPE) and len(rest) > len(_TYPE) else name
     return name

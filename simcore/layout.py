@@ -113,7 +113,7 @@ class Layout(Struct, frozen=True):
         if kind == "pp":
             dp, tp = divmod(place, self.tp)
             return [self.rank(tp, dp, other) for other in range(self.pp)]
-        return [self.rank(one % self.tp, one // self.tp, stage) for one in self._places(kind, place)]
+        return [self.rank(member % self.tp, member // self.tp, stage) for member in self._places(kind, place)]
 
     def _places(self, kind: GroupKind, place: int) -> range:
         """The group of a place inside its stage, as such places."""

@@ -62,8 +62,8 @@ def free_bytes(root: str = "/") -> int | None:
 
     Linux tells; None where nothing does. root: where the system's files are.
     """
-    found = [*_of_machine(root), *_of_limit(root), *_of_groups(root)]
-    return max(min(found), 0) if found else None
+    free = [*_of_machine(root), *_of_limit(root), *_of_groups(root)]
+    return max(min(free), 0) if free else None
 
 
 def _of_machine(root: str) -> Iterator[int]:

@@ -82,7 +82,7 @@ def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
 
 def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
     """(part, factor) of each `--time-scale WHAT=X`, WHAT a part of the run. Raises `UsageError`."""
-    found = []
+    scales = []
     for text in parameters.time_scale:
         form = "WHAT=X, for example stream tp=0.9"
         words, factor = _split(text, "--time-scale", form, zero=True)
@@ -92,8 +92,8 @@ def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
                 f"--time-scale {printable(text, 60)}: {form} is expected, WHAT compute PHASE, layer NAME or "
                 "stream KIND; of execution traces all compute, stream NAME or nodes NAME"
             )
-        found.append((words, factor))
-    return found
+        scales.append((words, factor))
+    return scales
 
 
 def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:

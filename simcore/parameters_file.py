@@ -41,14 +41,14 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         # A basic string of TOML; characters beyond ASCII stand for themselves.
-        return '"' + "".join(_character(one) for one in value) + '"'
+        return '"' + "".join(_character(character) for character in value) + '"'
     return repr(value)
 
 
-def _character(one: str) -> str:
-    if one in '"\\':
-        return "\\" + one
-    return one if one.isprintable() else f"\\U{ord(one):08x}"
+def _character(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def _text(path: str) -> str:
@@ -72,15 +72,15 @@ class _File:
 
     def values(self) -> dict[str, Any]:
         """Every key checked and parsed."""
-        found = {}
+        values = {}
         for key, value in self._table().items():
             flag = _BY_FIELD.get(key)
             if flag is None:
                 close = difflib.get_close_matches(key, list(_BY_FIELD), 1, 0.6)
                 expected = f"the name of a parameter{f', for example {close[0]}' if close else ''}"
                 raise self._wrong(key, f"found {_quoted(key)}, expected {expected}")
-            found[key] = self._value(flag, value)
-        return found
+            values[key] = self._value(flag, value)
+        return values
 
     def _table(self) -> dict[str, Any]:
         try:

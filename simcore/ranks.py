@@ -101,7 +101,7 @@ class RankSet:
         parts = []
         for first, last, stride, repeats in self.blocks:
             runs = [(first + stride * step, last + stride * step) for step in (0, 1, repeats - 1)]
-            told = [f"{one}-{end}" if end > one else str(one) for one, end in runs]
+            told = [f"{begin}-{end}" if end > begin else str(begin) for begin, end in runs]
             between = ", " if repeats == 3 else " ... "
             parts.append(f"{told[0]}, {told[1]}{between}{told[2]}" if repeats > 1 else told[0])
         return ",".join(parts)

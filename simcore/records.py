@@ -44,17 +44,17 @@ else:
         @classmethod
         def _make(cls, values: Iterable[Any]) -> Any:
             """A tuple of these values in the order of the fields."""
-            found = _make_tuple(cls, values)
-            if len(found) != len(cls._fields):
-                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(found)}")
-            return found
+            record = _make_tuple(cls, values)
+            if len(record) != len(cls._fields):
+                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(record)}")
+            return record
 
         def _replace(self, /, **values: Any) -> Any:
             """The same tuple with other values of these fields."""
-            found = self._make(map(values.pop, self._fields, self))
+            record = self._make(map(values.pop, self._fields, self))
             if values:
                 raise ValueError(f"Got unexpected field names: {list(values)!r}")
-            return found
+            return record
 
         __replace__ = _replace
 
@@ -78,12 +78,12 @@ else:
                 return super().__new__(cls, name, bases, namespace)
             fields = tuple(namespace.get("__annotations__", ()))
             defaults: dict[str, Any] = {}
-            for place, one in enumerate(fields):
-                if one in namespace:
-                    defaults[one] = namespace[one]
+            for place, field in enumerate(fields):
+                if field in namespace:
+                    defaults[field] = namespace[field]
                 elif defaults:
-                    raise TypeError(f"{name}.{one} has no default, and stands behind fields that have one")
-                namespace[one] = _tuplegetter(place, f"Field {place}")
+                    raise TypeError(f"{name}.{field} has no default, and stands behind fields that have one")
+                namespace[field] = _tuplegetter(place, f"Field {place}")
             if len(fields) not in _CODE:
                 names = "".join(f"_{place}, " for place in range(len(fields)))
                 _CODE[len(fields)] = eval(f"lambda _cls, {names}: _make_tuple(_cls, ({names}))").__code__

@@ -105,7 +105,7 @@ class PricedRun:
             if key not in known:
                 other = {ns: scaled(ns, change.factor) for ns in set(column)}
                 mask = change.masks[rank_class.stage]
-                known[key] = [other[ns] if one else ns for ns, one in zip(column, mask, strict=True)]
+                known[key] = [other[ns] if changed else ns for ns, changed in zip(column, mask, strict=True)]
             changed.append(known[key])
         return changed
 
@@ -141,7 +141,7 @@ class PricedRun:
         masks = [change.masks[stage] for stage in stages]
 
         def moved(number: int, op: int) -> Any:
-            found = whole(number, op)
-            return found.scaled(change.factor) if masks[number][op] else found
+            built = whole(number, op)
+            return built.scaled(change.factor) if masks[number][op] else built
 
         return moved

@@ -103,8 +103,8 @@ def transfer_transmission(cluster: Cluster, shape: TransferShape, size_bytes: in
 
 def port_capacity(cluster: Cluster, dimension: int) -> float:
     """Bytes per ns of one NPU's port on a dimension, each way."""
-    one = cluster.dims[dimension]
-    return one.bandwidth * (one.size - 1) if one.kind == "fully-connected" else one.bandwidth
+    dim = cluster.dims[dimension]
+    return dim.bandwidth * (dim.size - 1) if dim.kind == "fully-connected" else dim.bandwidth
 
 
 def _flow(cluster: Cluster, phase: Phase) -> Flow:

@@ -125,7 +125,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
         _check_queued(parameters)
-    layout, cluster, found = place(workload, parameters)
+    layout, cluster, cluster_found = place(workload, parameters)
     least_bytes = 0
     if queued:
         workload = with_scopes(workload, layout)
@@ -165,7 +165,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     flat = [] if model.place else _flat_groups(workload, folding)
     zero = _zero_step(workload, timeline)
     diagnostics = (
-        *workload.diagnostics, *found, *program_found, *network_found, *flat, *zero
+        *workload.diagnostics, *cluster_found, *program_found, *network_found, *flat, *zero
     )  # fmt: skip
     carrier = run.carrier
     links, heat = (None, None) if carrier is None else (carrier.uses(), carrier.heat())
@@ -207,8 +207,8 @@ def _rescaled(workload: Workload, parameters: Parameters) -> Workload:
     # Imported here: few runs ask for it.
     from simcore.recovery.rescale import rescaled
 
-    found = rescaled(workload, parameters)
-    return workload if found is None else found.workload
+    rescaling = rescaled(workload, parameters)
+    return workload if rescaling is None else rescaling.workload
 
 
 def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, list[Diagnostic]]:
@@ -352,7 +352,7 @@ def explain_alone(simulation: Simulation, collective: str, group: GroupKind, siz
         members = simulation.layout.group_size(group)
         return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
     network, scale = simulation.network, simulation.parameters.comm_scale
-    slowest = max(placed, key=lambda one: network.collective_ns(one, scale))
+    slowest = max(placed, key=lambda group: network.collective_ns(group, scale))
     words = _scaled_words(simulation, network.explain_collective(slowest))
     return f"{words}, each phase of a chunk rounded" if rounds_phases(network, slowest, scale) else words
 

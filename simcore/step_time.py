@@ -213,7 +213,7 @@ class StepTimes:
                 return order, costs
         order, costs = _new_order(plans, repeats=True)
         self._orders[key, like] = order
-        while sum(one.steps for one in self._orders.values()) > _KEPT_STEPS and len(self._orders) > 1:
+        while sum(order.steps for order in self._orders.values()) > _KEPT_STEPS and len(self._orders) > 1:
             del self._orders[next(iter(self._orders))]
         return order, costs
 
@@ -251,11 +251,11 @@ def _new_order(plans: Planned, repeats: bool) -> tuple[_Order, _Costs]:
             for op, stream in enumerate(built.ops.stream)
             if stream >= TO_NEXT
         }
-        found, places = script_of(built, numbered, steps, parts)
+        script, places = script_of(built, numbered, steps, parts)
         if repeats:
-            scripts.append(_repeated(found, places, built, every, [*kinds], plan))
+            scripts.append(_repeated(script, places, built, every, [*kinds], plan))
         else:
-            scripts.append(whole_script(found))
+            scripts.append(whole_script(script))
         of_stage.append(tuple(dict.fromkeys(numbered)))
     shapes = {key: _shape(segment) for key, segment in plan.segments.items()}
     rows = tuple(_rows_of(plan))
@@ -294,18 +294,18 @@ def _repeated(
             return (SENT, 0, 0, 0, 0) if stream[what] >= TO_NEXT else (IDLE, 0, stream[what], 0, 0)
         return (code, slot, what, -1, 0) if code == BEGIN else step
 
-    found = [plain(step) for step in steps]
+    script = [plain(step) for step in steps]
     stretches: list[tuple[ScriptStep, ...]] = []
     first = places[built.stretches.first[0]] if places else 0
     # What an action waits for stands before its first op, behind all of the one before.
-    while first and found[first - 1][0] == RECEIVE:
+    while first and script[first - 1][0] == RECEIVE:
         first -= 1
-    begins = found[:first]
+    begins = script[:first]
     for last in built.stretches.last:
         end = places[last - 1] + 1 if last else first
-        stretches.append(tuple(found[first:end]))
+        stretches.append(tuple(script[first:end]))
         first = max(first, end)
-    stretches += [tuple(begins), tuple(found[first:])]
+    stretches += [tuple(begins), tuple(script[first:])]
     number_of = {kind: number for number, kind in enumerate(kinds)}
     order, offsets = array("i"), array("i")
     for step in range(plan.steps):
@@ -333,7 +333,7 @@ def _slots_of(
         for number in range(len(plan.segments[part].ops)):
             slots[first + number] = _Slot(part, -1, number)
     shape: list[tuple[int, int]] = []
-    found = []
+    filled = []
     for op, slot in enumerate(slots):
         if slot is None:
             cost = table[ops.cost[op]]
@@ -342,17 +342,17 @@ def _slots_of(
             else:
                 slot = _Slot(None, stage, len(shape))
                 shape.append((ops.stream[op], ops.blocking[op]))
-        found.append(slot)
-    return found, tuple(shape)
+        filled.append(slot)
+    return filled, tuple(shape)
 
 
 def _rows_of(plan: Plan) -> dict[tuple[int, ...], int]:
     """The rows of all chunks and losses of a model's stages, those that several have once, numbered."""
-    found: dict[tuple[int, ...], int] = {}
+    number_of: dict[tuple[int, ...], int] = {}
     for stage in plan.workload.stages:
         for rows in (*stage.chunks, stage.loss):
-            found.setdefault(rows, len(found))
-    return found
+            number_of.setdefault(rows, len(number_of))
+    return number_of
 
 
 def _pattern_of(plan: Plan) -> object:

@@ -84,9 +84,9 @@ def time_changes(parameters: Parameters, program: Program, names: Sequence[str])
     for words, _ in factors:
         if words not in parts.words:
             kind = words.partition(" ")[0]
-            there = [one for one in parts.words if one.startswith(f"{kind} ")]
+            there = [name for name in parts.words if name.startswith(f"{kind} ")]
             left = len(there) - _MOST_LISTED
-            listed = ", ".join(printable(one, 40) for one in there[:_MOST_LISTED])
+            listed = ", ".join(printable(name, 40) for name in there[:_MOST_LISTED])
             more = f" and {left} more" if left > 0 else ""
             raise UsageError(
                 f"--time-scale: no {printable(words, 60)} in this run, only {listed or 'other parts'}{more}"

@@ -122,17 +122,17 @@ class Timeline(Struct, frozen=True, dict=True):
             return list(range(len(self.classes)))
         own: dict[tuple[int, bytes, bytes], int] = {}
         first = [
-            own.setdefault((one.stage, start.tobytes(), end.tobytes()), number)
-            for number, (one, start, end) in enumerate(
+            own.setdefault((rank_class.stage, start.tobytes(), end.tobytes()), number)
+            for number, (rank_class, start, end) in enumerate(
                 zip(self.classes, self.times.start, self.times.end, strict=True)
             )
         ]
         from_same: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
-        found = []
+        alike = []
         for number, rank_class in enumerate(self.classes):
             senders = tuple((step, first[link.neighbour]) for step, link in sorted(rank_class.links.items()))
-            found.append(from_same.setdefault((first[number], senders), number))
-        return found
+            alike.append(from_same.setdefault((first[number], senders), number))
+        return alike
 
     @cached_property
     def senders(self) -> list[tuple[int, int]]:

@@ -71,12 +71,12 @@ def read_text(path: str, what: str) -> str:
 
 def parse_toml(text: str, expected: str) -> dict[str, Any]:
     """The top table. expected: what stands in such a file instead of nested lists. Raises `TomlProblem`."""
-    if found := _LONG_NUMBER.search(text):
+    if match_ := _LONG_NUMBER.search(text):
         message = f"found a number of more than {_MOST_DIGITS} digits, expected a shorter one"
-        raise TomlProblem(message, place_at(text, found.start()))
-    if found := _LONG_KEY.search(text):
+        raise TomlProblem(message, place_at(text, match_.start()))
+    if match_ := _LONG_KEY.search(text):
         message = f"found a key of more than {_MOST_PARTS} parts, expected {expected}"
-        raise TomlProblem(message, place_at(text, found.start()))
+        raise TomlProblem(message, place_at(text, match_.start()))
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -126,13 +126,13 @@ def place_in_table(text: str, table: str, key: str | None = None) -> Place | Non
 def _heads(text: str) -> Iterator[tuple[list[str], int, int]]:
     """(the whole name, where it begins, where what follows it begins) of every table and key of a text."""
     table: list[str] = []
-    for found in _HEAD.finditer(text):
-        path = [_name(part) for part in _NAME.findall(found[2])]
-        if found[1]:
+    for match_ in _HEAD.finditer(text):
+        path = [_name(part) for part in _NAME.findall(match_[2])]
+        if match_[1]:
             table = path
         else:
             path = table + path
-        yield path, found.start(2), found.end()
+        yield path, match_.start(2), match_.end()
 
 
 def _name(part: str) -> str:
@@ -157,6 +157,6 @@ def as_written(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(as_written, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{name} = {as_written(one)}' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{name} = {as_written(item)}' for name, item in value.items())}}}"
     # Numbers, and dates and times, whose `str` has a blank where people write a T.
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

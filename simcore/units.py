@@ -51,7 +51,7 @@ def in_unit(ns: int, unit_ns: int, resolution_ns: int = 1) -> str:
     >>> in_unit(13973040880, 10**9), in_unit(7, 1), in_unit(2_350_000, 10**6, 10_000)
     ('13.973', '7', '2.35')
     """
-    decimals = next((one for one in range(3) if unit_ns <= resolution_ns * 10**one), 3)
+    decimals = next((decimals for decimals in range(3) if unit_ns <= resolution_ns * 10**decimals), 3)
     return f"{ns / unit_ns:.{decimals}f}"
 
 
@@ -116,8 +116,8 @@ def whole_percent(part: int, whole: int) -> int:
     """
     if not whole:
         return 0
-    found, rest = divmod(100 * part, whole)
-    return found + (2 * rest + found % 2 > whole)
+    quotient, rest = divmod(100 * part, whole)
+    return quotient + (2 * rest + quotient % 2 > whole)
 
 
 def percent(part: int, whole: int) -> str:
@@ -153,8 +153,8 @@ def shares(weights: Sequence[int], size: int) -> list[int]:
     """A size split by weight, by cumulative floors: the parts sum to it exactly."""
     total = sum(weights)
     parts, before, weight = [], 0, 0
-    for one in weights:
-        weight += one
+    for part_weight in weights:
+        weight += part_weight
         until = size * weight // total
         parts.append(until - before)
         before = until
@@ -188,5 +188,5 @@ def shifted(column: array[int], by: int) -> array[int]:
 @lru_cache(256)
 def _ones(count: int, itemsize: int) -> int:
     """A column of ones as one number."""
-    one = (1).to_bytes(itemsize, sys.byteorder)
-    return int.from_bytes(one * count, sys.byteorder)
+    unit = (1).to_bytes(itemsize, sys.byteorder)
+    return int.from_bytes(unit * count, sys.byteorder)

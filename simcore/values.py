@@ -126,9 +126,9 @@ def plain_value(flag: Flag, value: object) -> Any:
             raise Unfit(value, _EXPECTED[flag.kind])
         return value
     if flag.kind == "words":
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
+        if not isinstance(value, list | tuple) or not all(isinstance(item, str) and item for item in value):
             raise Unfit(value, _EXPECTED[flag.kind])
-        return tuple(word for place, one in enumerate(value) for word in _items(flag, one, place))
+        return tuple(word for place, item in enumerate(value) for word in _items(flag, item, place))
     wanted = str if flag.kind in ("word", "text") else (int, float)
     if not isinstance(value, wanted) or isinstance(value, bool):
         raise Unfit(value, _EXPECTED[flag.kind])

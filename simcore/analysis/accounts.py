@@ -46,13 +46,15 @@ NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, IDLE = WAIT + 1, WAIT + 2
 # A table for `translate`: 1 for exposed communication.
-IS_EXPOSED = bytes(FIRST_EXPOSED <= one < WAIT for one in range(256))
+IS_EXPOSED = bytes(FIRST_EXPOSED <= account < WAIT for account in range(256))
 # Their order in a bar: what forward work is done again stands beside the forward work.
 IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
 # Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.
-_EXPOSED = bytes(FIRST_EXPOSED + min(one, TO_NEXT) - 1 if one != COMPUTE else 0 for one in range(256))
+_EXPOSED = bytes(
+    FIRST_EXPOSED + min(account, TO_NEXT) - 1 if account != COMPUTE else 0 for account in range(256)
+)
 # All bits of compute.
-_ALL_OF_COMPUTE = bytes(255 * (one == COMPUTE) for one in range(256))
+_ALL_OF_COMPUTE = bytes(255 * (account == COMPUTE) for account in range(256))
 
 IDLE_OP = -1
 
@@ -299,7 +301,7 @@ def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> 
     members: dict[int, list[int]] = {}
     for number, rank_class in enumerate(classes):
         members.setdefault(rank_class.stage, []).append(number)
-    found = []
+    stages = []
     for stage, numbers in sorted(members.items()):
         sums = [0] * len(ACCOUNTS)
         for number in numbers:
@@ -307,7 +309,7 @@ def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> 
             for account, ns in enumerate(accounts[number].total_ns):
                 sums[account] += count * ns
         sets = [classes[number].ranks for number in numbers]
-        found.append(
+        stages.append(
             StageAccounts(
                 stage,
                 tuple(numbers),
@@ -317,4 +319,4 @@ def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> 
                 tuple(sums),
             )
         )
-    return found
+    return stages

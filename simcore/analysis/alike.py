@@ -39,29 +39,31 @@ class ClassWaiting(Struct, frozen=True):
 def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[ClassWaiting]:
     """Who waits for whom, the longest wait first; ties in the order of the classes."""
     waited: dict[tuple[int, int], int] = {}
-    for number, one in enumerate(accounts):
-        if not one.wait_ns:
+    for number, class_accounts in enumerate(accounts):
+        if not class_accounts.wait_ns:
             continue
         ops, _, _ = timeline.columns(number)
         groups = timeline.groups_of(number)
-        for segment, account in enumerate(one.account):
+        for segment, account in enumerate(class_accounts.account):
             if account == WAIT:
-                group = groups[KIND_OF_STREAM[ops.stream[one.op[segment]]]]
+                group = groups[KIND_OF_STREAM[ops.stream[class_accounts.op[segment]]]]
                 key = (group, number)
-                waited[key] = waited.get(key, 0) + one.edge[segment + 1] - one.edge[segment]
-    found = []
+                waited[key] = (
+                    waited.get(key, 0) + class_accounts.edge[segment + 1] - class_accounts.edge[segment]
+                )
+    waits = []
     for (group, number), ns in waited.items():
         group_class = timeline.folding.group_classes[group]
         least = min(waited.get((group, member), 0) for member in group_class.members)
-        late = tuple(one for one in group_class.members if waited.get((group, one), 0) == least)
+        late = tuple(member for member in group_class.members if waited.get((group, member), 0) == least)
         if number not in late:
-            found.append(ClassWaiting(number, late[0], group_class.kind, ns, late))
-    return sorted(found, key=lambda wait: (-wait.ns, wait.early))
+            waits.append(ClassWaiting(number, late[0], group_class.kind, ns, late))
+    return sorted(waits, key=lambda wait: (-wait.ns, wait.early))
 
 
 def alike(figures: Sequence[int], figure: int) -> list[int]:
     """The numbers of the classes that have this figure."""
-    return [number for number, one in enumerate(figures) if one == figure]
+    return [number for number, other in enumerate(figures) if other == figure]
 
 
 def ranks_of(classes: Sequence[RankClass], numbers: Collection[int]) -> RankSet:
@@ -97,7 +99,7 @@ def longest_wait(classes: Sequence[RankClass], waits: Sequence[ClassWaiting]) ->
 
     return LongestWait(
         ranks(lambda wait: (wait.early,)),
-        ranks(lambda one: one.all_late),
+        ranks(lambda wait: wait.all_late),
         first.kind,
         first.ns,
     )
@@ -112,9 +114,9 @@ def longest_waits(accounts: Accounts) -> list[int]:
     Of each the longest first; of equal ones the earliest. Idle is who has done all its work.
     """
     edge, account = accounts.edge, accounts.account
-    found = list(compress(count(), account.translate(_WAITS)))
-    ranks = {segment: (account[segment] == IDLE, edge[segment] - edge[segment + 1]) for segment in found}
-    return sorted(found, key=ranks.__getitem__)
+    waits = list(compress(count(), account.translate(_WAITS)))
+    ranks = {segment: (account[segment] == IDLE, edge[segment] - edge[segment + 1]) for segment in waits}
+    return sorted(waits, key=ranks.__getitem__)
 
 
 def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segment: int) -> list[int]:
@@ -123,10 +125,10 @@ def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segmen
     Those are the member classes that do not wait for the same collective themselves just before it
     starts. Empty where all of them do (an earlier collective holds the stream), and for other accounts.
     """
-    one = accounts[number]
-    op = one.op[segment]
+    own = accounts[number]
+    op = own.op[segment]
     ops, start, _ = timeline.columns(number)
-    if one.account[segment] != WAIT or not COMPUTE < ops.stream[op] < TO_NEXT:
+    if own.account[segment] != WAIT or not COMPUTE < ops.stream[op] < TO_NEXT:
         return []
     group_class = timeline.groups_of(number)[KIND_OF_STREAM[ops.stream[op]]]
     late = []
@@ -146,13 +148,13 @@ def longest_of_all(accounts: list[Accounts]) -> list[tuple[int, int]]:
     """(class, segment) of the waits of all classes, in the order of `longest_waits`; of equal ones the
     first class's.
     """
-    found: list[tuple[bool, int, int, int]] = []
-    for number, one in enumerate(accounts):
-        edge, account = one.edge, one.account
+    waits: list[tuple[bool, int, int, int]] = []
+    for number, class_accounts in enumerate(accounts):
+        edge, account = class_accounts.edge, class_accounts.account
         segments = compress(count(), account.translate(_WAITS))
-        found += [
+        waits += [
             (account[segment] == IDLE, edge[segment] - edge[segment + 1], number, segment)
             for segment in segments
         ]
-    found.sort()
-    return list(map(itemgetter(2, 3), found))
+    waits.sort()
+    return list(map(itemgetter(2, 3), waits))

@@ -71,7 +71,7 @@ def notices(beside: Beside) -> list[str]:
     if beside.unlike:
         words = [f"{name} {a} in A, {b} in B" for name, a, b in beside.unlike if None not in (a, b)]
         for letter, number in (("A", 1), ("B", 2)):
-            unknown = [one[0] for one in beside.unlike if one[number] is None]
+            unknown = [figure[0] for figure in beside.unlike if figure[number] is None]
             words += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
         lines.append(f"Not the same layout: {'; '.join(words)}. Paired by stage alone.{_how_alike(beside)}")
     for side, name in ((beside.a, "A"), (beside.b, "B")):
@@ -209,7 +209,10 @@ class StagePair(NamedTuple):
         alike = [matched_pass for matched_pass in self.passes if matched_pass.a.direction == direction]
         if not alike:
             return None
-        sums = (sum(matched_pass.a.ns for matched_pass in alike), sum(one.b.ns for one in alike))
+        sums = (
+            sum(matched_pass.a.ns for matched_pass in alike),
+            sum(matched_pass.b.ns for matched_pass in alike),
+        )
         return AccountChange(direction, *(ns // len(alike) for ns in sums))
 
 
@@ -368,19 +371,19 @@ class Beside(Struct, frozen=True, dict=True):
 
     def _numbered(self) -> list[LanePair]:
         sides = [{rank: track for track in side.tracks for rank in track.ranks} for side in (self.a, self.b)]
-        found: dict[tuple[Track, Track], int] = {}
+        ranks_of: dict[tuple[Track, Track], int] = {}
         for rank in sorted(sides[0].keys() & sides[1].keys()):
             pair = sides[0][rank], sides[1][rank]
-            found[pair] = found.get(pair, 0) + 1
-        return [LanePair(None, a, b, ranks) for (a, b), ranks in found.items()]
+            ranks_of[pair] = ranks_of.get(pair, 0) + 1
+        return [LanePair(None, a, b, ranks) for (a, b), ranks in ranks_of.items()]
 
     def _by_place(self) -> list[LanePair]:
-        found: dict[tuple[Track, Track], int] = {}
+        ranks_of: dict[tuple[Track, Track], int] = {}
         for place in _places(self._measured[0]):
             a, b = self.a.track_at(place), self.b.track_at(place)
             if a is not None and b is not None:
-                found[a, b] = found.get((a, b), 0) + 1
-        return [LanePair(a.stage, a, b, ranks) for (a, b), ranks in found.items()]
+                ranks_of[a, b] = ranks_of.get((a, b), 0) + 1
+        return [LanePair(a.stage, a, b, ranks) for (a, b), ranks in ranks_of.items()]
 
     @cached_property
     def stages(self) -> list[StagePair]:
@@ -396,11 +399,11 @@ class Beside(Struct, frozen=True, dict=True):
     @cached_property
     def parts(self) -> list[AccountPart]:
         """B - A by account of the mean rank of the stages that both have, the largest part first."""
-        found: dict[str, int] = {}
+        ns_of: dict[str, int] = {}
         for change in self.whole.accounts:
             account = account_of(change.name)
-            found[account] = found.get(account, 0) + change.ns
-        there = [AccountPart(account, ns) for account, ns in found.items() if ns]
+            ns_of[account] = ns_of.get(account, 0) + change.ns
+        there = [AccountPart(account, ns) for account, ns in ns_of.items() if ns]
         return sorted(there, key=lambda part: -abs(part.ns))
 
     def _stage(self, stage: int | None) -> StagePair:
@@ -413,7 +416,7 @@ class Beside(Struct, frozen=True, dict=True):
                     count = len(track.ranks)
                     ranks += count
                     of_one = side.common_ns(track)
-                    sums = [one + count * ns for one, ns in zip(sums, of_one, strict=True)]
+                    sums = [total + count * ns for total, ns in zip(sums, of_one, strict=True)]
             means.append(mean_ns(sums, ranks))
         accounts = [AccountChange(name, *ns) for name, *ns in zip(ALIKE, *means, strict=True)]
         first = next((pair for pair in self.pairs if pair.stage == stage), None)
@@ -435,7 +438,7 @@ class Beside(Struct, frozen=True, dict=True):
         there. Of a stage the mean of its ranks or, where lanes are paired by rank and one of them changes
         much more than the others, that rank.
         """
-        found = []
+        changes = []
         for stage in self.stages:
             ranks = self._ranks_of(stage.stage)
             for number, change in enumerate(stage.accounts):
@@ -445,8 +448,8 @@ class Beside(Struct, frozen=True, dict=True):
                 ]
                 alone = _alone(of_ranks)
                 if alone is not None or change.ns:
-                    found.append(alone or KindChange(stage.stage, change))
-        return sorted(found, key=lambda one: (-abs(one.change.ns), one.stage or 0, one.change.name))
+                    changes.append(alone or KindChange(stage.stage, change))
+        return sorted(changes, key=lambda mover: (-abs(mover.change.ns), mover.stage or 0, mover.change.name))
 
     @cached_property
     def cause(self) -> KindChange | None:
@@ -460,10 +463,10 @@ class Beside(Struct, frozen=True, dict=True):
             for rank, a_ns, b_ns in self._ranks_of(stage.stage)
         ]
         first = max(ranks, key=_size, default=None)
-        most = None if first is None else _alone([one for one in ranks if one.stage == first.stage])
+        most = None if first is None else _alone([change for change in ranks if change.stage == first.stage])
         if most is None:
             most = _alone([KindChange(pair.stage, _compute_of(pair)) for pair in self.stages])
-            of_it = [] if most is None else [one for one in ranks if one.stage == most.stage]
+            of_it = [] if most is None else [change for change in ranks if change.stage == most.stage]
             most = of_it[0] if len(of_it) == 1 else most
         most = most or KindChange(None, _compute_of(self.whole))
         largest = max(abs(change.ns) for change in self.whole.accounts)

@@ -181,17 +181,17 @@ class CriticalPath:
 
     def by_rank(self) -> dict[int, int]:
         """ns of the path by rank."""
-        found: dict[int, int] = {}
+        ns_of: dict[int, int] = {}
         for index, rank in enumerate(self.rank):
-            found[rank] = found.get(rank, 0) + self.edge[index + 1] - self.edge[index]
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+            ns_of[rank] = ns_of.get(rank, 0) + self.edge[index + 1] - self.edge[index]
+        return dict(sorted(ns_of.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def _sums(self, key: Callable[[int, int], Part]) -> dict[Part, int]:
-        found: dict[Part, int] = {}
+        ns_of: dict[Part, int] = {}
         for index, (number, op) in enumerate(zip(self.number, self.op, strict=True)):
             name = key(number, op)
-            found[name] = found.get(name, 0) + self.edge[index + 1] - self.edge[index]
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+            ns_of[name] = ns_of.get(name, 0) + self.edge[index + 1] - self.edge[index]
+        return dict(sorted(ns_of.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def _kind(self, number: int, op: int) -> str:
         if op == IDLE_OP:
@@ -215,15 +215,15 @@ def legs(path: CriticalPath) -> list[Leg]:
     as `pp`.
     """
     timeline = path.simulation.timeline
-    found: list[Leg] = []
+    all_legs: list[Leg] = []
     for stretch in stretches(_keyed(path)):
         rank, what, microbatch = stretch.key
         start, end, number = path.edge[stretch.first], path.edge[stretch.last], path.number[stretch.first]
         stage, reason = timeline.stage_of(number), path.reason(stretch.first)
-        found.append(
+        all_legs.append(
             Leg(stretch.first, stretch.last, start, end, number, rank, stage, what, microbatch, reason)
         )
-    return found
+    return all_legs
 
 
 def _keyed(path: CriticalPath) -> Iterator[tuple[Key, bool]]:

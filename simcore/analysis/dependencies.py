@@ -312,7 +312,7 @@ class Dependencies:
         if rank in ranks:
             return rank
         kind = KIND_OF_STREAM[self.timeline.stage_program(number).ops.stream[op]]
-        return next(one for one in self.folded.layout.group_of(kind, rank) if one in ranks)
+        return next(member for member in self.folded.layout.group_of(kind, rank) if member in ranks)
 
     # -- the graph, in classes and ops of the folded run -------------------------------
 
@@ -359,8 +359,8 @@ class Dependencies:
             # A collective before this one is one node, named by the first of its own members: here it is the
             # one that is a member of this one, too.
             met = {member for member, _ in built.members(number, waiting)}
-            both = [one for one in built.classes_of(node) if one in met]
-            track, on = (one if one in met or not both else both[0] for one in (track, on))
+            both = [node_class for node_class in built.classes_of(node) if node_class in met]
+            track, on = (candidate if candidate in met or not both else both[0] for candidate in (track, on))
         op, member = built.op_of(node, on), NONE if track == number else track
         begin, over = built.graph.start(node, built.ends), built.ends[node]
         if op == IDLE_OP:
@@ -379,15 +379,15 @@ class Dependencies:
     def _behind(self, number: int, op: int) -> list[tuple[int, int]]:
         """(class, op) of what comes directly behind an op and starts when it, or a part of it, ends."""
         built = self.built
-        found: dict[int, None] = {}
+        behind: dict[int, None] = {}
         asked = [built.node(number, op), *built.parts(number, op)]
         for node in asked:
             for follower in built.graph.effects(node, built.ends):
                 of = built.classes_of(follower)[0]
                 if built.op_of(follower, of) != IDLE_OP:
-                    found[follower] = None
+                    behind[follower] = None
                 elif built.graph.second[follower - 1] != START:
                     # What waits for the end of `op` to be seen.
                     asked.append(follower)
-        own = sorted(found, key=lambda node: (number not in built.classes_of(node), node))
+        own = sorted(behind, key=lambda node: (number not in built.classes_of(node), node))
         return [(of, built.op_of(node, of)) for node in own for of in built.classes_of(node)]

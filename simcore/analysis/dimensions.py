@@ -82,22 +82,22 @@ def class_use(
     rank_class = timeline.classes[number]
     ops, start, end = timeline.columns(number)
     costs = timeline.program.costs
-    found: ClassUse = {}
+    by_kind: ClassUse = {}
     slowed = network.slowed
     scale = simulation.parameters.comm_scale
 
     def add(cost: Cost, bytes_part: Callable[[int], int]) -> None:
         kind, loads = _loads(simulation, rank_class, cost, slowed)
         for dimension, load in loads.items():
-            carried, busy_ns = found.get((dimension, kind), (0, 0))
-            found[dimension, kind] = DimensionLoad(
+            carried, busy_ns = by_kind.get((dimension, kind), (0, 0))
+            by_kind[dimension, kind] = DimensionLoad(
                 carried + bytes_part(load.bytes), busy_ns + bytes_part(scaled(load.busy_ns, scale))
             )
 
     if first_ns is None and last_ns is None:
         for cost, times in sorted(Counter(ops.cost).items()):
             add(costs[cost], times.__mul__)
-        return found
+        return by_kind
     first, last = first_ns or 0, simulation.step_time_ns if last_ns is None else last_ns
     for op, stream in enumerate(ops.stream):
         begin, length = start[op], end[op] - start[op]
@@ -115,7 +115,7 @@ def class_use(
                 whole * until // length - whole * before // length
             ),
         )
-    return found
+    return by_kind
 
 
 def _loads(
@@ -138,7 +138,7 @@ def class_uses(simulation: Simulation) -> list[ClassUse]:
     groups = timeline.folding.group_classes
     # Unfolded classes that send the same share one.
     known: dict[object, ClassUse] = {}
-    found = []
+    uses = []
     for number, rank_class in enumerate(timeline.classes):
         key = (
             id(timeline.stage_program(number).ops),
@@ -149,8 +149,8 @@ def class_uses(simulation: Simulation) -> list[ClassUse]:
         )
         if key not in known:
             known[key] = class_use(simulation, number)
-        found.append(known[key])
-    return found
+        uses.append(known[key])
+    return uses
 
 
 def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None) -> list[DimensionUse]:
@@ -163,7 +163,7 @@ def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None
     uses = class_uses(simulation) if uses is None else uses
     classes = simulation.timeline.classes
     world = sum(len(rank_class.ranks) for rank_class in classes)
-    found = []
+    rows = []
     for index in range(len(simulation.cluster.dims)):
         sums = [_sum(use, index) for use in uses]
         most = max(range(len(classes)), key=lambda number: (sums[number].bytes, -number))
@@ -172,7 +172,7 @@ def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None
             for parts in zip(*sums, strict=True)
         ]
         by_kind = {kind: KindUse(*uses[most][index, kind]) for kind in KINDS if (index, kind) in uses[most]}
-        found.append(
+        rows.append(
             DimensionUse(
                 index,
                 most,
@@ -183,7 +183,7 @@ def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None
                 by_kind,
             )
         )
-    return found
+    return rows
 
 
 def busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | None:
@@ -199,17 +199,19 @@ def busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | 
         ports = classes[number].ports
         return ports[index] if ports else 1.0
 
-    found = [
+    port_loads = [
         (-_sum(use, index).busy_ns, factor(number, index), index, number)
         for number, use in enumerate(uses)
         for index in {dimension: None for dimension, _ in use}
     ]
-    if not found or not min(found)[0]:
+    if not port_loads or not min(port_loads)[0]:
         return None
-    least, slowest, index, number = min(found)
+    least, slowest, index, number = min(port_loads)
     of_kind = {kind: load.busy_ns for (dimension, kind), load in uses[number].items() if dimension == index}
     kind = max(of_kind, key=lambda kind: (of_kind[kind], -KINDS.index(kind)))
-    alike = tuple(one for *figures, one in sorted(found) if figures == [least, slowest, index])
+    alike = tuple(
+        class_number for *figures, class_number in sorted(port_loads) if figures == [least, slowest, index]
+    )
     return PortUse(index, number, -least, alike, slowest, kind)
 
 

@@ -48,7 +48,9 @@ def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]:
             return results.layers.only(rows), phases
     known = dict.fromkeys([*map(base_name, names), *names])
     close = difflib.get_close_matches(attempts[-1][0], list(known), n=_CLOSE)
-    words = f", close ones are {', '.join(printable(one, 40) for one in close)}" if close else ""
+    words = (
+        f", close ones are {', '.join(printable(close_name, 40) for close_name in close)}" if close else ""
+    )
     if colon and phase not in PHASES and name in known:
         words = f", PHASE is one of {', '.join(PHASES)}"
     raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{words}")

@@ -152,9 +152,9 @@ class SimulatedFigures:
 
     def _degrees(self, layout: Layout) -> dict[str, int | None]:
         """Context parallelism is of models alone; dp are replicas."""
-        found: dict[str, int | None] = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas}
-        found |= {"pp": layout.pp, "world": layout.world}
-        return found | ({} if self.results.simulation.workload.maker is None else {"cp": layout.cp})
+        degrees: dict[str, int | None] = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas}
+        degrees |= {"pp": layout.pp, "world": layout.world}
+        return degrees | ({} if self.results.simulation.workload.maker is None else {"cp": layout.cp})
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -254,10 +254,10 @@ class _LayerUses(OnDemand[LayerUse]):
     def make(self, place: int) -> LayerUse:
         group = None if self._groups is None else self._groups[place]
         row = self._rows[place] if group is None else group.rows[0]
-        one = row if group is None else group
+        row_or_group = row if group is None else group
         slack_ns = self._slack_ns[place]
         return LayerUse(
-            place, one.name, 1 if group is None else len(group.rows), row.line,
-            self._block_of.get(row.index), row.cells, None, one.compute_ns, one.exposed_ns,
+            place, row_or_group.name, 1 if group is None else len(group.rows), row.line,
+            self._block_of.get(row.index), row.cells, None, row_or_group.compute_ns, row_or_group.exposed_ns,
             self._critical_ns[place], None if slack_ns == NO_SLACK else slack_ns,
         )  # fmt: skip

@@ -50,13 +50,13 @@ def file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
     workload, layout, program = simulation.workload, simulation.layout, simulation.program
     if workload.maker is not None and workload.stages:
         return ()
-    found = None if program.queued or workload.is_table else _parameters(simulation)
-    if found is None:
+    sizes = None if program.queued or workload.is_table else _parameters(simulation)
+    if sizes is None:
         return ()
     copies = program.placement.copies
-    shares = [(found.dense, layout.dp), (found.experts, layout.group_size("dp_ep"))]
-    states = sum(_STATES * size // (ranks if found.sharded else 1) for size, ranks in shares)
-    count = copies * (found.dense + found.experts)
+    shares = [(sizes.dense, layout.dp), (sizes.experts, layout.group_size("dp_ep"))]
+    states = sum(_STATES * size // (ranks if sizes.sharded else 1) for size, ranks in shares)
+    count = copies * (sizes.dense + sizes.experts)
     layer, layers = _layer_activations(simulation), _layers(simulation)
     memory = []
     for stage, stage_program in enumerate(program.stages):

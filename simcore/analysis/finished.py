@@ -144,11 +144,11 @@ class Finished(Struct, frozen=True, dict=True):
     def critical_by_layer(self) -> dict[str, int]:
         """ns of the critical path by name of the rows without digits, the longest first; "" for no row."""
         names = self.simulation.workload.name
-        found: dict[str, int] = {}
+        ns_of: dict[str, int] = {}
         for row, ns in self.critical_path.by_row().items():
             name = base_name(names[row]) if row >= 0 else ""
-            found[name] = found.get(name, 0) + ns
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+            ns_of[name] = ns_of.get(name, 0) + ns
+        return dict(sorted(ns_of.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def mean_of_ranks(self, by_class: Iterable[int]) -> int:
         """A figure of each rank class as the mean of all ranks, rounded."""
@@ -230,8 +230,8 @@ class Finished(Struct, frozen=True, dict=True):
         if "dependencies" not in self.__dict__:
             from simcore.analysis.dependencies import Dependencies
 
-            found = Dependencies(self.simulation, self.folded(cancelled), cancelled)
-            self.__dict__["dependencies"] = found
+            graph = Dependencies(self.simulation, self.folded(cancelled), cancelled)
+            self.__dict__["dependencies"] = graph
         dependencies: Dependencies = self.__dict__["dependencies"]
         return dependencies
 
@@ -246,8 +246,8 @@ class Finished(Struct, frozen=True, dict=True):
                 folded = replaced(simulation.parameters, "no_fold", False)
                 simulation = simulate(simulation.workload, folded, cancelled)
             self.__dict__["_folded"] = simulation
-        found: Simulation = self.__dict__["_folded"]
-        return found
+        folded_run: Simulation = self.__dict__["_folded"]
+        return folded_run
 
     @cached_property
     def critical_path(self) -> CriticalPath:
@@ -289,8 +289,8 @@ class Finished(Struct, frozen=True, dict=True):
                     classes = self.simulation.timeline.classes
                     slacks = [slacks[class_of(rank_class.ranks.first)] for rank_class in classes]
             self.__dict__["slacks"] = slacks
-        found: list[array[int]] | None = self.__dict__["slacks"]
-        return found
+        known_slacks: list[array[int]] | None = self.__dict__["slacks"]
+        return known_slacks
 
     def slack(self, number: int) -> array[int] | None:
         """The slack of each op of class `number`, ns; None where there is none (`slacks`)."""
@@ -380,7 +380,7 @@ class Finished(Struct, frozen=True, dict=True):
         """The accounts of any stretch of the step."""
         accounts = self.accounts
         ranks = [len(rank_class.ranks) for rank_class in self.simulation.timeline.classes]
-        return Ranges(lambda one: (accounts[one].edge, accounts[one].account), ranks, len(ACCOUNTS))
+        return Ranges(lambda number: (accounts[number].edge, accounts[number].account), ranks, len(ACCOUNTS))
 
     @cached_property
     def _passes(self) -> dict[int, list[Pass]]:

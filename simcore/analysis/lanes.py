@@ -55,7 +55,10 @@ _OF_AN_OP = bytes(FIRST_EXPOSED <= account <= WAIT or account == BUBBLE for acco
 def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
     """Index into ACCOUNTS, and into PHASES, -> index into KINDS, as `translate` takes it."""
     words = [account.split() for account in ACCOUNTS]
-    accounts = [KINDS.index(drawn_phase[one[1]] if one[0] == "compute" else one[-1]) for one in words]
+    accounts = [
+        KINDS.index(drawn_phase[account_words[1]] if account_words[0] == "compute" else account_words[-1])
+        for account_words in words
+    ]
     phases = [KINDS.index(drawn_phase[phase]) for phase in PHASES]
     return bytes(accounts) + bytes(256 - len(accounts)), bytes(phases) + bytes(256 - len(phases))
 
@@ -135,12 +138,12 @@ class SimulatedLanes:
                 for part in (step, own[link.neighbour])
             )
             equal.setdefault((own[number], *received), []).append(number)
-        found = {}
+        joined = {}
         for numbers in equal.values():
-            found[numbers[0]] = RankSet.of(timeline.ranks_of(number).first for number in numbers)
+            joined[numbers[0]] = RankSet.of(timeline.ranks_of(number).first for number in numbers)
             for number in numbers:
                 self._first[number] = numbers[0]
-        return found
+        return joined
 
     @property
     def length(self) -> int:
@@ -262,16 +265,16 @@ class SimulatedLanes:
         return stream is None
 
     def spans(self, number: int, stream: str | None) -> Spans:
-        found = self._spans.get((number, stream))
-        if found is None:
+        spans = self._spans.get((number, stream))
+        if spans is None:
             if stream is None:
                 accounts = self.results.accounts[number]
                 category = accounts.account.translate(self._tables[0])
-                found = Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, category)
+                spans = Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, category)
             else:
-                found = self._stream_spans(number, stream)
-            self._spans[number, stream] = found
-        return found
+                spans = self._stream_spans(number, stream)
+            self._spans[number, stream] = spans
+        return spans
 
     def drawn(self, number: int, stream: str | None) -> Spans:
         return self.spans(number, stream)
@@ -280,7 +283,7 @@ class SimulatedLanes:
         timeline = self._timeline
         ops, start, end = timeline.columns(number)
         lanes = range(TO_NEXT, len(STREAMS)) if stream == PIPELINE else (STREAMS.index(stream),)
-        found = [
+        arrivals = [
             (start[op], end[op], op)
             for op in range(len(ops))
             if ops.stream[op] in lanes and end[op] > start[op]
@@ -289,15 +292,15 @@ class SimulatedLanes:
             for arrival in timeline.arrivals(number):
                 begin, over = timeline.received_times(number, arrival.message)
                 if over > begin:
-                    found.append((begin, over, received_op(arrival.message)))
+                    arrivals.append((begin, over, received_op(arrival.message)))
         # In the queues of astra-sim-1 a collective may be served before one issued earlier.
-        found.sort()
+        arrivals.sort()
         if stream == COMPUTE_STREAM:
-            category = bytearray(self._tables[1][ops.phase[op]] for _, _, op in found)
+            category = bytearray(self._tables[1][ops.phase[op]] for _, _, op in arrivals)
         else:
-            category = bytearray((KINDS.index(stream),)) * len(found)
+            category = bytearray((KINDS.index(stream),)) * len(arrivals)
         start_column, end_column, op_column = (
-            array("q", (span[part] for span in found)) for part in range(3)
+            array("q", (span[part] for span in arrivals)) for part in range(3)
         )
         return Spans(start_column, end_column, op_column, category)
 
@@ -405,8 +408,11 @@ class SimulatedLanes:
 
     def passes(self, number: int) -> Sequence[TimeStretch]:
         microbatches = self.results.simulation.program.microbatches
-        found = self.results.passes(number)
-        return [TimeStretch(one.start_ns, one.end_ns, pass_words(one, microbatches)) for one in found]
+        passes = self.results.passes(number)
+        return [
+            TimeStretch(stretch.start_ns, stretch.end_ns, pass_words(stretch, microbatches))
+            for stretch in passes
+        ]
 
     def waits(self, number: int) -> Sequence[int]:
         return self.results.waits(number)
@@ -432,17 +438,17 @@ class SimulatedLanes:
         return [figure.words for figure in _FIGURES]
 
     def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
-        found = self.results.ranges.of_class(number, first_ns, last_ns)
-        return figures_of(_FIGURES, found, last_ns - first_ns, 1)
+        figures = self.results.ranges.of_class(number, first_ns, last_ns)
+        return figures_of(_FIGURES, figures, last_ns - first_ns, 1)
 
     def all_figures(self, first_ns: int, last_ns: int) -> StretchFigures:
         world = self._layout.world
-        found = self.results.ranges.of_all(first_ns, last_ns)
-        return figures_of(_FIGURES, found, (last_ns - first_ns) * world, world)
+        figures = self.results.ranges.of_all(first_ns, last_ns)
+        return figures_of(_FIGURES, figures, (last_ns - first_ns) * world, world)
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
-        found, account = self.results.ranges.longest(number, first_ns, last_ns)
-        return found.count, _FIGURES[account]._replace(ns=found.ns) if found.index >= 0 else None
+        longest, account = self.results.ranges.longest(number, first_ns, last_ns)
+        return longest.count, _FIGURES[account]._replace(ns=longest.ns) if longest.index >= 0 else None
 
     @cached_property
     def words(self) -> SimulatedSpanWords:

@@ -123,12 +123,12 @@ class LayerOrder(Struct, dict=True):
 
     def _names_inside(self, groups: LayerGroups) -> list[str]:
         """Of each group its name and those of its rows, each once: a search finds what is inside."""
-        names, found = self.rows.table.simulation.workload.name, []
+        names, blocks = self.rows.table.simulation.workload.name, []
         for place in range(len(groups)):
             own = dict.fromkeys(names[row] for row in groups.members(place))
             # A row without a number in its name is called as its group is.
-            found.append("\n".join({base_name(next(iter(own))): None, **own}))
-        return found
+            blocks.append("\n".join({base_name(next(iter(own))): None, **own}))
+        return blocks
 
     def inside(self, typed: str, unit: int) -> int | None:
         """The first row of a group whose own name has every word that was typed, where the group's name has
@@ -147,8 +147,8 @@ class LayerOrder(Struct, dict=True):
 
 def _words(row: tuple[str | None, ...], key: str) -> str:
     """Of the collectives and groups of the three phases the ones that are asked for."""
-    collectives = [cell_name(one) for one in row[::2] if one is not None]
-    groups = [one for one in row[1::2] if one is not None]
+    collectives = [cell_name(name) for name in row[::2] if name is not None]
+    groups = [group for group in row[1::2] if group is not None]
     return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))
 
 
@@ -170,8 +170,8 @@ def longest_span(timeline: Timeline, rows: Collection[int], phase: str | None = 
         ops, start, end = timeline.columns(number)
         inside = [
             op
-            for op, (row, one) in enumerate(zip(ops.row, ops.phase, strict=True))
-            if row in rows and (of_phase is None or one == of_phase) and end[op] > start[op]
+            for op, (row, op_phase) in enumerate(zip(ops.row, ops.phase, strict=True))
+            if row in rows and (of_phase is None or op_phase == of_phase) and end[op] > start[op]
         ]
         if inside:
             op = max(inside, key=lambda op: (end[op] - start[op], -start[op]))

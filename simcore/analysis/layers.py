@@ -124,7 +124,7 @@ class LayerTable:
             if self._scales:
                 # A factor may be of one name alone.
                 stated = zip(workload.name, repeat(phase), cells.compute_ns, strict=False)
-                columns.append(_numbers(self._scaled(*one) for one in stated))
+                columns.append(_numbers(self._scaled(*stated_row) for stated_row in stated))
         # The columns side by side are a key of bytes a row, which costs a third of a tuple.
         width = len(columns)
         cells_of_rows = array("q", bytes(8 * width * len(workload)))
@@ -263,11 +263,11 @@ class LayerGroups(OnDemand[LayerGroup]):
     def by_name(self, figures: Sequence[int]) -> dict[str, int]:
         """A figure of each group, ns, summed by layer: the rows of one name, numbers left out."""
         names = self.table.simulation.workload.name
-        found: dict[str, int] = {}
+        ns_of: dict[str, int] = {}
         for row, ns in zip(self.first_row, figures, strict=True):
             name = base_name(names[row])
-            found[name] = found.get(name, 0) + ns
-        return found
+            ns_of[name] = ns_of.get(name, 0) + ns
+        return ns_of
 
     def members(self, place: int) -> Sequence[int]:
         """The rows of the file in a group."""

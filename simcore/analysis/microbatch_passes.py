@@ -42,7 +42,7 @@ def class_passes(timeline: Timeline, number: int) -> list[Pass]:
     ops, start, end = timeline.columns(number)
     stretches = timeline.stage_program(number).stretches
     # By pass: the step that it is of, micro-batch, direction, from when to when.
-    found: list[tuple[int, int, str, int, int]] = []
+    spans: list[tuple[int, int, str, int, int]] = []
     if stretches:
         for stretch in stretches:
             members = _of_action(ops, stretch)
@@ -50,22 +50,22 @@ def class_passes(timeline: Timeline, number: int) -> list[Pass]:
                 last_ns = max(end[op] for op in members)
                 action = stretch.action
                 direction = _DIRECTIONS[action.kind]
-                found.append((stretch.step, action.microbatch, direction, start[members[0]], last_ns))
+                spans.append((stretch.step, action.microbatch, direction, start[members[0]], last_ns))
     else:
         last: tuple[int, str] | None = None
         for op, direction in _directions(ops):
             key = (ops.microbatch[op], direction)
             if key != last:
-                found.append((0, *key, start[op], end[op]))
+                spans.append((0, *key, start[op], end[op]))
                 last = key
-            elif end[op] > found[-1][4]:
-                found[-1] = (*found[-1][:4], end[op])
+            elif end[op] > spans[-1][4]:
+                spans[-1] = (*spans[-1][:4], end[op])
     parts: dict[tuple[int, int, str], int] = {}
-    for one in found:
-        parts[one[:3]] = parts.get(one[:3], 0) + 1
+    for span in spans:
+        parts[span[:3]] = parts.get(span[:3], 0) + 1
     done: dict[tuple[int, int, str], int] = {}
     passes = []
-    for step, microbatch, direction, first_ns, last_ns in found:
+    for step, microbatch, direction, first_ns, last_ns in spans:
         key_of_pass = (step, microbatch, direction)
         part = done.get(key_of_pass, 0)
         done[key_of_pass] = part + 1

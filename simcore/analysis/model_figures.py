@@ -47,7 +47,7 @@ class ModelFigures(Struct, frozen=True, dict=True):
     @property
     def fullest(self) -> StageMemory:
         """The stage that needs most."""
-        return max(self.memory, key=lambda one: one.total)
+        return max(self.memory, key=lambda memory: memory.total)
 
     @property
     def fits(self) -> bool:
@@ -58,10 +58,10 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
     """The figures of a run; None unless it is of a model in Megatron's dialect, or of a file of AICB with
     a GPU.
     """
-    found = training_of(simulation)
-    if found is None:
+    model_and_gpu = training_of(simulation)
+    if model_and_gpu is None:
         return None
-    training, gpu = found
+    training, gpu = model_and_gpu
     step = simulation.step_time_ns
     seconds = max(step, 1) / 1e9
     tokens = training.global_batch * training.seq / seconds
@@ -69,8 +69,10 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
     peak = (gpu.peak_fp8 if training.fp8 else gpu.peak) * 1e12
     throughput = Throughput(tokens, tokens / training.world, ours / 1e12, ours / peak, hardware / peak)
     # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
-    one = ((0, 0, 1), (0, 0, -1))
-    held = [stage.held if simulation.program.pipelined else one for stage in simulation.program.stages]
+    one_at_a_time = ((0, 0, 1), (0, 0, -1))
+    held = [
+        stage.held if simulation.program.pipelined else one_at_a_time for stage in simulation.program.stages
+    ]
     memory = tuple(stage_memory(training, stage, held[stage]) for stage in range(training.pp))
     limit = memory_limit(simulation.parameters.memory_limit, gpu.memory)
     return ModelFigures(training.model, throughput, memory, limit)
@@ -117,13 +119,13 @@ def made_of(simulation: Simulation) -> Made | None:
 
 def throughput_facts(figures: ModelFigures) -> list[str]:
     """Tokens a second, FLOP/s and their share of the peak, a fact each."""
-    found = figures.throughput
+    throughput = figures.throughput
     return [
-        f"{tokens_words(found.tokens_per_s)} tokens/s",
-        f"{tokens_words(found.tokens_per_s_per_gpu)}/GPU",
-        f"{found.model_tflops_per_gpu:.1f} TFLOP/s/GPU",
-        f"MFU {100 * found.mfu:.1f} %",
-        f"HFU {100 * found.hfu:.1f} %",
+        f"{tokens_words(throughput.tokens_per_s)} tokens/s",
+        f"{tokens_words(throughput.tokens_per_s_per_gpu)}/GPU",
+        f"{throughput.model_tflops_per_gpu:.1f} TFLOP/s/GPU",
+        f"MFU {100 * throughput.mfu:.1f} %",
+        f"HFU {100 * throughput.hfu:.1f} %",
     ]
 
 
@@ -165,12 +167,12 @@ class MemoryLane(NamedTuple):
 
     def most(self, edges: Sequence[int]) -> list[int]:
         """The most that is held in each stretch edges[i]..edges[i+1], ns."""
-        found = []
+        peaks = []
         for first, last in pairwise(edges):
             low = bisect_right(self.time_ns, first) - 1
             high = bisect_right(self.time_ns, max(last - 1, first))
-            found.append(max(self.held[low:high]))
-        return found
+            peaks.append(max(self.held[low:high]))
+        return peaks
 
 
 def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: int) -> MemoryLane | None:
@@ -179,12 +181,12 @@ def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: in
     Its maximum is the total of the stage: weights, gradients and optimizer states are there all the time,
     logits and what single ops need as long as any activations are.
     """
-    found = None if figures is None else training_of(simulation)
-    if figures is None or found is None:
+    model_and_gpu = None if figures is None else training_of(simulation)
+    if figures is None or model_and_gpu is None:
         return None
     timeline = simulation.timeline
     stage = timeline.stage_of(number)
-    training = found[0]
+    training = model_and_gpu[0]
     # The ranks of an expert group may differ; `figures` have the fullest.
     expert = timeline.classes[number].expert if training.loads is not None else None
     memory: StageMemory = figures.memory[stage]

@@ -28,5 +28,5 @@ class OnDemand(Sequence[Item], Generic[Item]):
     def __getitem__(self, place: slice) -> list[Item]: ...
     def __getitem__(self, place: int | slice) -> Item | list[Item]:
         if isinstance(place, slice):
-            return [self.make(one) for one in self._places[place]]
+            return [self.make(index) for index in self._places[place]]
         return self.make(self._places[place])

@@ -69,10 +69,10 @@ def rank_map(layout: Layout, classes: tuple[RankClass, ...]) -> list[MapRow]:
             tp, dp, stage = layout.position(rank)
             others.setdefault((dp, tp), list(usual))[stage] = number
     rows: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for pair, found in sorted(others.items()):
-        rows.setdefault(tuple(found), []).append(pair)
+    for pair, numbers in sorted(others.items()):
+        rows.setdefault(tuple(numbers), []).append(pair)
     left = layout.dp * layout.tp - len(others)
-    made = [_row(pairs, found) for found, pairs in rows.items()]
+    made = [_row(pairs, of_stages) for of_stages, pairs in rows.items()]
     if left:
         made.append(_rest(layout, others, left, usual))
     return sorted(made, key=lambda row: (row.dp.first, row.tp.first, -row.pairs))

@@ -77,10 +77,10 @@ class Results(Finished, frozen=True, dict=True):
     @cached_property
     def ignored(self) -> dict[str, str]:
         """The parameters that were given and have no effect on the run, by field: what is said of them."""
-        found = [
+        messages = [
             diagnostic.message for diagnostic in self.diagnostics if diagnostic.code == "parameter-ignored"
         ]
-        said = {message.split()[0]: message for message in found}
+        said = {message.split()[0]: message for message in messages}
         return {flag.field: said[flag.option] for flag in FLAGS if flag.option in said}
 
     @property
@@ -136,8 +136,8 @@ class Results(Finished, frozen=True, dict=True):
     def timed_passes(self, track: Track) -> list[TimedPass]:
         """The passes of a rank of a track, in the order in which its compute stream does them."""
         return [
-            TimedPass(one.direction, one.microbatch, one.part, one.start_ns, one.end_ns)
-            for one in self.passes(track.number)
+            TimedPass(a_pass.direction, a_pass.microbatch, a_pass.part, a_pass.start_ns, a_pass.end_ns)
+            for a_pass in self.passes(track.number)
         ]
 
     @property

@@ -96,7 +96,7 @@ def facts(results: Finished) -> list[tuple[str, str]]:
     schedule = schedule_words(program)
     if program.virtual_stages > 1:
         schedule += f", {program.virtual_stages} virtual stages"
-    found = [
+    rows = [
         ("file", printable(workload.path)),
         ("format", f"{workload.format}, {printable(workload.policy)}"),
         ("rows", f"{len(workload)}{declared}: {structure_words(simulation)}"),
@@ -110,7 +110,7 @@ def facts(results: Finished) -> list[tuple[str, str]]:
         ),
     ]
     if workload.rescaled:
-        found.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
+        rows.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
     figures = results.model_figures
     if figures is not None:
         from simcore.analysis.model_figures import memory_words, model_words
@@ -119,16 +119,16 @@ def facts(results: Finished) -> list[tuple[str, str]]:
         if workload.maker is None:
             from simcore.analysis.file_figures import ASSUMED
 
-            said = [found[0], *said, ("assumed", ASSUMED)]
-        found[:1] = said
+            said = [rows[0], *said, ("assumed", ASSUMED)]
+        rows[:1] = said
     if results.steady_step_ns is not None:
         words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"
-        found.append(("steps", f"{words} figures but the first are of them together, as one step"))
+        rows.append(("steps", f"{words} figures but the first are of them together, as one step"))
     megatron = results.megatron_step_ns
     if megatron is not None:
         words = "uniform: every stage runs all rows, the embedding and the loss too; --stage-layout megatron"
-        found.append(("layout", f"{words}: {duration(megatron)}"))
-    return found
+        rows.append(("layout", f"{words}: {duration(megatron)}"))
+    return rows
 
 
 def other_model(simulation: Simulation) -> str:

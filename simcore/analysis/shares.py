@@ -41,14 +41,14 @@ class Shares:
         self.categories = tuple(sorted(set(category)))
         # Lists: their numbers are made once, those of an array each time one is looked at.
         begins, lengths = list(start), list(map(sub, end, start))
-        for one in self.categories:
+        for kind in self.categories:
             mask = bytearray(256)
-            mask[one] = 1
+            mask[kind] = 1
             picked = category.translate(mask)
             starts = array("q", (_BEFORE_ALL,))
             starts.extend(compress(begins, picked))
-            self._starts[one] = starts
-            self._before[one] = array("q", accumulate(chain((0, 0), compress(lengths, picked))))
+            self._starts[kind] = starts
+            self._before[kind] = array("q", accumulate(chain((0, 0), compress(lengths, picked))))
 
     def until(self, category: int, time_ns: int) -> int:
         """ns of a category from 0 to `time_ns`."""
@@ -56,29 +56,29 @@ class Shares:
 
     def between(self, first_ns: int, last_ns: int) -> dict[int, int]:
         """ns of each category from `first_ns` to `last_ns`."""
-        found = {}
+        ns_of = {}
         for category in self.categories:
             before, after = self._until(category, (first_ns, last_ns))
-            found[category] = after - before
-        return found
+            ns_of[category] = after - before
+        return ns_of
 
     def columns(self, edges: Sequence[int]) -> dict[int, list[int]]:
         """ns between each two neighbouring `edges`, of each category that has any there."""
-        found = {}
+        columns = {}
         for category in self.categories:
             sums = self._until(category, edges)
             if sums[-1] > sums[0]:
-                found[category] = list(map(sub, sums[1:], sums))
-        return found
+                columns[category] = list(map(sub, sums[1:], sums))
+        return columns
 
     def cells(self, edges: Sequence[int]) -> list[dict[int, int]]:
         """ns of each category between each two neighbouring `edges`, categories of 0 ns left out."""
-        found: list[dict[int, int]] = [{} for _ in range(len(edges) - 1)]
+        cells: list[dict[int, int]] = [{} for _ in range(len(edges) - 1)]
         for category, column in self.columns(edges).items():
-            for cell, ns in zip(found, column, strict=True):
+            for cell, ns in zip(cells, column, strict=True):
                 if ns:
                     cell[category] = ns
-        return found
+        return cells
 
     def _until(self, category: int, times: Sequence[int]) -> list[int]:
         """ns of one of the `categories` from 0 to each of the ascending `times`."""
@@ -119,14 +119,14 @@ def columns_of_spans(
     ends[0] = max(ends[0], first_ns)
     ends[-1] = min(ends[-1], last_ns)
     width = list(map(sub, edges[1:], edges))
-    found = {one: [0] * len(width) for one in sorted(set(inside))}
+    columns = {one: [0] * len(width) for one in sorted(set(inside))}
     column, right = 0, edges[1]
-    for begin, over, one in zip(starts, ends, inside, strict=True):
+    for begin, over, kind in zip(starts, ends, inside, strict=True):
         # Most spans end in the column in which the one before ended.
         if over <= right:
-            found[one][column] += over - begin
+            columns[kind][column] += over - begin
             continue
-        values = found[one]
+        values = columns[kind]
         if begin < right:
             values[column] += right - begin
             column += 1
@@ -139,4 +139,4 @@ def columns_of_spans(
         values[column + 1 : behind] = width[column + 1 : behind]
         column, right = behind - 1, edges[behind]
         values[column] -= right - over
-    return {one: values for one, values in found.items() if any(values)}
+    return {column_kind: values for column_kind, values in columns.items() if any(values)}

@@ -153,7 +153,9 @@ def beside_estimate(results: Finished) -> tuple[int, list[EstimateLine]]:
     estimate = None if results.simulation.has_dimensions else simai_estimate(results.simulation)
     if estimate is None:
         return 0, []
-    number_ = min(range(len(results.accounts)), key=lambda one: results.accounts[one].idle_ns)
+    number_ = min(
+        range(len(results.accounts)), key=lambda class_number: results.accounts[class_number].idle_ns
+    )
     accounts = results.accounts[number_]
     exposed = accounts.exposed_ns()
     streams = results.streams[number_]
@@ -208,8 +210,8 @@ def _work_differs(results: Finished, kind: str | None = None) -> list[str]:
     if program.pipelined:
         in_blocks = takes_part(row for block in structure.blocks for row in block)
         if in_blocks and program.microbatches != len(structure.blocks):
-            found = plural(len(structure.blocks), "block")
-            reasons.append(f"{plural(program.microbatches, 'micro-batch')} run, the file has {found}")
+            blocks = plural(len(structure.blocks), "block")
+            reasons.append(f"{plural(program.microbatches, 'micro-batch')} run, the file has {blocks}")
         if takes_part(structure.loss) and program.microbatches > 1:
             reasons.append(f"loss rows run for each of {program.microbatches} micro-batches, there once")
         if parameters.stage_layout == "megatron" and (in_blocks or takes_part(structure.loss)):
@@ -329,7 +331,7 @@ def _bubble(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLi
 def _total(results: Finished, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
     step, total = results.step_time_ns, _ns(estimate.total_us)
     single = [line for line in lines if line.line != "exposed"]
-    most = max(single, key=lambda one: abs(one.ours_ns - _ns(one.simai_us or 0)))
+    most = max(single, key=lambda line: abs(line.ours_ns - _ns(line.simai_us or 0)))
     difference = most.ours_ns - _ns(most.simai_us or 0)
     if not difference:
         text = "no line differs"

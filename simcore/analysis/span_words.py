@@ -184,9 +184,9 @@ def _cell_of(simulation: Simulation, of: int, op: int) -> str:
     assert isinstance(cost, ComputeCost)
     like = [cell for cell in CELLS if simulation.workload.cells(cell).compute_ns[row] == cost.ns]
     before = 0
-    for one in range(op):
-        if ops.row[one] == row and ops.stream[one] == COMPUTE:
-            other = costs[ops.cost[one]]
+    for earlier in range(op):
+        if ops.row[earlier] == row and ops.stream[earlier] == COMPUTE:
+            other = costs[ops.cost[earlier]]
             before += isinstance(other, ComputeCost) and other.ns == cost.ns
     return like[before % len(like)]
 
@@ -272,10 +272,10 @@ PHASE_WORDS = {
 _PIPELINE = "pp"
 
 
-def pass_words(one: Pass, microbatches: int) -> str:
+def pass_words(a_pass: Pass, microbatches: int) -> str:
     """`forward of micro-batch 2 (3rd of 16), part 1 of 2`."""
-    part = f", part {one.part + 1} of {one.parts}" if one.parts > 1 else ""
-    return f"{one.direction} of {microbatch_words(one.microbatch, microbatches)}{part}"
+    part = f", part {a_pass.part + 1} of {a_pass.parts}" if a_pass.parts > 1 else ""
+    return f"{a_pass.direction} of {microbatch_words(a_pass.microbatch, microbatches)}{part}"
 
 
 class SimulatedSpanWords:
@@ -357,8 +357,8 @@ class SimulatedSpanWords:
             return words if wide else words.partition(" = ")[0]
         if wide:
             return self._in_pass(number, stream, index)
-        one = self._pass_of(number, stream, index)
-        return "" if one is None else f"pass {duration(one.end_ns - one.start_ns)}"
+        a_pass = self._pass_of(number, stream, index)
+        return "" if a_pass is None else f"pass {duration(a_pass.end_ns - a_pass.start_ns)}"
 
     def _facts(self, number: int, stream: str | None, index: int) -> OpFacts | None:
         return op_facts(self._simulation, number, self._lanes.spans(number, stream).op[index])
@@ -373,20 +373,20 @@ class SimulatedSpanWords:
         ranks = self._timeline.ranks_of(number)
         rank = ranks.first if rank is None else rank
         equal = f"; {len(ranks)} equal ranks: {ranks.text()}" if len(ranks) > 1 else ""
-        found = [
+        rows = [
             ("runs", f"{clock(start)} .. {clock(end)}, {duration(end - start)} ({end - start} ns)"),
             ("on", f"{self._lanes.rank_words(rank)}{equal}"),
         ]
         if stream is None:
-            found.insert(0, ("account", ACCOUNTS[self._results.accounts[number].account[index]]))
+            rows.insert(0, ("account", ACCOUNTS[self._results.accounts[number].account[index]]))
         if facts is None:
-            return found
-        found += [
+            return rows
+        rows += [
             (label, step.words)
             for label, direction in (("[ waited for", -1), ("] holds back", 1))
             for step in self.walk(number, stream, index, rank, direction)[:3]
         ]
-        found += [
+        rows += [
             ("slack", self._slack_words(number, stream, index)),
             ("pass", self._in_pass(number, stream, index)),
             ("waits", self._for_whom(number, stream, index, rank)),
@@ -394,21 +394,21 @@ class SimulatedSpanWords:
         itself = facts.end_ns - facts.start_ns
         if itself != end - start:
             times = f"{clock(facts.start_ns)} .. {clock(facts.end_ns)}, {duration(itself)}"
-            found.append((f"{facts.kind} itself", times))
-        found.append(("takes", self._origin(facts)))
+            rows.append((f"{facts.kind} itself", times))
+        rows.append(("takes", self._origin(facts)))
         if facts.group is not None:
             members = RankSet.of(simulation.layout.group_of(facts.group, rank))
             words = f"{facts.group} group of {plural(len(members), 'rank')}: {members.text()}"
-            found.append(("members", words))
-        found.append(("volume", self._volume(facts)))
+            rows.append(("members", words))
+        rows.append(("volume", self._volume(facts)))
         if facts.microbatch >= 0:
             words = microbatch_words(facts.microbatch, simulation.program.microbatches)
-            found.append(("micro-batch", words))
+            rows.append(("micro-batch", words))
         if facts.row >= 0:
             workload = simulation.workload
             line = f"line {workload.line[facts.row]} of {in_short(workload.path)}"
-            found.append(("row", f"{in_short(facts.name, 80)}, {line}"))
-        return [(label, words) for label, words in found if words]
+            rows.append(("row", f"{in_short(facts.name, 80)}, {line}"))
+        return [(label, words) for label, words in rows if words]
 
     def _volume(self, facts: OpFacts) -> str:
         """Bytes and bandwidths of what is sent, by the time it takes in this run."""
@@ -422,12 +422,12 @@ class SimulatedSpanWords:
 
     def _in_pass(self, number: int, stream: str | None, index: int) -> str:
         """The pass of a span, when it is and how long it takes."""
-        one = self._pass_of(number, stream, index)
-        if one is None:
+        a_pass = self._pass_of(number, stream, index)
+        if a_pass is None:
             return ""
-        words = pass_words(one, self._simulation.program.microbatches)
-        times = f"{clock(one.start_ns)} .. {clock(one.end_ns)}"
-        return f"{words} takes {duration(one.end_ns - one.start_ns)} here: {times}"
+        words = pass_words(a_pass, self._simulation.program.microbatches)
+        times = f"{clock(a_pass.start_ns)} .. {clock(a_pass.end_ns)}"
+        return f"{words} takes {duration(a_pass.end_ns - a_pass.start_ns)} here: {times}"
 
     def _pass_of(self, number: int, stream: str | None, index: int) -> Pass | None:
         """The pass that a span of the compute stream is a part of; what runs beside it is of none."""
@@ -442,9 +442,9 @@ class SimulatedSpanWords:
                 return None
         passes = self._results.passes(number)
         if number not in self._pass_starts:
-            self._pass_starts[number] = array("q", (one.start_ns for one in passes))
-        found = pass_at(passes, self._pass_starts[number], spans.start[index])
-        return None if found is None else passes[found]
+            self._pass_starts[number] = array("q", (a_pass.start_ns for a_pass in passes))
+        index_of = pass_at(passes, self._pass_starts[number], spans.start[index])
+        return None if index_of is None else passes[index_of]
 
     def _for_whom(self, number: int, stream: str | None, index: int, rank: int | None) -> str:
         """The rank that a wait or bubble is for."""

@@ -16,8 +16,8 @@ from simcore.timeline import Timeline
 from simcore.units import differences
 
 # Tables for `translate`: 1 for 0; 1 for exposed communication of the pipeline.
-_IS_ZERO = bytes(not one for one in range(256))
-_IS_TRANSFER = bytes(one == FIRST_EXPOSED + EXPOSED_KINDS.index("pp") for one in range(256))
+_IS_ZERO = bytes(not flag for flag in range(256))
+_IS_TRANSFER = bytes(account == FIRST_EXPOSED + EXPOSED_KINDS.index("pp") for account in range(256))
 
 
 def stream_use(
@@ -28,14 +28,14 @@ def stream_use(
     spans = _spans(timeline, number)
     computed = accounts.computed()
     exposed = _exposed(timeline, number, accounts, first_ns, last)
-    found = []
+    uses = []
     for name in RANK_STREAMS:
         if name == STREAMS[COMPUTE]:
-            found.append(StreamUse(name, computed(last) - computed(first_ns), 0, 0))
+            uses.append(StreamUse(name, computed(last) - computed(first_ns), 0, 0))
         elif name in spans:
             busy, overlapped = spans[name].within(first_ns, last, computed)
-            found.append(StreamUse(name, busy, overlapped, exposed.get(name, 0)))
-    return found
+            uses.append(StreamUse(name, busy, overlapped, exposed.get(name, 0)))
+    return uses
 
 
 class _Spans(NamedTuple):
@@ -62,17 +62,17 @@ class _Spans(NamedTuple):
         if start and first <= start[0] and end[-1] <= last and all(map(le, end, start[1:])):
             # One after another, as on all streams but those of ASTRA-sim 1.0's queues.
             if any(beside):
-                for one, over in zip(compress(start, beside), compress(end, beside), strict=True):
-                    overlapped += computed(over) - computed(one)
+                for begin, over in zip(compress(start, beside), compress(end, beside), strict=True):
+                    overlapped += computed(over) - computed(begin)
             return sum(end) - sum(start), overlapped
         busy, done = 0, first
-        for one, over, goes_on in zip(start, end, beside, strict=True):
-            one, over = max(one, done), min(over, last)
-            if over > one:
-                busy += over - one
+        for begin, over, goes_on in zip(start, end, beside, strict=True):
+            begin, over = max(begin, done), min(over, last)
+            if over > begin:
+                busy += over - begin
                 done = over
                 if goes_on:
-                    overlapped += computed(over) - computed(one)
+                    overlapped += computed(over) - computed(begin)
         return busy, overlapped
 
 
@@ -84,15 +84,15 @@ def mean_use(
     by_class: streams of each rank class. mean: of a figure of each class, as `Results.mean_of_ranks`.
     """
     named = [{use.stream: use for use in uses} for uses in by_class]
-    found = []
+    means = []
     for name in RANK_STREAMS:
         if any(name in uses for uses in named):
-            uses = [one.get(name) or StreamUse(name, 0, 0, 0) for one in named]
+            uses = [named_uses.get(name) or StreamUse(name, 0, 0, 0) for named_uses in named]
             busy = [use.busy_ns for use in uses]
             overlapped = mean(use.overlapped_ns or 0 for use in uses)
             exposed = mean(use.exposed_ns for use in uses)
-            found.append((StreamUse(name, mean(busy), overlapped, exposed), max(busy)))
-    return found
+            means.append((StreamUse(name, mean(busy), overlapped, exposed), max(busy)))
+    return means
 
 
 def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
@@ -119,11 +119,11 @@ def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
 def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
     """Exposed ns by stream."""
     edge, stream = accounts.edge, timeline.stage_program(number).ops.stream
-    found: dict[str, int] = {}
+    ns_of: dict[str, int] = {}
     counted = IS_EXPOSED
     if first <= 0 and edge[-1] <= last:
         # Of the whole step the sums are known, but for transfers, which are on several streams.
-        found = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in STREAMS}
+        ns_of = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in STREAMS}
         counted = _IS_TRANSFER
     chosen = accounts.account.translate(counted)
     columns = compress(edge, chosen), compress(edge[1:], chosen), compress(accounts.op, chosen)
@@ -136,8 +136,8 @@ def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, la
         else:
             of, sent = op_of(timeline, number, op)
             name = RECEIVING[timeline.stage_program(of).ops.stream[sent]]
-        found[name] = found.get(name, 0) + ns
-    return found
+        ns_of[name] = ns_of.get(name, 0) + ns
+    return ns_of
 
 
 def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tuple[int, int]:

@@ -70,8 +70,10 @@ def _longest(results: Finished, account: int) -> tuple[int, int, int] | None:
     best: tuple[int, int, int] | None = None
     for number, accounts in enumerate(results.accounts):
         edge = accounts.edge
-        for index, one in enumerate(accounts.account):
-            if one == account and (best is None or edge[index + 1] - edge[index] > best[2] - best[1]):
+        for index, span_account in enumerate(accounts.account):
+            if span_account == account and (
+                best is None or edge[index + 1] - edge[index] > best[2] - best[1]
+            ):
                 best = (number, edge[index], edge[index + 1])
     return best
 
@@ -80,13 +82,13 @@ def _wait(results: Finished) -> Place | None:
     """Who waits longest in all for a slower member."""
     if not results.waiting:
         return None
-    one = longest_wait(results.simulation.timeline.classes, results.waiting)
+    wait = longest_wait(results.simulation.timeline.classes, results.waiting)
     early = results.waiting[0].early
     accounts = results.accounts[early]
     first = accounts.account.index(WAIT)
-    share = percent(one.ns, results.step_time_ns)
-    words = f"{duration(one.ns)} ({share} %) for {_ranks(one.late)}: {_ranks(one.early)}"
-    return Place("wait", words, early, accounts.edge[first], accounts.edge[first + 1], one.ns)
+    share = percent(wait.ns, results.step_time_ns)
+    words = f"{duration(wait.ns)} ({share} %) for {_ranks(wait.late)}: {_ranks(wait.early)}"
+    return Place("wait", words, early, accounts.edge[first], accounts.edge[first + 1], wait.ns)
 
 
 def _bubble(results: Finished) -> Place | None:
@@ -96,16 +98,18 @@ def _bubble(results: Finished) -> Place | None:
         return None
     number, start, end = best
     bubbles = [
-        (one, accounts.edge[index], accounts.edge[index + 1])
-        for one, accounts in enumerate(results.accounts)
+        (class_number, accounts.edge[index], accounts.edge[index + 1])
+        for class_number, accounts in enumerate(results.accounts)
         for index, account in enumerate(accounts.account)
         if account == BUBBLE
     ]
-    as_long = _stages(results, {one for one, first, last in bubbles if last - first == end - start})
+    as_long = _stages(
+        results, {class_number for class_number, first, last in bubbles if last - first == end - start}
+    )
     stretch = f"{duration(end - start)} at a stretch"
     words = f"{stretch}: {as_long}"
     if not as_long:
-        same = {one for one, first, last in bubbles if (first, last) == (start, end)}
+        same = {class_number for class_number, first, last in bubbles if (first, last) == (start, end)}
         stages = whole_stages(results.simulation.timeline.classes, same)
         who = f"stage {stages.text()}" if stages is not None and len(stages) == 1 else _who(results, same)
         words = f"{stretch}: {who}, from {duration(start)}"
@@ -116,7 +120,7 @@ def _layer(results: Finished) -> Place | None:
     """The layer that takes most of the step: compute and exposed communication together."""
     groups, names = results.layer_groups, results.simulation.workload.name
     by_layer = groups.by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))
-    name = max(by_layer, key=lambda one: by_layer[one], default="")
+    name = max(by_layer, key=lambda layer: by_layer[layer], default="")
     ns = by_layer.get(name, 0)
     if not ns:
         return None
@@ -139,7 +143,7 @@ def _collective(results: Finished) -> Place | None:
     """The layer whose collectives are exposed longest."""
     groups, names = results.layer_groups, results.simulation.workload.name
     by_layer = groups.by_name(groups.exposed_ns)
-    name = max(by_layer, key=lambda one: by_layer[one], default="")
+    name = max(by_layer, key=lambda layer: by_layer[layer], default="")
     ns = by_layer.get(name, 0)
     if not ns:
         return None

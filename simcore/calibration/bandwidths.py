@@ -46,29 +46,29 @@ class FittedDimension(Struct, frozen=True):
 
 def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[FittedDimension]:
     """One entry for each dimension, inner first."""
-    found: dict[int, FittedDimension] = {}
+    fitted: dict[int, FittedDimension] = {}
     left = list(targets)
     while left:
-        dimensions, deciding = _next(left, found)
+        dimensions, deciding = _next(left, fitted)
         left = [target for target in left if target not in deciding]
         if not dimensions:
             continue
         for fitted_dimension in _fitted(cluster, dimensions, deciding):
-            found[fitted_dimension.dimension] = fitted_dimension
+            fitted[fitted_dimension.dimension] = fitted_dimension
             cluster = _with(cluster, {fitted_dimension.dimension: fitted_dimension.gbps})
     nothing = "nothing that could be compared crosses it"
     return [
-        found.get(index) or FittedDimension(index, dimension.bandwidth, why=nothing)
+        fitted.get(index) or FittedDimension(index, dimension.bandwidth, why=nothing)
         for index, dimension in enumerate(cluster.dims)
     ]
 
 
-def _next(left: list[Target], found: Mapping[int, FittedDimension]) -> tuple[tuple[int, ...], list[Target]]:
+def _next(left: list[Target], fitted: Mapping[int, FittedDimension]) -> tuple[tuple[int, ...], list[Target]]:
     """The fewest dimensions that a kind depends on beyond those found, and all kinds that need no others."""
-    open_sets = [target.dimensions - found.keys() for target in left]
+    open_sets = [target.dimensions - fitted.keys() for target in left]
     fewest = min(open_sets, key=lambda open_set: (len(open_set), sorted(open_set)))
     return tuple(sorted(fewest)), [
-        target for target, one in zip(left, open_sets, strict=True) if one <= fewest
+        target for target, unknown in zip(left, open_sets, strict=True) if unknown <= fewest
     ]
 
 

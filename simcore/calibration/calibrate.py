@@ -96,7 +96,7 @@ def with_slow_ranks(parameters: Parameters, off: Sequence[RankFit]) -> tuple[str
     """`--slow-rank` of the parameters with the ranks that are off as far off: `37=1.3`, each rank once."""
     numbers = {fit.rank for fit in off}
     kept = [text for text in parameters.slow_rank if int(text.partition("=")[0]) not in numbers]
-    return (*kept, *(f"{one.rank}={number(one.slow_rank)}" for one in off))
+    return (*kept, *(f"{fit.rank}={number(fit.slow_rank)}" for fit in off))
 
 
 class Calibration(Struct, frozen=True):
@@ -174,9 +174,9 @@ def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedR
     microbatches = program.microbatches * simulation.parameters.passes
     # A profiler knows of none.
     if run.microbatches and microbatches != run.microbatches:
-        found = [plural(count, "micro-batch") for count in (run.microbatches, microbatches)]
+        counted = [plural(count, "micro-batch") for count in (run.microbatches, microbatches)]
         hint = f" (--microbatches {run.microbatches})" if program.pipelined else ""
-        raise UsageError(f"calibrate: the trace has {found[0]}, the simulated step {found[1]}{hint}")
+        raise UsageError(f"calibrate: the trace has {counted[0]}, the simulated step {counted[1]}{hint}")
     return MatchedRanks(ranks, is_assumed)
 
 
@@ -310,9 +310,9 @@ def _next_factor(factor: float, ratio: float, kind: str, tried: dict[str, tuple[
     before = tried.get(kind)
     tried[kind] = factor, share
     if before is not None and before[1] != share:
-        found = factor + (1 - share) * (factor - before[0]) / (share - before[1])
-        if found > 0:
-            return found
+        secant = factor + (1 - share) * (factor - before[0]) / (share - before[1])
+        if secant > 0:
+            return secant
     return factor * ratio
 
 
@@ -340,7 +340,7 @@ def _fit_compute(
     both = tuple(
         kind
         for kind in COMPUTE_KINDS
-        if any(one[kind] for one in measured) and any(one[kind] for one in simulated)
+        if any(kinds[kind] for kinds in measured) and any(kinds[kind] for kinds in simulated)
     )
     if not both:
         return ComputeFit(scale, scale, (), "no compute takes time in both steps")
@@ -457,8 +457,8 @@ def _kinds(
     compute, bandwidths = fits
     deciding = {kind for bandwidth in bandwidths if not bandwidth.why for kind in bandwidth.by}
     deciding |= set(() if compute.why else compute.by)
-    compute_ns = {kind: sum(one[kind] for one in measured_compute) for kind in COMPUTE_KINDS}
-    found = []
+    compute_ns = {kind: sum(kinds[kind] for kinds in measured_compute) for kind in COMPUTE_KINDS}
+    kind_fits = []
     for kind in in_order({*before, *times.kinds, *(kind for kind, ns in compute_ns.items() if ns)}):
         ours = before.get(kind)
         if kind in COMPUTE_KINDS:
@@ -470,8 +470,8 @@ def _kinds(
             ns = theirs.total_ns if theirs and theirs.is_whole else None
             why = refused.get(kind, "")
         here = (ours.calls, ours.total_ns, after[kind].total_ns) if ours else (None, None, None)
-        found.append(KindFit(kind, calls, here[0], ns, here[1], here[2], kind in deciding, why))
-    return tuple(found)
+        kind_fits.append(KindFit(kind, calls, here[0], ns, here[1], here[2], kind in deciding, why))
+    return tuple(kind_fits)
 
 
 def _slowdown(simulation: Simulation, rank: int) -> float:
@@ -485,16 +485,16 @@ def _off(
     after: Sequence[dict[str, int]],
 ) -> tuple[RankFit, ...]:
     """Ranks whose compute is far from the fit. ranks: (rank, its number in the trace, its slowdown)."""
-    found = []
+    fits = []
     for (rank, measured_rank, slowdown), own, model in zip(ranks, measured, after, strict=True):
         both = [kind for kind in COMPUTE_KINDS if own[kind] and model[kind]]
         has, have = sum(model[kind] for kind in both), sum(own[kind] for kind in both)
         if has and abs(have - has) > _OFF * has:
             factor = have / has
-            found.append(
+            fits.append(
                 RankFit(rank, measured_rank, float(f"{factor:.3g}"), float(f"{slowdown * factor:.3g}"))
             )
-    return tuple(sorted(found, key=lambda fit: (-abs(fit.factor - 1), fit.rank)))
+    return tuple(sorted(fits, key=lambda fit: (-abs(fit.factor - 1), fit.rank)))
 
 
 def _slowed_step_ns(after: Simulation, off: Sequence[RankFit], cancelled: Callable[[], bool]) -> int | None:

@@ -103,28 +103,28 @@ def simulated_kinds(simulation: Simulation, ranks: Sequence[int]) -> dict[str, S
 
     A collective counts once for each of its ranks, a transfer for the rank that sends it.
     """
-    found: dict[str, SimulatedKind] = {}
+    kinds: dict[str, SimulatedKind] = {}
     for number, count in _classes(simulation, ranks).items():
         for kind, (calls, total_ns, costs) in _of_class(simulation, number).items():
-            one = found.setdefault(kind, SimulatedKind())
-            one.calls += count * calls
-            one.total_ns += count * total_ns
+            simulated = kinds.setdefault(kind, SimulatedKind())
+            simulated.calls += count * calls
+            simulated.total_ns += count * total_ns
             if kind in COMPUTE_KINDS:
                 continue
             for cost, times in costs.items():
-                one.costs[number, cost] += count * times
-                one.dimensions |= _crossed(simulation, number, cost)
-    return found
+                simulated.costs[number, cost] += count * times
+                simulated.dimensions |= _crossed(simulation, number, cost)
+    return kinds
 
 
 def compute_of_ranks(simulation: Simulation, ranks: Sequence[int]) -> list[dict[str, int]]:
     """Compute of each of `ranks` by kind, ns; 0 for a kind that it does not have."""
-    found: dict[int, dict[str, int]] = {}
+    of_class: dict[int, dict[str, int]] = {}
     for number in _classes(simulation, ranks):
         kinds = _of_class(simulation, number)
-        found[number] = {kind: kinds[kind][1] if kind in kinds else 0 for kind in COMPUTE_KINDS}
+        of_class[number] = {kind: kinds[kind][1] if kind in kinds else 0 for kind in COMPUTE_KINDS}
     folding = simulation.timeline.folding
-    return [found[folding.class_of(rank)] for rank in ranks]
+    return [of_class[folding.class_of(rank)] for rank in ranks]
 
 
 def kind_ns(simulation: Simulation, kind: SimulatedKind, cluster: Cluster) -> int:
@@ -155,12 +155,12 @@ def _of_class(simulation: Simulation, number: int) -> dict[str, tuple[int, int, 
         calls, total, costs = totals.get(key) or (0, 0, Counter())
         costs[cost] += 1
         totals[key] = (calls + 1, total + over - begin, costs)
-    found: dict[str, tuple[int, int, Counter[int]]] = {}
+    kinds: dict[str, tuple[int, int, Counter[int]]] = {}
     for (stream, phase, inside), (calls, total, costs) in totals.items():
         kind = simulated_kind(stream, phase, inside)
-        before = found.get(kind) or (0, 0, Counter())
-        found[kind] = (before[0] + calls, before[1] + total, before[2] + costs)
-    return found
+        before = kinds.get(kind) or (0, 0, Counter())
+        kinds[kind] = (before[0] + calls, before[1] + total, before[2] + costs)
+    return kinds
 
 
 def _crossed(simulation: Simulation, number: int, cost: int) -> set[int]:

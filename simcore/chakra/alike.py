@@ -66,10 +66,10 @@ class Reader:
         known = self._read.get(key)
         if known is not None:
             return self._shared(known, own)
-        found = self._with_shape(read_columns(data, self._table, first))
-        if key not in self._read and found.shape >= 0:
-            self._unchecked[key] = _Read(path, first, found, own, self._sets(found, set(own)))
-        return found
+        nodes = self._with_shape(read_columns(data, self._table, first))
+        if key not in self._read and nodes.shape >= 0:
+            self._unchecked[key] = _Read(path, first, nodes, own, self._sets(nodes, set(own)))
+        return nodes
 
     def _with_shape(self, columns: Columns) -> Columns:
         """The columns, with those of an earlier file where they are equal; damaged ones stay alone."""

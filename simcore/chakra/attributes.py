@@ -53,9 +53,9 @@ def _parse_one(blob: bytes) -> tuple[str, Value | None]:
         if number == 1 and isinstance(raw, bytes):
             name = raw.decode("utf-8", "replace")
         elif number in _KINDS:
-            one = _single(_KINDS[number], wire, raw)
-            if one is not None:
-                value = Value(_KINDS[number], one)
+            single = _single(_KINDS[number], wire, raw)
+            if single is not None:
+                value = Value(_KINDS[number], single)
         elif number - 1 in _KINDS and isinstance(raw, bytes):
             kind = _KINDS[number - 1]
             value = Value(kind + "_list", tuple(_items(kind, raw)))
@@ -63,20 +63,20 @@ def _parse_one(blob: bytes) -> tuple[str, Value | None]:
 
 
 def _items(kind: str, raw: bytes) -> list[Any]:
-    found: list[Any] = []
+    items: list[Any] = []
     for number, wire, item in fields(raw, 0, len(raw)):
-        if number != 1 or len(found) >= _MOST_ITEMS:
+        if number != 1 or len(items) >= _MOST_ITEMS:
             continue
         if isinstance(item, bytes) and kind not in ("string", "bytes") and wire == 2:
             if kind in _FORMATS:
                 width = struct.calcsize(_FORMATS[kind])
                 values = [item[at : at + width] for at in range(0, len(item) - width + 1, width)]
-                found += (_single(kind, 5, value) for value in values)
+                items += (_single(kind, 5, value) for value in values)
             else:
-                found += (_single(kind, 0, one) for one in packed(item))
+                items += (_single(kind, 0, number_read) for number_read in packed(item))
         else:
-            found.append(_single(kind, wire, item))
-    return found
+            items.append(_single(kind, wire, item))
+    return items
 
 
 def _single(kind: str, wire: int, raw: int | bytes) -> Any:

@@ -41,13 +41,13 @@ class FilesBeside(NamedTuple):
 def files_beside(prefix: str, world: int) -> FilesBeside:
     """The first of each kind by name in the folder of a set of so many ranks, else in the folder above."""
     folder = os.path.dirname(prefix) or os.curdir
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for place in (folder, os.path.normpath(os.path.join(folder, os.pardir))):
         for path in _candidates(place):
             kind = _kind_of(path, world)
             if kind is not None:
-                found.setdefault(kind, path)
-    return FilesBeside(**found)
+                paths.setdefault(kind, path)
+    return FilesBeside(**paths)
 
 
 def _candidates(folder: str) -> list[str]:
@@ -71,7 +71,7 @@ def _kind_of(path: str, world: int) -> str | None:
         return None
     if not path.lower().endswith(".json"):
         sizes = _NPUS.search(head) if _TOPOLOGY.search(head) else None
-        npus = [int(one) for one in re.findall(rb"[0-9]+", sizes[1])] if sizes else []
+        npus = [int(size) for size in re.findall(rb"[0-9]+", sizes[1])] if sizes else []
         return "network" if npus and prod(npus) == world else None
     if _SYSTEM.search(head):
         return "system"

@@ -21,23 +21,23 @@ def metadata() -> bytes:
 
 def node_head(number: int, name: bytes, kind: int, data: list[int], ctrl: list[int], micros: int) -> bytes:
     """A node's fields up to its attributes."""
-    found = b"\x08" + number_bytes(number) if number else b""
-    found += b"\x12" + framed(name) + b"\x18" + number_bytes(kind)
+    head = b"\x08" + number_bytes(number) if number else b""
+    head += b"\x12" + framed(name) + b"\x18" + number_bytes(kind)
     if ctrl:
-        found += b"\x22" + framed(b"".join(map(number_bytes, ctrl)))
+        head += b"\x22" + framed(b"".join(map(number_bytes, ctrl)))
     if data:
-        found += b"\x2a" + framed(b"".join(map(number_bytes, data)))
-    return found + (b"\x38" + number_bytes(micros) if micros else b"")
+        head += b"\x2a" + framed(b"".join(map(number_bytes, data)))
+    return head + (b"\x38" + number_bytes(micros) if micros else b"")
 
 
 def attribute(name: str, value: int | str | bool, kind: str = "int64") -> bytes:
     """An attribute of a node; kind: `int64`, `int32` or `uint64` of a number."""
     if isinstance(value, bool):
-        one = bool_attribute(name, value)
+        body = bool_attribute(name, value)
     elif isinstance(value, str):
-        one = text_attribute(name, value)
+        body = text_attribute(name, value)
     else:
         tag = {"int32": b"\x38", "int64": b"\x48", "uint64": b"\x68"}[kind]
         raw = name.encode()
-        one = b"\x0a" + framed(raw) + tag + number_bytes(value)
-    return b"\x52" + framed(one)
+        body = b"\x0a" + framed(raw) + tag + number_bytes(value)
+    return b"\x52" + framed(body)

@@ -63,15 +63,15 @@ def is_trace_name(name: str) -> bool:
 
 def _sets_in(folder: str, wanted: str) -> dict[str, dict[int, str]]:
     """prefix -> rank -> file of a folder; with `wanted` that prefix alone, of which .json files count too."""
-    found: dict[str, dict[int, str]] = {}
+    sets: dict[str, dict[int, str]] = {}
     try:
         names = sorted(os.listdir(folder))
     except OSError:
-        return found
+        return sets
     for name in names:
         match = _NAME.fullmatch(name)
         if match is None or (wanted and match[1] != wanted) or (match[3] == "json" and not wanted):
             continue
         # The first of wl.0.et and wl.0.et.gz.
-        found.setdefault(match[1], {}).setdefault(int(match[2]), os.path.join(folder, name))
-    return found
+        sets.setdefault(match[1], {}).setdefault(int(match[2]), os.path.join(folder, name))
+    return sets

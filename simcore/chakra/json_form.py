@@ -79,7 +79,7 @@ def _values(text: str) -> list[Any]:
 
 
 def _snake(key: str) -> str:
-    return "".join(f"_{one.lower()}" if one.isupper() else one for one in key).lstrip("_")
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key).lstrip("_")
 
 
 def _add(columns: Columns, node: dict[str, Any], number: int, path: str, table: TextTable) -> None:
@@ -99,11 +99,11 @@ def _add(columns: Columns, node: dict[str, Any], number: int, path: str, table: 
         kind = _TYPES.index(kind)
     attributes = [_attribute(name, node[name]) for name in _FIELDS if name in node]
     listed = node.get("attr", node.get("attribute", ()))
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("name"), str):
-            for key, value in one.items():
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            for key, value in entry.items():
                 if key not in ("name", "doc_string", "docString"):
-                    attributes.append(_attribute(one["name"], value))
+                    attributes.append(_attribute(entry["name"], value))
     key_of = tuple(attribute for attribute in attributes if attribute is not None)
     name = str(node.get("name", "")).encode("utf-8", "replace")
     columns.id.append(whole(node.get("id", 0), "id") & (1 << 64) - 1)
@@ -131,7 +131,7 @@ def _attribute(name: str, value: Any) -> bytes | None:
         return text_attribute(name, value)
     if isinstance(value, dict):
         values = value.get("values")
-        if isinstance(values, list) and all(isinstance(one, bool) for one in values):
+        if isinstance(values, list) and all(isinstance(entry, bool) for entry in values):
             return bools_attribute(name, values)
     return None
 

@@ -64,16 +64,16 @@ def topological(nodes: Nodes) -> list[int]:
            in enumerate(zip(waits, nodes.data, nodes.ctrl, strict=True))):  # fmt: skip
         return list(range(len(waits)))
     free = [place for place, count in enumerate(waits) if not count]
-    found = []
+    in_order = []
     to, children = nodes.children_to, nodes.children
     while free:
         place = heappop(free)
-        found.append(place)
+        in_order.append(place)
         for child in children[to[place - 1] if place else 0 : to[place]]:
             waits[child] -= 1
             if not waits[child]:
                 heappush(free, child)
-    return found
+    return in_order
 
 
 def order(columns: Columns) -> Nodes:
@@ -106,12 +106,12 @@ def order(columns: Columns) -> Nodes:
     ctrl: list[tuple[int, ...]] = []
     waits: list[list[int]] = []
     for rows_of in parts:
-        found: list[tuple[int, ...]] = []
+        waits_of: list[tuple[int, ...]] = []
         for flat, to, word in (
             (columns.data, columns.data_to, "data"),
             (columns.ctrl, columns.ctrl_to, "ctrl"),
         ):
-            one: list[int] = []
+            places: list[int] = []
             for row in rows_of:
                 for parent in flat[to[row - 1] if row else 0 : to[row]]:
                     place = place_of.get(parent)
@@ -121,11 +121,11 @@ def order(columns: Columns) -> Nodes:
                         )
                         problems.append(Problem("node-missing", ids[row], columns.at[row], message))
                     else:
-                        one.append(place)
-            found.append(tuple(one))
-        data.append(found[0])
-        ctrl.append(found[1])
-        waits.append([*found[0], *found[1]])
+                        places.append(place)
+            waits_of.append(tuple(places))
+        data.append(waits_of[0])
+        ctrl.append(waits_of[1])
+        waits.append([*waits_of[0], *waits_of[1]])
     counts = [0] * len(kept)
     for parents in waits:
         unique = set(parents)
@@ -168,12 +168,12 @@ class Kinds:
 
     def attributes(self, number: int) -> Attributes:
         """The attributes of a number in the table, by name."""
-        found = self._parsed.get(number)
-        if found is None:
+        attributes = self._parsed.get(number)
+        if attributes is None:
             if number >= len(self._blobs):
                 self._blobs = list(self._table.attributes)
-            found = self._parsed[number] = parse(self._blobs[number])
-        return found
+            attributes = self._parsed[number] = parse(self._blobs[number])
+        return attributes
 
     def name(self, number: int) -> str:
         """A name of the table."""

@@ -67,14 +67,14 @@ class ExecutionSet(Struct, frozen=True, dict=True):
 
     def damage(self) -> list[Diagnostic]:
         """What is cut or damaged in the files, an error each."""
-        found = []
+        diagnostics = []
         for file in self.files:
             if file.columns.cut is None:
                 continue
             at, words = file.columns.cut
             last = f" (node {file.columns.id[-1]} is the last that was read)" if len(file.columns) else ""
-            found.append(Diagnostic("error", "damaged-trace", f"byte {at}: {words}{last}", file.path))
-        return found
+            diagnostics.append(Diagnostic("error", "damaged-trace", f"byte {at}: {words}{last}", file.path))
+        return diagnostics
 
     def ordered(self) -> list[Nodes]:
         """The nodes of each rank by id."""

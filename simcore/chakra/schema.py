@@ -53,11 +53,11 @@ def schema_of(ranks: Sequence[Columns]) -> str:
 def _is_newer(blob: bytes) -> bool:
     """Whether an attribute is of 0.0.3: its values begin in field 4 with a bool, in 0.0.2 with a float."""
     try:
-        found = fields(blob, 0, len(blob))
+        kind_fields = fields(blob, 0, len(blob))
     except WireError:
         return False
-    kind = next((value for number, wire, value in found if number == 2 and wire == VARINT), None)
-    for number, wire, _ in found:
+    kind = next((value for number, wire, value in kind_fields if number == 2 and wire == VARINT), None)
+    for number, wire, _ in kind_fields:
         if number == 4 and wire == VARINT:
             return True  # bool_val; a float is 4 bytes
         if number in (6, 7) and wire == VARINT and kind is not None:
@@ -119,15 +119,15 @@ def _add(
         elif number == 14 and schema == "0.0.1":
             involved.extend(packed(value))
         elif number == 11 and schema != "0.0.1":
-            key, one = _attribute(value, schema)
+            key, stated = _attribute(value, schema)
             if key == "runtime" or key == "simulated_run_time":
-                duration = one if isinstance(one, int) else 0
-            elif key == "comm_type" and isinstance(one, int):
-                attributes.append(integer_attribute(key, _COLLECTIVES[schema].get(one, 255)))
-            elif isinstance(one, int):
-                attributes.append(integer_attribute(key, one))
-            elif isinstance(one, bytes):
-                attributes.append(text_attribute(key, one.decode("utf-8", "replace")))
+                duration = stated if isinstance(stated, int) else 0
+            elif key == "comm_type" and isinstance(stated, int):
+                attributes.append(integer_attribute(key, _COLLECTIVES[schema].get(stated, 255)))
+            elif isinstance(stated, int):
+                attributes.append(integer_attribute(key, stated))
+            elif isinstance(stated, bytes):
+                attributes.append(text_attribute(key, stated.decode("utf-8", "replace")))
     if involved:
         attributes.append(bools_attribute("involved_dim", involved))
     kind = kind if schema == "0.0.3" else _OLD_TYPES.get(kind, 0)
@@ -147,15 +147,15 @@ def _attribute(blob: bytes, schema: str) -> tuple[str, int | bytes | None]:
     """(name, value) of an attribute of 0.0.2 or 0.0.3: whole numbers, bools and texts; None for others."""
     name = ""
     value: int | bytes | None = None
-    for number, wire, one in fields(blob, 0, len(blob)):
-        if number == 1 and isinstance(one, bytes):
-            name = one.decode("utf-8", "replace")
-        elif (number in (4, 5, 6, 7) and wire == VARINT and isinstance(one, int)) or (
-            number in (6, 7, 8) and wire == BYTES and isinstance(one, bytes) and value is None
+    for number, wire, field_value in fields(blob, 0, len(blob)):
+        if number == 1 and isinstance(field_value, bytes):
+            name = field_value.decode("utf-8", "replace")
+        elif (number in (4, 5, 6, 7) and wire == VARINT and isinstance(field_value, int)) or (
+            number in (6, 7, 8) and wire == BYTES and isinstance(field_value, bytes) and value is None
         ):
-            value = one
-        elif wire == 5 and isinstance(one, bytes) and value is None and number in (4, 5):
-            number_of = struct.unpack("<f", one)[0]
+            value = field_value
+        elif wire == 5 and isinstance(field_value, bytes) and value is None and number in (4, 5):
+            number_of = struct.unpack("<f", field_value)[0]
             value = int(number_of) if number_of.is_integer() else None
     return name, value
 
@@ -163,12 +163,12 @@ def _attribute(blob: bytes, schema: str) -> tuple[str, int | bytes | None]:
 def number_bytes(value: int) -> bytes:
     """A varint."""
     value &= (1 << 64) - 1
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _named(name: str, kind: bytes) -> bytes:

@@ -32,25 +32,25 @@ def structure_of(traces: ExecutionSet) -> NodeOrder:
     nodes = traces.ordered()
     orders: list[list[int]] = []
     by_shape: dict[int, list[int]] = {}
-    for file, one in zip(traces.files, nodes, strict=True):
+    for file, file_nodes in zip(traces.files, nodes, strict=True):
         errors += [
             Diagnostic("error", problem.code, f"byte {problem.at}: {problem.message}", file.path)
-            for problem in one.problems[:_OF_A_FILE]
+            for problem in file_nodes.problems[:_OF_A_FILE]
         ]
-        if not len(one):
+        if not len(file_nodes):
             errors.append(Diagnostic("error", "no-nodes", "found no node, expected at least one", file.path))
-        shape = one.columns.shape
+        shape = file_nodes.columns.shape
         same = by_shape.get(shape)
         if same is None:
-            same = topological(one)
-            if shape >= 0 and not one.problems:
+            same = topological(file_nodes)
+            if shape >= 0 and not file_nodes.problems:
                 by_shape[shape] = same
         orders.append(same)
-        circle = _circle(one, orders[-1])
+        circle = _circle(file_nodes, orders[-1])
         if circle:
-            names = ", ".join(str(one.id[place]) for place in circle[:_LISTED])
+            names = ", ".join(str(file_nodes.id[place]) for place in circle[:_LISTED])
             names += f" and {len(circle) - _LISTED} more" if len(circle) > _LISTED else ""
-            at = one.columns.at[one.row[circle[0]]]
+            at = file_nodes.columns.at[file_nodes.row[circle[0]]]
             verb = "waits for itself" if len(circle) == 1 else "wait for each other in a circle"
             noun = "node" if len(circle) == 1 else "nodes"
             errors.append(Diagnostic("error", "node-cycle", f"byte {at}: {noun} {names} {verb}", file.path))

@@ -92,9 +92,9 @@ def messages(
 
     The last message may be cut: it is there as far as it goes.
     """
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     size = len(data)
-    while at < size and len(found) < most:
+    while at < size and len(spans) < most:
         length = data[at]
         begin = at
         at += 1
@@ -106,21 +106,21 @@ def messages(
             try:
                 length, at = varint(data, begin, size)
             except WireError as error:
-                return found, (error.at, error.message)
+                return spans, (error.at, error.message)
             if length >= MOST_LENGTH:
-                return found, (begin, f"found a message of {length} bytes, expected less than 2^31")
+                return spans, (begin, f"found a message of {length} bytes, expected less than 2^31")
         end = at + length
         if end > size:
-            found.append((at, size))
-            return found, (begin, f"the file ends within a message of {length} bytes ({size - at} are there)")
-        found.append((at, end))
+            spans.append((at, size))
+            return spans, (begin, f"the file ends within a message of {length} bytes ({size - at} are there)")
+        spans.append((at, end))
         at = end
-    return found, None
+    return spans, None
 
 
 def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int | bytes]]:
     """(number, wire type, value) of the fields of a message. Raises `WireError`."""
-    found: list[tuple[int, int, int | bytes]] = []
+    read: list[tuple[int, int, int | bytes]] = []
     while at < end:
         begin = at
         tag, at = varint(data, at, end)
@@ -145,13 +145,13 @@ def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int | bytes]]
             raise WireError(begin, f"found wire type {kind}, expected 0, 1, 2 or 5")
         if number == 0:
             raise WireError(begin, "found a field of number 0")
-        found.append((number, kind, value))
-    return found
+        read.append((number, kind, value))
+    return read
 
 
 def places_of(data: bytes, at: int, end: int, number: int) -> list[tuple[int, int]]:
     """(first byte, byte behind) of the values of a message's field of bytes. Raises `WireError`."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     while at < end:
         tag, at = varint(data, at, end)
         kind = tag & 7
@@ -166,22 +166,22 @@ def places_of(data: bytes, at: int, end: int, number: int) -> list[tuple[int, in
         if length > end - at:
             raise WireError(at, f"field {tag >> 3} is cut")
         if kind == BYTES and tag >> 3 == number:
-            found.append((at, at + length))
+            spans.append((at, at + length))
         at += length
-    return found
+    return spans
 
 
 def packed(value: bytes) -> list[int]:
     """The numbers of a packed list. Raises `WireError`."""
-    found: list[int] = []
+    numbers: list[int] = []
     at, end = 0, len(value)
     while at < end:
         number = value[at]
         at += 1
         if number > 127:
             number, at = varint(value, at - 1, end)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def read_columns(data: bytes, table: TextTable, first: int = 1) -> Columns:

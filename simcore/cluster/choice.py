@@ -107,7 +107,7 @@ def changes_of_default(dims: Sequence[Dimension], world: int) -> list[str] | Non
     GB/s (not 50)`; None where they are others, or where no figure is the default's.
     """
     default = PRESETS[DEFAULT_PRESET](world).dims
-    if [(dim.kind, dim.size) for dim in dims] != [(one.kind, one.size) for one in default]:
+    if [(dim.kind, dim.size) for dim in dims] != [(dim.kind, dim.size) for dim in default]:
         return None
     changed = []
     for index, (dimension, other) in enumerate(zip(dims, default, strict=True)):

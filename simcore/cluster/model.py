@@ -70,7 +70,9 @@ class Dimension(Struct, frozen=True):
         """The bandwidth in words: `450 GB/s`; of what a file gave in GiB/s `400 GiB/s (429.5 GB/s)`."""
         # 400 GiB/s are 429.4967296 GB/s, and 450 GB/s stand in a network.yml as 419.09515857696533: the
         # shorter figure is what somebody meant, to the twelve digits that survive both ways.
-        gbps, gibps = (number(float(f"{one:.12g}")) for one in (self.bandwidth, self.bandwidth * 1e9 / 2**30))
+        gbps, gibps = (
+            number(float(f"{rate:.12g}")) for rate in (self.bandwidth, self.bandwidth * 1e9 / 2**30)
+        )
         return f"{gibps} GiB/s ({self.bandwidth:.4g} GB/s)" if len(gibps) < len(gbps) else f"{gbps} GB/s"
 
 

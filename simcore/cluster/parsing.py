@@ -121,10 +121,10 @@ def _with_names(names: Algorithms, chosen: Sequence[tuple[str, int, str]], dimen
     """One name a dimension, those that are chosen in their places."""
     if not chosen:
         return names
-    found = list(names or (None,) * dimensions)
+    by_dimension = list(names or (None,) * dimensions)
     for _, index, name in chosen:
-        found[index] = name
-    return tuple(found)
+        by_dimension[index] = name
+    return tuple(by_dimension)
 
 
 class Settings(Struct, frozen=True):
@@ -172,11 +172,11 @@ class Settings(Struct, frozen=True):
         """
         if not chosen:
             return self
-        several = [one for one in chosen if not one[0]]
+        several = [choice for choice in chosen if not choice[0]]
         by_collective = dict(self.by_collective)
         algorithms = _with_names(self.algorithms, several, dimensions)
         for kind in [*by_collective, *dict.fromkeys(kind for kind, *_ in chosen if kind)]:
-            own = [one for one in chosen if one[0] == kind]
+            own = [choice for choice in chosen if choice[0] == kind]
             names = by_collective.get(kind, self.algorithms)
             by_collective[kind] = _with_names(names, [*several, *own], dimensions)
         return replace(self, algorithms=algorithms, by_collective=tuple(by_collective.items()))

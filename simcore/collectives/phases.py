@@ -114,16 +114,16 @@ def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> l
         return [_phase(Reach(cluster, shape.crossings), collective, name, size)]
     legs = [Reach(cluster, (crossing,)) for crossing in shape.crossings]
     names = [_algorithm(leg, collective, asked[leg.dimension]) for leg in legs]
-    found = []
+    all_phases = []
     for part, index in _parts(cluster, collective, len(legs)):
         leg, name = legs[index], names[index]
-        found.append(_phase(leg, part, name, size))
+        all_phases.append(_phase(leg, part, name, size))
         # A tree runs an all-reduce whatever was asked for: what leaves it is as large as what entered.
         if part == "REDUCESCATTER" and not algorithm_named(name).is_tree:
             size //= leg.members
         elif part == "ALLGATHER" and not algorithm_named(name).is_tree:
             size *= leg.members
-    return found
+    return all_phases
 
 
 def _parts(cluster: Cluster, collective: str, legs: int) -> list[tuple[str, int]]:
@@ -180,14 +180,14 @@ def _whole(asked: tuple[str | None, ...]) -> tuple[int, str] | None:
 def _fitting(leg: Reach, collective: str, index: int, asked: str) -> str:
     """The algorithm that was asked for on dimension `index`, or what stands in for it."""
     algorithm: Algorithm = algorithm_named(asked)
-    one = "one-" if algorithm.whole else ""
+    prefix = "one-" if algorithm.whole else ""
     if collective == "ALLTOALL" and not algorithm.has_alltoall:
-        return f"{one}direct"
+        return f"{prefix}direct"
     if algorithm.power_of_two and not _is_power_of_two(leg.members):
         where = "" if algorithm.whole else f" on dimension {index}"
         raise UsageError(
             f"--algorithm {index}={asked}: a group has {leg.members} members{where}, "
-            f"and {asked} needs a power of two; {one}ring or {one}direct fits"
+            f"and {asked} needs a power of two; {prefix}ring or {prefix}direct fits"
         )
     return asked
 
@@ -233,9 +233,9 @@ def collective_loads(
 
     Every chunk and phase is floored for itself. On a tree the busiest member is an inner one.
     """
-    found: dict[int, DimensionLoad] = {}
+    loads: dict[int, DimensionLoad] = {}
     if not size_bytes or not shape.crossings:
-        return found
+        return loads
     if cluster.last_chunk_is_rest:
         chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
         parts = [(chunks - 1, size), (1, rest)]
@@ -246,11 +246,11 @@ def collective_loads(
             continue
         for phase in phases(cluster, shape, collective, size):
             for load in phase_loads(phase):
-                carried, busy_ns = found.get(load.dimension, (0, 0))
-                found[load.dimension] = DimensionLoad(
+                carried, busy_ns = loads.get(load.dimension, (0, 0))
+                loads[load.dimension] = DimensionLoad(
                     carried + times * load.size, busy_ns + times * load_ns(cluster, load)
                 )
-    return found
+    return loads
 
 
 def transfer_loads(cluster: Cluster, shape: TransferShape, size_bytes: int) -> dict[int, DimensionLoad]:

@@ -89,15 +89,15 @@ class Reach(NamedTuple):
         A peer counts on the lowest dimension in which it differs; a fully-connected one has a
         link for each of its places, the others one port.
         """
-        found = []
+        reached = []
         beyond = self.members
         for crossing in self.crossings:
             beyond //= crossing.members
             others = crossing.members - 1
             dimension = self._dimension(crossing)
             links = min(others, dimension.size - 1) if dimension.kind == "fully-connected" else 1
-            found.append((crossing.dimension, others * beyond, links))
-        return found
+            reached.append((crossing.dimension, others * beyond, links))
+        return reached
 
     def farthest_partners(self, distance: int) -> Route:
         """The slowest way between two members whose numbers differ in the bit `distance` alone.

@@ -47,7 +47,7 @@ class Codes(NamedTuple):
         # All of a column in one number: 1,024 actors of 2,700 ops have 2.7 M of them.
         stream, blocking = (int.from_bytes(column, "little") for column in (ops.stream, ops.blocking))
         codes = (stream * 2 + blocking).to_bytes(len(ops), "little").translate(bytes(table))
-        stretches = [found.span() for found in _STRETCH.finditer(codes)]
+        stretches = [match_.span() for match_ in _STRETCH.finditer(codes)]
         return cls(codes, [first for first, _ in stretches], [last for _, last in stretches])
 
 

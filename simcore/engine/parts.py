@@ -23,7 +23,7 @@ def part_times(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> PartTimes:
     if len(streams) == 1:
         return streams, _of_one_stream(cost, ns_of)
     count = len(streams) + 1
-    now = [[0 if one == other else _NEVER for other in range(count)] for one in range(count)]
+    now = [[0 if part == other else _NEVER for other in range(count)] for part in range(count)]
     ends: list[list[int]] = []
     for code, what, stream in cost.steps:
         if code == JOIN:
@@ -31,7 +31,7 @@ def part_times(cost: PartCost, ns_of: Callable[[AnyCost], int]) -> PartTimes:
             continue
         ns = ns_of(what)
         if code == RUN:
-            now[0] = [one + ns for one in now[0]]
+            now[0] = [before + ns for before in now[0]]
             continue
         over = now[stream + 1] = [max(pair) + ns for pair in zip(now[0], now[stream + 1], strict=True)]
         if code == BEGIN:

@@ -52,10 +52,10 @@ def account_of(executed: Executed, rank: int, place: int) -> int:
 
 def _account(executed: Executed, kind: int, name: int, number: int) -> int:
     known: dict[tuple[int, int, int], int] = executed.__dict__.setdefault("_accounts", {})
-    found = known.get((kind, name, number))
-    if found is None:
-        found = known[kind, name, number] = _find(executed, kind, name, number)
-    return found
+    account = known.get((kind, name, number))
+    if account is None:
+        account = known[kind, name, number] = _find(executed, kind, name, number)
+    return account
 
 
 def _find(executed: Executed, kind: int, name: int, number: int) -> int:
@@ -93,7 +93,7 @@ def _is_beside(executed: Executed, number: int) -> bool:
 def phase_of(text: str) -> int:
     """The account of compute by a name, or by wltui's phases."""
     low = text.lower()
-    if low in ("ig", "wg", "recompute") or any(one in low for one in ("grad", "bwd", "backward")):
+    if low in ("ig", "wg", "recompute") or any(word in low for word in ("grad", "bwd", "backward")):
         return 1
     if _OF_STAGE.search(text):
         return 1

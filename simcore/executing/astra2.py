@@ -232,14 +232,14 @@ class AstraRun:
         """The slot of each node of a rank (R2.3)."""
         columns, known = nodes.columns, self._slots
         kinds, sets = columns.type, columns.attributes
-        found = bytearray(len(nodes))
+        slot_of = bytearray(len(nodes))
         for place, row in enumerate(nodes.row):
             key = (kinds[row], sets[row])
             slot = known.get(key)
             if slot is None:
                 slot = known[key] = self._slot(*key)
-            found[place] = slot
-        return found
+            slot_of[place] = slot
+        return slot_of
 
     def _slot(self, kind: int, attributes: int) -> int:
         if kind == RECV:
@@ -478,10 +478,10 @@ def leading_number(text: str) -> int | None:
     text = text.lstrip(" \t\n\v\f\r")
     sign = -1 if text.startswith("-") else 1
     digits = ""
-    for one in text[1:] if text[:1] in ("+", "-") else text:
-        if not "0" <= one <= "9":
+    for character in text[1:] if text[:1] in ("+", "-") else text:
+        if not "0" <= character <= "9":
             break
-        digits += one
+        digits += character
     if not digits or len(digits) > 10 or int(digits) >= 1 << 31:
         return None
     return sign * int(digits)

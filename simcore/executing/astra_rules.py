@@ -247,8 +247,8 @@ def _unfinished(outcome: AstraOutcome, traces: ExecutionSet, world: int) -> Inpu
 
 def _astra_executed(
     traces: ExecutionSet, parameters: Parameters, cluster: Cluster, run: AstraRun, outcome: AstraOutcome,
-    links: LinkByLink | None, groups: Mapping[int, tuple[int, ...]] | None, found: tuple[Diagnostic, ...],
-    astra: System, used: Mapping[str, Any],
+    links: LinkByLink | None, groups: Mapping[int, tuple[int, ...]] | None,
+    diagnostics: tuple[Diagnostic, ...], astra: System, used: Mapping[str, Any],
 ) -> Executed:  # fmt: skip
     nodes = [rank.nodes for rank in run.ranks]
     world = tuple(range(cluster.npus))
@@ -267,19 +267,19 @@ def _astra_executed(
         units = units_of(nodes, traces.kinds, cluster, apart, members, outcome.start) or units
     firsts = [nodes[rank] for rank in units.first]
     starts, ends = ([times[rank] for rank in units.first] for times in (outcome.start, outcome.end))
-    meetings = [array("i", (NEVER,)) * len(one) for one in firsts]
+    meetings = [array("i", (NEVER,)) * len(unit_nodes) for unit_nodes in firsts]
     numbers: dict[tuple[str | int, int], int] = {}
     named: dict[str, tuple[int, ...]] = {name: members(name, ()) for name in units.groups}
-    sends = [array("q", (NEVER,)) * len(one) for one in firsts]
+    sends = [array("q", (NEVER,)) * len(unit_nodes) for unit_nodes in firsts]
     if not astra.replay:
-        for unit, one in enumerate(firsts):
+        for unit, unit_nodes in enumerate(firsts):
             counts: dict[str, int] = {}
             # Collectives are matched in the order in which a rank starts them (R4.7).
-            for place in sorted(range(len(one)), key=starts[unit].__getitem__):
-                row = one.row[place]
-                if one.columns.type[row] != COLL or starts[unit][place] < 0:
+            for place in sorted(range(len(unit_nodes)), key=starts[unit].__getitem__):
+                row = unit_nodes.row[place]
+                if unit_nodes.columns.type[row] != COLL or starts[unit][place] < 0:
                     continue
-                attributes = traces.kinds.attributes(one.columns.attributes[row])
+                attributes = traces.kinds.attributes(unit_nodes.columns.attributes[row])
                 if integer(attributes.get("comm_type")) == BROADCAST:
                     continue
                 name = group_name(attributes)
@@ -306,7 +306,7 @@ def _astra_executed(
     return Executed(
         traces, parameters, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
         units.spread(ends), units, order_of, units.spread(lanes), units.spread(meetings), None, sends, named,
-        sorted(outcome.finished), links.uses() if links is not None else None, found, astra,
+        sorted(outcome.finished), links.uses() if links is not None else None, diagnostics, astra,
         used, None if links is None else links.heat(),
     )  # fmt: skip
 
@@ -356,15 +356,15 @@ def _begins(
         for place, number in enumerate(column):
             if number >= 0 and start[rank][place] > come[number]:
                 come[number] = start[rank][place]
-    found = []
+    begins = []
     for rank, column in enumerate(meetings):
-        one = array("q", start[rank])
+        begin = array("q", start[rank])
         for place, number in enumerate(column):
             if number >= 0:
-                one[place] = min(max(one[place], come[number]), max(end[rank][place], one[place]))
+                begin[place] = min(max(begin[place], come[number]), max(end[rank][place], begin[place]))
             elif sends[rank][place] >= 0:
                 sent = sends[rank][place]
                 there = start[sent >> 32][sent & 0xFFFFFFFF]
-                one[place] = min(max(one[place], there), max(end[rank][place], one[place]))
-        found.append(one)
-    return found
+                begin[place] = min(max(begin[place], there), max(end[rank][place], begin[place]))
+        begins.append(begin)
+    return begins

@@ -171,12 +171,12 @@ def sends_of(
         done |= asked
         asked = {key[1] for key, ends in receives.items() if ends[0][0] in firsts} - done
         asked = {rank for rank in asked if 0 <= rank < len(nodes)}
-    found = [array("q", (-1,)) * len(nodes[rank]) for rank in units.first]
+    send_of = [array("q", (-1,)) * len(nodes[rank]) for rank in units.first]
     for key, received in receives.items():
         for (rank, place), (who, at) in zip(sends.get(key, ()), received, strict=False):
             if who in firsts:
-                found[units.of[who]][at] = units.of[rank] << 32 | place
-    return found
+                send_of[units.of[who]][at] = units.of[rank] << 32 | place
+    return send_of
 
 
 def _messages_of(
@@ -205,11 +205,11 @@ def without_times(
     """A note where compute of rank 0 states operations and no duration, and nothing gives it one."""
     if not nodes or system.roofline or system.replay:
         return []
-    one, kinds = nodes[0], traces.kinds
-    types, sets, micros = one.columns.type, one.columns.attributes, one.columns.duration
+    first, kinds = nodes[0], traces.kinds
+    types, sets, micros = first.columns.type, first.columns.attributes, first.columns.duration
     stating: dict[int, bool] = {}
     count = 0
-    for row in one.row:
+    for row in first.row:
         if types[row] != COMP or micros[row]:
             continue
         number = sets[row]

@@ -87,7 +87,7 @@ class _Engine:
             for node in work.nodes
         ]
         self._many = [self._beyond(rank) for rank in ranks]
-        streams = [max(one, default=0) + 1 for one in work.stream]
+        streams = [max(streams_of_unit, default=0) + 1 for streams_of_unit in work.stream]
         self._free: list[list[list[int]]] = [[[] for _ in range(count)] for count in streams]
         self._busy = [bytearray(count) for count in streams]
         meetings = len(work.members)

@@ -83,14 +83,15 @@ class TraceFigures:
 
     @cached_property
     def origin(self) -> Origin:
-        one = self.results.executed
-        degrees = {"tp": None, "ep": None, "dp": None, "pp": None, "world": len(one.nodes)}
-        values = as_dict(self.results.parameters, "execution") | dict(one.used)
-        nodes = one.traces.count
+        executed = self.results.executed
+        degrees = {"tp": None, "ep": None, "dp": None, "pp": None, "world": len(executed.nodes)}
+        values = as_dict(self.results.parameters, "execution") | dict(executed.used)
+        nodes = executed.traces.count
         return Origin(
-            "chakra", one.traces.schema, nodes, None, 0, degrees, one.parameters.network, one.rules, values,
-            [], nodes, sum(len(one.nodes[rank]) for rank in one.units.first),
-            rank_classes=len(one.units.first),
+            "chakra", executed.traces.schema, nodes, None, 0, degrees, executed.parameters.network,
+            executed.rules, values, [], nodes,
+            sum(len(executed.nodes[rank]) for rank in executed.units.first),
+            rank_classes=len(executed.units.first),
         )  # fmt: skip
 
     @property
@@ -102,15 +103,15 @@ class TraceFigures:
 
     @cached_property
     def track_uses(self) -> list[TrackUse]:
-        found = []
+        uses = []
         for track in self.results.tracks:
-            one, streams = self.results.accounts[track.number], self._streams_of(track.number)
+            accounts, streams = self.results.accounts[track.number], self._streams_of(track.number)
             use = self._uses[self.results.executed.units.of[track.number]]
-            found.append(TrackUse(
-                track, one.compute_ns(), one.exposed_ns(), one.wait_ns, one.bubble_ns, one.ns("host"),
-                one.idle_ns, use.overlapped_ns, use.comm_ns, None, streams,
+            uses.append(TrackUse(
+                track, accounts.compute_ns(), accounts.exposed_ns(), accounts.wait_ns, accounts.bubble_ns,
+                accounts.ns("host"), accounts.idle_ns, use.overlapped_ns, use.comm_ns, None, streams,
             ))  # fmt: skip
-        return found
+        return uses
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
@@ -123,11 +124,13 @@ class TraceFigures:
                 row[1] += use.overlapped_ns or 0
                 row[2] += use.exposed_ns
                 row[3] = max(row[3], use.busy_ns)
-        found = [
+        uses = [
             (StreamUse(stream, round(busy / count), round(beside / count), round(exposed / count)), most)
             for stream, (busy, beside, exposed, most) in sums.items()
         ]
-        return sorted(found, key=lambda one: (one[0].kind != COMPUTE_STREAM, -one[0].busy_ns, one[0].stream))
+        return sorted(
+            uses, key=lambda pair: (pair[0].kind != COMPUTE_STREAM, -pair[0].busy_ns, pair[0].stream)
+        )
 
     def _streams_of(self, rank: int) -> list[StreamUse]:
         """What each stream of a rank is; ranks that run alike have other groups."""
@@ -173,7 +176,7 @@ class TraceFigures:
         results, executed = self.results, self.results.executed
         start, begin, meetings = executed.start[rank], executed.begin[rank], executed.meetings[rank]
         columns, rows = executed.nodes[rank].columns, executed.nodes[rank].row
-        found: dict[str, tuple[int, list[tuple[int, int]]]] = {}
+        busy: dict[str, tuple[int, list[tuple[int, int]]]] = {}
         # What a node is in is the same for all with its type and attributes: millions of nodes have hundreds.
         known: dict[tuple[int, int, bool], list[tuple[int, int]]] = {}
         for place, end in enumerate(executed.end[rank]):
@@ -184,19 +187,19 @@ class TraceFigures:
             times = known.get(key)
             if times is None:
                 stream = results.stream_of(rank, place)
-                times = known[key] = found.setdefault(stream, (place, []))[1]
+                times = known[key] = busy.setdefault(stream, (place, []))[1]
             if end > begin[place]:
                 times.append((begin[place], end))
-        return found
+        return busy
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
-        found: list[tuple[str, tuple[str, ...]]] = []
+        columns: list[tuple[str, tuple[str, ...]]] = []
         for number, account in enumerate(ACCOUNTS):
             if any(accounts.total_ns[number] for accounts in self.results.accounts):
                 name = account.removeprefix("compute " if number < FIRST_EXPOSED else "exposed ")
-                found.append((name, (account,)))
-        return found
+                columns.append((name, (account,)))
+        return columns
 
     def layers(self, grouped: bool) -> list[LayerUse]:
         return []
@@ -207,11 +210,12 @@ class TraceFigures:
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         path, results = self.results.critical_path, self.results
-        for one in path if indices is None else (path[index] for index in indices):
+        for segment in path if indices is None else (path[index] for index in indices):
             yield PathSegment(
-                one.start, one.end, one.rank, results.stream_of(one.rank, one.place), one.kind,
-                results.name_of(one.rank, one.place), None, None, one.reason,
-                results.executed.nodes[one.rank].id[one.place],
+                segment.start, segment.end, segment.rank,
+                results.stream_of(segment.rank, segment.place), segment.kind,
+                results.name_of(segment.rank, segment.place), None, None, segment.reason,
+                results.executed.nodes[segment.rank].id[segment.place],
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:

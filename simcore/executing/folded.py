@@ -76,33 +76,33 @@ def units_of(
     if paired is None:
         return None
     static, partners = paired
-    colour = _numbered([(one, there) for one, there in zip(colour, static, strict=True)])
+    colour = _numbered([(colour_before, there) for colour_before, there in zip(colour, static, strict=True)])
     count = 0
     while True:
         group_colour = _numbered([
             (shape, tuple(sorted([(colour[rank], slot) for rank, slot in there])))
             for shape, there in zip(fixed, slots, strict=True)
         ])  # fmt: skip
-        found = len(set(colour))
-        if found == count:
+        colours = len(set(colour))
+        if colours == count:
             break
-        count = found
+        count = colours
         colour = _numbered([
-            (one, tuple([group_colour[number] for number in groups]), tuple([colour[who] for who in whom]))
-            for one, groups, whom in zip(colour, groups_of, partners, strict=True)
+            (own, tuple([group_colour[number] for number in groups]), tuple([colour[who] for who in whom]))
+            for own, groups, whom in zip(colour, groups_of, partners, strict=True)
         ])  # fmt: skip
     if count == world:
         return None
     first: dict[int, int] = {}
-    for rank, one in enumerate(colour):
-        first.setdefault(one, rank)
+    for rank, number in enumerate(colour):
+        first.setdefault(number, rank)
     for rank in first.values():
         alike = [group_colour[number] for number in groups_of[rank]]
         if len(set(alike)) < len(alike):
             return None  # two groups of a rank that are alike would become one
-    unit = {one: number for number, one in enumerate(first)}
+    unit = {of_colour: number for number, of_colour in enumerate(first)}
     return Units(
-        tuple(first.values()), array("i", (unit[one] for one in colour)),
+        tuple(first.values()), array("i", (unit[of_colour] for of_colour in colour)),
         dict(zip(of_name, group_colour, strict=True)),
     )  # fmt: skip
 

@@ -99,14 +99,14 @@ def build_graph(
 
     def arrival(rank: int, place: int) -> int:
         """The node at which a rank has waited for all that a node of it waits for."""
-        one = nodes[rank]
+        rank_nodes = nodes[rank]
         lane = lanes[rank][place]
         now = last[rank].get(lane, START) if lane != 255 else START
         if ends[now] > start[rank][place]:
             now = START  # it held the lane beside it
-        for parent in one.data[place]:
+        for parent in rank_nodes.data[place]:
             now = _behind(trace_graph, rank, now, over[rank][parent])
-        for parent in one.ctrl[place]:
+        for parent in rank_nodes.ctrl[place]:
             now = _behind(trace_graph, rank, now, over[rank][parent])
         late = start[rank][place] - ends[now]
         if late > 0:

@@ -27,9 +27,9 @@ def sentences(results: RanTraces) -> list[str]:
     step = results.step_time_ns
     if not step:
         return ["No node takes time: the step is 0 ns long."]
-    found = [_accounts(results), _path(results), _groups(results)]
-    found += [_exposed(results), _late(results), _links(results)]
-    return [one for one in found if one]
+    lines = [_accounts(results), _path(results), _groups(results)]
+    lines += [_exposed(results), _late(results), _links(results)]
+    return [line for line in lines if line]
 
 
 def _accounts(results: RanTraces) -> str:
@@ -45,7 +45,7 @@ def _exposed(results: RanTraces) -> str:
     """What the exposed communication is that ASTRA-sim prints for the rank that ends last: all but GPU
     compute. Of a number that wraps there, or that other rules make, nothing.
     """
-    rank, _, exposed = max(results.executed.ranks, key=lambda one: (one[1], -one[0]))
+    rank, _, exposed = max(results.executed.ranks, key=lambda figures: (figures[1], -figures[0]))
     accounts = results.accounts[rank]
     parts = {
         "communication": sum(accounts.exposed_ns().values()),
@@ -129,15 +129,15 @@ def _waited_for(results: RanTraces) -> dict[int, int]:
         for place, number in enumerate(executed.meetings[rank]):
             if number >= 0 and (start[place], -rank) > last.get(number, (-1, 0)):
                 last[number] = start[place], -rank
-    found: dict[int, int] = {}
+    ns_of: dict[int, int] = {}
     for rank in results.ranks:
         accounts = results.accounts[rank]
         for segment, account in enumerate(accounts.account):
             number = executed.meetings[rank][accounts.op[segment]] if account == WAIT else -1
             if number in last:
                 who = -last[number][1]
-                found[who] = found.get(who, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
-    return found
+                ns_of[who] = ns_of.get(who, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+    return ns_of
 
 
 def _links(results: RanTraces) -> str:

@@ -74,7 +74,7 @@ class TraceLanes(RankLanes):
 
     @cached_property
     def kinds(self) -> Collection[str]:
-        return {KINDS[one] for of in self.results.accounts for one in of.account.translate(_OF_ACCOUNT)}
+        return {KINDS[kind] for of in self.results.accounts for kind in of.account.translate(_OF_ACCOUNT)}
 
     @property
     def heat(self) -> dict[int, int]:
@@ -134,11 +134,11 @@ class TraceLanes(RankLanes):
         return stream is not None
 
     def spans(self, number: int, stream: str | None) -> Spans:
-        found = self._spans.get((number, stream))
-        if found is None:
+        spans = self._spans.get((number, stream))
+        if spans is None:
             made = self._of_rank(number) if stream is None else self._of_stream(number, stream)
-            found = self._spans[number, stream] = made
-        return found
+            spans = self._spans[number, stream] = made
+        return spans
 
     def drawn(self, number: int, stream: str | None) -> Spans:
         return self.spans(number, stream)
@@ -153,19 +153,19 @@ class TraceLanes(RankLanes):
         executed = results.executed
         start, begin, end = executed.start[number], executed.begin[number], executed.end[number]
         waits = KINDS.index("bubble" if stream == "messages" else "wait")
-        found = []
+        spans = []
         for place in range(len(end)):
             if end[place] < 0 or results.stream_of(number, place) != stream:
                 continue
             if begin[place] > start[place]:
-                found.append((start[place], begin[place], place, waits))
+                spans.append((start[place], begin[place], place, waits))
             if end[place] > begin[place]:
                 kind = _OF_ACCOUNT[account_of(executed, number, place)]
-                found.append((begin[place], end[place], place, kind))
-        found.sort()
+                spans.append((begin[place], end[place], place, kind))
+        spans.sort()
         return Spans(
-            array("q", (one[0] for one in found)), array("q", (one[1] for one in found)),
-            array("q", (one[2] for one in found)), bytearray(one[3] for one in found),
+            array("q", (span[0] for span in spans)), array("q", (span[1] for span in spans)),
+            array("q", (span[2] for span in spans)), bytearray(span[3] for span in spans),
         )  # fmt: skip
 
     def name(self, number: int, op: int) -> tuple[str, str]:
@@ -197,20 +197,20 @@ class TraceLanes(RankLanes):
         return []
 
     def all_waits(self) -> Sequence[tuple[int, int]]:
-        found = []
+        waits = []
         for number in self.numbers:
             kinds = self.results.accounts[number].account
-            found += [(kinds[at] == IDLE, -ns, number, at) for at, ns in self._waits_of(number).items()]
-        return [(number, at) for _, _, number, at in sorted(found)]
+            waits += [(kinds[at] == IDLE, -ns, number, at) for at, ns in self._waits_of(number).items()]
+        return [(number, at) for _, _, number, at in sorted(waits)]
 
     def _found_waits(self, number: int) -> dict[int, int]:
         accounts = self.accounts[number]
-        found = [
+        waits = [
             (kind == IDLE, accounts.edge[at] - accounts.edge[at + 1], at)
             for at, kind in enumerate(accounts.account)
             if kind in (WAIT, BUBBLE, IDLE)
         ]
-        return {at: -ns for _, ns, at in sorted(found)}
+        return {at: -ns for _, ns, at in sorted(waits)}
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
         results = self.results
@@ -226,8 +226,9 @@ class TraceLanes(RankLanes):
         )
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
-        found, account = self._ranges.longest(number, first_ns, last_ns)
-        return found.count, self.account_figures[account]._replace(ns=found.ns) if found.index >= 0 else None
+        longest, account = self._ranges.longest(number, first_ns, last_ns)
+        figure = self.account_figures[account]._replace(ns=longest.ns) if longest.index >= 0 else None
+        return longest.count, figure
 
     @cached_property
     def words(self) -> TraceSpanWords:

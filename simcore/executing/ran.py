@@ -112,8 +112,8 @@ class RanTraces(Struct, frozen=True, dict=True):
     def attributes_of(self, rank: int, place: int) -> dict[str, object]:
         """The attributes of a node by name, with their values."""
         nodes = self.executed.nodes[rank]
-        found = self.kinds.attributes(nodes.columns.attributes[nodes.row[place]])
-        return {name: value.value for name, value in found.items()}
+        attributes = self.kinds.attributes(nodes.columns.attributes[nodes.row[place]])
+        return {name: value.value for name, value in attributes.items()}
 
     def what(self, rank: int, place: int) -> str:
         """What a node is in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
@@ -379,11 +379,11 @@ class RanTraces(Struct, frozen=True, dict=True):
 
     @cached_property
     def _by_start(self) -> list[tuple[list[int], list[int]]]:
-        found = []
+        by_start = []
         for start in self.executed.start:
             places = sorted((at for at in range(len(start)) if start[at] >= 0), key=start.__getitem__)
-            found.append(([start[at] for at in places], places))
-        return found
+            by_start.append(([start[at] for at in places], places))
+        return by_start
 
     def share(self, ns: int) -> str:
         """A share of the step in words."""
@@ -396,16 +396,16 @@ class RanTraces(Struct, frozen=True, dict=True):
 
 def pattern_of(name: str) -> str:
     """A name with `#` for each number in it: `layer.12.fwd` and `layer.13.fwd` are one pattern."""
-    if not any(one.isdigit() for one in name):
+    if not any(character.isdigit() for character in name):
         return name
-    found: list[str] = []
-    for one in name:
-        if one.isascii() and one.isdigit():
-            if not found or found[-1] != "#":
-                found.append("#")
+    pattern: list[str] = []
+    for character in name:
+        if character.isascii() and character.isdigit():
+            if not pattern or pattern[-1] != "#":
+                pattern.append("#")
         else:
-            found.append(one)
-    return "".join(found)
+            pattern.append(character)
+    return "".join(pattern)
 
 
 # A micro-batch in the name of a node: STAGE's `mb0.transformer.1.mha.q@1_COMP`, wltui's `mlp_norm fwd mb0`.
@@ -421,13 +421,13 @@ def legs(results: RanTraces) -> list[Leg]:
     simulated runs; else the name of the nodes with `#` for each number, raw text of the file.
     """
     path = results.critical_path
-    found: list[Leg] = []
+    path_legs: list[Leg] = []
     for stretch in stretches(
         (key := _key(results, part), _is_placeholder(results, part, key)) for part in path
     ):
         rank, what, microbatch = stretch.key
         first, last = path[stretch.first], path[stretch.last - 1]
-        found.append(
+        path_legs.append(
             Leg(
                 stretch.first,
                 stretch.last,
@@ -441,7 +441,7 @@ def legs(results: RanTraces) -> list[Leg]:
                 first.reason,
             )
         )
-    return found
+    return path_legs
 
 
 def _key(results: RanTraces, part: NodeSegment) -> Key:

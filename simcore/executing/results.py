@@ -250,8 +250,8 @@ class TraceResults(RanTraces, frozen=True, dict=True):
     @property
     def tried(self) -> str:
         """What is said of the changes that `what_if` tried, "" before it is there."""
-        found = self.__dict__.get("_found")
-        return "" if found is None else str(found.said)
+        what_if = self.__dict__.get("_found")
+        return "" if what_if is None else str(what_if.said)
 
 
 def executed_results(

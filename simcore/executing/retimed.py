@@ -39,7 +39,7 @@ class TraceParts:
     @cached_property
     def by_words(self) -> dict[str, list[int]]:
         built, ran = self._ran.graph, self._ran
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         first = ran.executed.units.first
         for number, (kind, (unit, place)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
             if kind == GAP:
@@ -48,11 +48,11 @@ class TraceParts:
             stream = ran.stream_of(rank, place)
             is_compute = kind == OWN and stream == "compute"
             whole = ALL_COMPUTE if is_compute else ALL_CPU if stream == "cpu" else ALL_COMMUNICATION
-            found.setdefault(whole, []).append(number)
+            numbers.setdefault(whole, []).append(number)
             if kind in (COLLECTIVE, MESSAGE) or stream in ("messages", "memory"):
-                found.setdefault(f"stream {stream}", []).append(number)
-            found.setdefault(f"nodes {pattern_of(ran.name_of(rank, place))}", []).append(number)
-        return found
+                numbers.setdefault(f"stream {stream}", []).append(number)
+            numbers.setdefault(f"nodes {pattern_of(ran.name_of(rank, place))}", []).append(number)
+        return numbers
 
     def ns(self, words: str) -> int:
         """What the durations of a part sum to."""
@@ -62,10 +62,10 @@ class TraceParts:
 
 def scaled(durations: array[int], chosen: Sequence[int], factor: float) -> array[int]:
     """A copy of the durations of a graph, by number, with a factor on those that are chosen."""
-    found = array("q", durations)
+    times = array("q", durations)
     for number in chosen:
-        found[number] = round(found[number] * factor)
-    return found
+        times[number] = round(times[number] * factor)
+    return times
 
 
 def retimed(ran: RanTraces, parameters: Parameters, cancelled: Callable[[], bool] = never) -> Executed:
@@ -88,11 +88,11 @@ def retimed(ran: RanTraces, parameters: Parameters, cancelled: Callable[[], bool
 
 def _none_such(words: str, there: list[str]) -> str:
     kind = words.partition(" ")[0]
-    alike = [one for one in there if one.startswith(f"{kind} ")] or [
-        one for one in there if not one.startswith("nodes ")
+    alike = [name for name in there if name.startswith(f"{kind} ")] or [
+        name for name in there if not name.startswith("nodes ")
     ]
     left = len(alike) - _MOST_LISTED
-    listed = ", ".join(printable(one, 40) for one in alike[:_MOST_LISTED])
+    listed = ", ".join(printable(name, 40) for name in alike[:_MOST_LISTED])
     more = f" and {left} more" if left > 0 else ""
     return f"--time-scale: no {printable(words, 60)} in this run, only {listed}{more}"
 
@@ -119,8 +119,8 @@ def _at_other_times(executed: Executed, built: TraceGraph, parameters: Parameter
                 met[number] = max(met.get(number, 0), starts[unit][place])
     begins = [_begins(executed, built, unit, starts, overs, met) for unit in range(len(units.first))]
     ranks = []
-    for (rank, end, exposed), unit in zip(executed.ranks, (units.of[one[0]] for one in executed.ranks),
-                                          strict=True):  # fmt: skip
+    for rank, end, exposed in executed.ranks:
+        unit = units.of[rank]
         later = max(overs[unit], default=0) - max(executed.end[rank], default=0)
         longer = _computed(executed, rank, starts[unit], overs[unit]) - _computed(
             executed, rank, executed.start[rank], executed.end[rank]
@@ -140,7 +140,7 @@ def _begins(
     rank = executed.units.first[unit]
     nodes = executed.nodes[rank]
     old_start, old_begin = executed.start[rank], executed.begin[rank]
-    found = array("q", old_begin)
+    begins = array("q", old_begin)
     for place, start in enumerate(starts[unit]):
         if built.came[unit][place] < 0:
             continue
@@ -154,8 +154,8 @@ def _begins(
             there = _sent(executed, sent, starts, overs)
         else:
             there = start + old_begin[place] - old_start[place]
-        found[place] = min(max(start, there), max(end, start))
-    return found
+        begins[place] = min(max(start, there), max(end, start))
+    return begins
 
 
 def _sent(executed: Executed, sent: int, starts: list[array[int]], overs: list[array[int]]) -> int:
@@ -173,11 +173,11 @@ def _computed(executed: Executed, rank: int, start: array[int], end: array[int])
     """ns of compute on the GPU."""
     nodes = executed.nodes[rank]
     types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
-    found = 0
+    computed = 0
     for place, over in enumerate(end):
         row = rows[place]
         if types[row] == COMP and over >= 0 and start[place] >= 0:
             is_cpu = executed.kinds.attributes(sets[row]).get("is_cpu_op")
             if is_cpu is None or not is_cpu.value:
-                found += over - start[place]
-    return found
+                computed += over - start[place]
+    return computed

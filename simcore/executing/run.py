@@ -228,7 +228,7 @@ class _Pricing:
         timed = run_fifo(work, links)
         self._check_ended(timed, work, named)
         lanes = [
-            bytearray(line if one == STREAM else 255 for one, line in zip(kinds_of, lines, strict=True))
+            bytearray(line if lane == STREAM else 255 for lane, line in zip(kinds_of, lines, strict=True))
             for kinds_of, lines in zip(kind, stream, strict=True)
         ]
         return Executed(
@@ -267,7 +267,7 @@ class _Pricing:
 
     def _ended(self, timed: NodeTimes, units: Units) -> list[tuple[int, int, int]]:
         """(rank, end, exposed) of all ranks."""
-        found = []
+        ends = []
         for unit, rank in enumerate(units.first):
             nodes = self.nodes[rank]
             end = max(timed.end[unit], default=0)
@@ -276,8 +276,8 @@ class _Pricing:
             for place, row in enumerate(nodes.row):
                 if types[row] == COMP and not self._what[types[row], sets[row]].is_cpu:
                     computed += timed.end[unit][place] - timed.start[unit][place]
-            found.append((end, end - computed))
-        return [(rank, *found[unit]) for rank, unit in enumerate(units.of)]
+            ends.append((end, end - computed))
+        return [(rank, *ends[unit]) for rank, unit in enumerate(units.of)]
 
     def _groups(self, units: Units) -> dict[str, tuple[int, ...]]:
         """The ranks of each group that a node of a collective names. Raises InputError."""
@@ -357,7 +357,7 @@ class _Pricing:
         Of ranks of one class one comes for all: a group of a class is that of its lowest rank, and the other
         classes in it come to that one.
         """
-        found = [array("i", (NEVER,)) * len(self.nodes[rank]) for rank in units.first]
+        meetings = [array("i", (NEVER,)) * len(self.nodes[rank]) for rank in units.first]
         named: list[tuple[str, tuple[int, ...]]] = []
         group, took, members = array("i"), array("q"), array("i")
         done: set[tuple[int, str]] = set()
@@ -375,19 +375,19 @@ class _Pricing:
                     if number < len(lists[mine][unit])
                 ]
                 for unit, place in there:
-                    found[unit][place] = partner[unit][place] = len(named)
+                    meetings[unit][place] = partner[unit][place] = len(named)
                 named.append((name, ranks))
                 members.append(len(members_of) + absent)
                 there = [(units.first[unit], place) for unit, place in there]
                 took.append(self._meeting_ns(there, name, ranks))
                 group.append(index)
-        return found, named, group, took, members
+        return meetings, named, group, took, members
 
     def _classes_in(self, name: str, ranks: tuple[int, ...], units: Units) -> tuple[dict[int, str], int]:
         """(of each class in a group what its lowest rank calls its own such group, how many ranks are not
         there).
         """
-        found: dict[int, str] = {}
+        classes: dict[int, str] = {}
         absent = 0
         for rank in ranks:
             place = self._names_it.get((name, rank))
@@ -395,11 +395,11 @@ class _Pricing:
                 absent += 1
                 continue
             unit = units.of[rank]
-            if unit not in found:
+            if unit not in classes:
                 first = self.nodes[units.first[unit]]
                 sets = first.columns.attributes
-                found[unit] = group_name(self.traces.kinds.attributes(sets[first.row[place]]))
-        return found, absent
+                classes[unit] = group_name(self.traces.kinds.attributes(sets[first.row[place]]))
+        return classes, absent
 
     def _members(self, name: str, there: list[int]) -> tuple[int, ...]:
         if name == "":
@@ -436,8 +436,8 @@ class _Pricing:
         first = whats[0]
         for (rank, place), what in zip(there, whats, strict=True):
             if what.collective != first.collective:
-                words = [COLLECTIVE_WORDS[one] if 0 <= one < len(COLLECTIVE_WORDS) else str(one)
-                         for one in (first.collective, what.collective)]  # fmt: skip
+                words = [COLLECTIVE_WORDS[number] if 0 <= number < len(COLLECTIVE_WORDS) else str(number)
+                         for number in (first.collective, what.collective)]  # fmt: skip
                 message = (
                     f"rank {rank}, node {self.nodes[rank].id[place]}: found {words[1]} where rank "
                     f"{there[0][0]} has "
@@ -558,9 +558,9 @@ class _Pricing:
                 continue
             place = next((at for at in stuck if timed.start[unit][at] >= 0), stuck[0])
             rank = self.ranks[unit]
-            one = self.nodes[rank]
+            rank_nodes = self.nodes[rank]
             what = work.kind[unit][place]
-            why = f"a {TYPE_WORDS[min(one.columns.type[one.row[place]], 7)]}"
+            why = f"a {TYPE_WORDS[min(rank_nodes.columns.type[rank_nodes.row[place]], 7)]}"
             if what == MEETING:
                 name, ranks = groups[work.partner[unit][place]]
                 number = work.partner[unit][place]
@@ -570,7 +570,7 @@ class _Pricing:
                 why += f" that rank {absent} has not" if absent else " that not all of its members come to"
             elif what == RECEIVE:
                 why = "a receive without a send of the same tag, partner and size"
-            message = f"rank {rank} never ends: node {one.id[place]}, {why}, waits for ever"
+            message = f"rank {rank} never ends: node {rank_nodes.id[place]}, {why}, waits for ever"
             errors.append(Diagnostic("error", "never-ends", message, self.traces.files[rank].path))
         if errors:
             raise first_errors(errors)

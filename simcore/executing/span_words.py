@@ -40,7 +40,9 @@ class TraceSpanWords:
             return SpanSaid("", (f"rank {number}",))
         results, axis = self._results, self._lanes.axis
         executed = results.executed
-        start, begin, end = (one[number][place] for one in (executed.start, executed.begin, executed.end))
+        start, begin, end = (
+            column[number][place] for column in (executed.start, executed.begin, executed.end)
+        )
         node = executed.nodes[number].id[place]
         what = f"{in_short(results.name_of(number, place), 40)} ({results.what(number, place)})"
         said = facts_of(results, number, place)
@@ -67,22 +69,24 @@ class TraceSpanWords:
         if place == NOTHING:
             return [("nothing", "nothing of the rank has begun and not ended")]
         results, executed, axis = self._results, self._results.executed, self._lanes.axis
-        start, begin, end = (one[number][place] for one in (executed.start, executed.begin, executed.end))
-        found = [
+        start, begin, end = (
+            column[number][place] for column in (executed.start, executed.begin, executed.end)
+        )
+        rows = [
             ("node", f"{executed.nodes[number].id[place]}, {results.what(number, place)}"),
             ("name", in_short(results.name_of(number, place), 80)),
             ("on", f"rank {number}, {in_short(results.stream_of(number, place), 40)}"),
             ("runs", f"{axis.clock(start)} .. {axis.clock(end)}, {duration(end - start)} ({end - start} ns)"),
         ]
         if begin > start:
-            found.append(("waits", f"{duration(begin - start)} until it begins"))
-        found.append(("slack", duration(results.slack_ns[number][place])))
-        found += [("says", one) for one in facts_of(results, number, place)]
+            rows.append(("waits", f"{duration(begin - start)} until it begins"))
+        rows.append(("slack", duration(results.slack_ns[number][place])))
+        rows += [("says", fact) for fact in facts_of(results, number, place)]
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
-            found += [(label, step.words) for step in self.walk(number, stream, index, rank, direction)]
+            rows += [(label, step.words) for step in self.walk(number, stream, index, rank, direction)]
         nodes = executed.nodes[number]
-        found.append(("waits for", plural(len(nodes.data[place]) + len(nodes.ctrl[place]), "node")))
-        return found
+        rows.append(("waits for", plural(len(nodes.data[place]) + len(nodes.ctrl[place]), "node")))
+        return rows
 
     # -- along what waits for what -------------------------------------------------------
 
@@ -92,42 +96,42 @@ class TraceSpanWords:
         place = self._place(number, stream, index)
         if place == NOTHING:
             return []
-        found = self._causes(number, place) if direction < 0 else self._effects(number, place)
-        return [self._step(number, stream, *one) for one in found]
+        nodes = self._causes(number, place) if direction < 0 else self._effects(number, place)
+        return [self._step(number, stream, *cause) for cause in nodes]
 
     def _causes(self, rank: int, place: int) -> list[tuple[int, int, str]]:
         """(rank, place, why) of what a node waited for: who came last, then what ended last."""
         results, executed = self._results, self._results.executed
         nodes = executed.nodes[rank]
-        found = [(rank, parent, "it needs its data") for parent in nodes.data[place]]
-        found += [(rank, parent, "it is ordered behind it (ctrl)") for parent in nodes.ctrl[place]]
+        causes = [(rank, parent, "it needs its data") for parent in nodes.data[place]]
+        causes += [(rank, parent, "it is ordered behind it (ctrl)") for parent in nodes.ctrl[place]]
         sent = executed.send_of(rank, place)
         if sent is not None:
-            found.append((*sent, "it receives its message"))
+            causes.append((*sent, "it receives its message"))
         late = results.last_member(rank, place)
         if late is not None and late[0] != rank:
-            found.append((*late, _LAST))
+            causes.append((*late, _LAST))
         lane, begun = executed.lanes[rank][place], executed.start[rank][place]
         if lane != 255 and begun:
             what = "its slot" if results.is_astra else "its stream"
             ends = executed.end[rank]
             parents = {*nodes.data[place], *nodes.ctrl[place]}
-            found += [
+            causes += [
                 (rank, at, f"it held {what}")
                 for at, held in enumerate(executed.lanes[rank])
                 if held == lane and at != place and ends[at] == begun and at not in parents
             ]
-        return sorted(found, key=lambda item: (item[2] != _LAST, -executed.end[item[0]][item[1]]))
+        return sorted(causes, key=lambda item: (item[2] != _LAST, -executed.end[item[0]][item[1]]))
 
     def _effects(self, rank: int, place: int) -> list[tuple[int, int, str]]:
         executed = self._results.executed
         nodes = executed.nodes[rank]
-        found = [
+        effects = [
             (rank, child, "needs its data" if place in nodes.data[child] else "is ordered behind it (ctrl)")
             for child in nodes.children_of(place)
         ]
-        found += [(*one, "receives its message") for one in executed.receives_of(rank, place)]
-        return sorted(found, key=lambda item: executed.start[item[0]][item[1]])
+        effects += [(*receive, "receives its message") for receive in executed.receives_of(rank, place)]
+        return sorted(effects, key=lambda item: executed.start[item[0]][item[1]])
 
     def _step(self, number: int, stream: str | None, rank: int, place: int, why: str) -> Step:
         results, executed = self._results, self._results.executed

@@ -134,7 +134,7 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
         raise source.refusal("comm-groups", f"this is not JSON: {str(error)[:80]}") from None
     if not isinstance(root, dict):
         raise source.refusal("comm-groups", 'found no object, expected {"1": [0, 1], ...}')
-    found: dict[int, tuple[int, ...]] = {}
+    groups: dict[int, tuple[int, ...]] = {}
     for key, ranks in root.items():
         if not (key.isascii() and key.isdigit() and len(key) < 10) or (int(key) == 0 and not with_zero):
             message = f"found group {quoted(key)}, expected a number from 1 (ASTRA-sim aborts, R5.4)"
@@ -146,5 +146,5 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
                 f"{world}"
             )
             raise source.refusal("comm-groups", message)
-        found[int(key)] = tuple(ranks)
-    return found
+        groups[int(key)] = tuple(ranks)
+    return groups

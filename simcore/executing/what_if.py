@@ -86,7 +86,7 @@ def _parts(ran: RanTraces, trials: _Trials) -> list[WhatIf]:
     graph, parameters = ran.graph.graph, ran.parameters
     flat = graph.flat([ran.graph.durations])
     is_folded = len(ran.executed.units.first) < len(ran.ranks)
-    found = []
+    rows = []
     for words in asked:
         trials.tell(len(asked))
         free, better = (
@@ -96,13 +96,13 @@ def _parts(ran: RanTraces, trials: _Trials) -> list[WhatIf]:
         scales = (*parameters.time_scale, f"{words}={_BETTER}")
         of_alike = is_folded and words.startswith("stream group ")
         name = _NAMES.get(words) or words.removeprefix("stream ")
-        found.append(
+        rows.append(
             WhatIf(
                 name, free, better, parameters=replaced(parameters, "time_scale", scales),
                 meaning=f"{name}: and the groups of the ranks that run alike" if of_alike else "",
             )
         )  # fmt: skip
-    return found
+    return rows
 
 
 class _Trials:
@@ -165,8 +165,8 @@ class _Trials:
             if change.flags not in rows:
                 words = _TOGETHER if len(change.flags) > _MOST_FLAGS else ""
                 rows[change.flags] = ns, replace(change, words=words)
-        found = sorted(rows.values(), key=lambda pair: (pair[0], pair[1].flags))
-        made = [self._row(number, ns, change) for number, (ns, change) in enumerate(found)]
+        best_first = sorted(rows.values(), key=lambda pair: (pair[0], pair[1].flags))
+        made = [self._row(number, ns, change) for number, (ns, change) in enumerate(best_first)]
         return [row for row, holds in made if holds] + [row for row, holds in made if not holds]
 
     def _row(self, number: int, ns: int, change: Change) -> tuple[WhatIf, bool]:
@@ -240,7 +240,7 @@ class _Trials:
             words.append(f"without any effect on this run: {listed}{more}")
         if self._not_tried:
             words.append(f"{self._not_tried} not tried, as the run is large")
-        return "; ".join(one for one in words if one)
+        return "; ".join(sentence for sentence in words if sentence)
 
     # -- the network -------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ def ignored(ran: RanTraces, rerun: Rerun, fields: Sequence[str]) -> list[Diagnos
     base, parameters = ran.executed, ran.parameters
     given = [flag for flag in stated(parameters) if flag.field in fields]
     sent = _sent(base)
-    found = []
+    diagnostics = []
     for flag in given:
         asked = replaced(parameters, flag.field, flag.default)
         if _work(base, asked, sent) > _MOST_TO_CHECK:
@@ -285,8 +285,8 @@ def ignored(ran: RanTraces, rerun: Rerun, fields: Sequence[str]) -> list[Diagnos
             continue
         if ends_alike(other, base):
             message = f"{flag.option} has no effect on this run: every node starts and ends as without it"
-            found.append(Diagnostic("warning", "parameter-ignored", message, base.traces.path))
-    return found
+            diagnostics.append(Diagnostic("warning", "parameter-ignored", message, base.traces.path))
+    return diagnostics
 
 
 def ends_alike(executed: Executed, other: Executed) -> bool:
@@ -296,16 +296,16 @@ def ends_alike(executed: Executed, other: Executed) -> bool:
 
 def _sent(executed: Executed) -> Counter[tuple[str, int]]:
     """How many collectives of each kind and number of ranks go over the network; messages as ("", 2)."""
-    found: Counter[tuple[str, int]] = Counter()
+    sent: Counter[tuple[str, int]] = Counter()
     if executed.system.replay:
-        return found
+        return sent
     sizes = Counter(executed.units.of)
     nodes: Counter[tuple[str, int]] = Counter()
     known: dict[tuple[int, int], tuple[str, int] | None] = {}
     for unit, rank in enumerate(executed.units.first):
-        one = executed.nodes[rank]
-        types, sets = one.columns.type, one.columns.attributes
-        for place, row in enumerate(one.row):
+        rank_nodes = executed.nodes[rank]
+        types, sets = rank_nodes.columns.type, rank_nodes.columns.attributes
+        for place, row in enumerate(rank_nodes.row):
             if types[row] not in (COLL, SEND, RECV):
                 continue
             key = (types[row], sets[row])
@@ -315,8 +315,8 @@ def _sent(executed: Executed) -> Counter[tuple[str, int]]:
             if what is not None:
                 nodes[what] += sizes[unit]
     for (kind, members), count in nodes.items():
-        found[kind, members] = -(-count // members)
-    return found
+        sent[kind, members] = -(-count // members)
+    return sent
 
 
 def _what(executed: Executed, rank: int, place: int, type_of: int) -> tuple[str, int] | None:
@@ -352,13 +352,13 @@ def _work(executed: Executed, parameters: Parameters, sent: Counter[tuple[str, i
 
 def _apart(some: list[tuple[int, Change]], least: float) -> list[tuple[int, Change]]:
     """(step, change) by step; of those that take about as long the first, which asks for least."""
-    found = []
+    apart = []
     left = some
     while left:
         best = min(ns for ns, _ in left)
-        found.append(next(pair for pair in left if pair[0] - best < least))
+        apart.append(next(pair for pair in left if pair[0] - best < least))
         left = [pair for pair in left if pair[0] - best >= least]
-    return found
+    return apart
 
 
 def _applied(parameters: Parameters, change: Change) -> Parameters:
@@ -411,7 +411,7 @@ def _families(executed: Executed, sent: Counter[tuple[str, int]]) -> Iterator[It
             word = "localBWAware" if rules.baseline else "baseline"
             yield iter([Change({"collective_optimization": word})])
         for kind in kinds:
-            sizes = {members for one, members in sent if one == kind}
+            sizes = {members for sent_kind, members in sent if sent_kind == kind}
             for number in range(len(executed.cluster.dims)):
                 yield _algorithms(executed, rules, kind, number, sizes)
     if parameters.rendezvous_protocol == "true":
@@ -434,7 +434,7 @@ def _algorithms(
         names.append("halving-doubling")
         if kind == "ALLREDUCE" and len(dims) == 1:
             names.append("double-binary-tree")
-    word = next(name for name, one in COLLECTIVE_NAMES.items() if one == kind)
+    word = next(name for name, value in COLLECTIVE_NAMES.items() if value == kind)
     for name in names:
         if name != there[number]:
             yield Change({"algorithm": (f"{word}:{number}={name}",)})
@@ -446,11 +446,11 @@ def _chunks(rules: Rules) -> Iterator[Change]:
     others = [
         split for split in _SPLITS if split != splits and splits <= split * _STEP and split <= splits * _STEP
     ]
-    for one in others:
-        yield Change({"splits": one})
+    for count in others:
+        yield Change({"splits": count})
     for number in _ACTIVE:
         if number != active:
             yield Change({"active_chunks": number})
-    for one in others:
-        if one > max(active, 1):
-            yield Change({"splits": one, "active_chunks": min(one, _ACTIVE[-1])})
+    for count in others:
+        if count > max(active, 1):
+            yield Change({"splits": count, "active_chunks": min(count, _ACTIVE[-1])})

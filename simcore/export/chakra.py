@@ -103,13 +103,13 @@ def export(request: Request) -> Export:
 def _said(simulation: Simulation) -> list[Diagnostic]:
     """What ASTRA-sim will do otherwise than wltui."""
     path = simulation.workload.path
-    found = []
+    diagnostics = []
     message = (
         "durations are whole microseconds in the files; the exact ones are in attributes that wltui "
         "reads and "
         "ASTRA-sim does not"
     )
-    found.append(Diagnostic("note", "whole-microseconds", message, path))
+    diagnostics.append(Diagnostic("note", "whole-microseconds", message, path))
     overlap = [
         stage
         for stage, program in enumerate(simulation.program.stages)
@@ -121,7 +121,7 @@ def _said(simulation: Simulation) -> list[Diagnostic]:
             f"several "
             "streams: ASTRA-sim runs one collective or send of a rank at a time"
         )
-        found.append(Diagnostic("note", "one-slot", message, path))
+        diagnostics.append(Diagnostic("note", "one-slot", message, path))
     npus = simulation.cluster.npus
     if simulation.has_dimensions and npus != simulation.layout.world:
         message = (
@@ -129,8 +129,8 @@ def _said(simulation: Simulation) -> list[Diagnostic]:
             f"each, so "
             "give --dim or --cluster with as many"
         )
-        found.append(Diagnostic("warning", "ranks-missing", message, path))
-    return found
+        diagnostics.append(Diagnostic("warning", "ranks-missing", message, path))
+    return diagnostics
 
 
 class _Groups:
@@ -256,7 +256,7 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
                 held = [len(nodes) - 1]
             elif isinstance(wait, Join):
                 node = node_of[wait.op]
-                held = [*(one for one in held if one != node), node]
+                held = [*(other for other in held if other != node), node]
         for op in range(run.first, run.last):
             lane, cost = ops.stream[op], costs[ops.cost[op]]
             ns = end[op] - start[op]

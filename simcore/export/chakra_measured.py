@@ -43,11 +43,11 @@ def export_measured(run: MeasuredRun, request: Request) -> Export:
     """Files for a folder, as of a workload. Raises `UsageError` for a run without times or a choice of
     ranks.
     """
-    found = printable(run.path, 60)
+    name = printable(run.path, 60)
     if request.ranks is not None or request.every_rank:
         raise UsageError("--format chakra: a set has all ranks, so --ranks does not fit it")
     if not run.timed:
-        raise UsageError(f"FILE {found}: found an order without times, expected a run with times to export")
+        raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
     results = measured_results(run, request.parameters)
     written = _Written(results.base)
     count = len(run.ranks)

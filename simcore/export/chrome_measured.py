@@ -60,16 +60,16 @@ def _threads(rank: RankTrace, spans: list[MeasuredSpan]) -> tuple[list[int], lis
         count = max(rows, default=0) + 1
         names = ["operations", *(f"operations ({row + 1})" for row in range(1, count))]
         return rows, [(1 + row, name, row) for row, name in enumerate(names)]
-    found = [0] * len(spans)
+    threads = [0] * len(spans)
     names = []
     for stream in sorted(set(rank.device.stream)):
         own = [place for place, span in enumerate(spans) if rank.device.stream[span.number] == stream]
         rows = nested_rows((spans[place].start, spans[place].end) for place in own)
         for place, row in zip(own, rows, strict=True):
-            found[place] = len(names) + row
+            threads[place] = len(names) + row
         word = f"{stream_word(rank)} {stream}"
         names += [word if row == 0 else f"{word} ({row + 1})" for row in range(max(rows, default=0) + 1)]
-    return found, [(1 + row, name, row) for row, name in enumerate(names)]
+    return threads, [(1 + row, name, row) for row, name in enumerate(names)]
 
 
 def _flows(run: MeasuredRun, numbers: set[int]) -> Iterator[bytes]:
@@ -92,11 +92,11 @@ def _flows(run: MeasuredRun, numbers: set[int]) -> Iterator[bytes]:
                 continue
             count += 1
             events = []
-            for one, end in ((late, '"ph":"s"'), (call, '"ph":"f","bp":"e"')):
-                rank = run.ranks[one.rank]
-                time = max(begins, rank.ops.start[one.op])
+            for flow_call, end in ((late, '"ph":"s"'), (call, '"ph":"f","bp":"e"')):
+                rank = run.ranks[flow_call.rank]
+                time = max(begins, rank.ops.start[flow_call.op])
                 events.append(
-                    f',\n{{{end},"id":{count},"pid":{rank.number},"tid":{threads[one.rank][one.op]},'
+                    f',\n{{{end},"id":{count},"pid":{rank.number},"tid":{threads[flow_call.rank][flow_call.op]},'
                     f'"ts":{microseconds(time)},"name":"collective","cat":"collective"}}'
                 )
             yield "".join(events).encode()

@@ -99,13 +99,13 @@ class ExportFormat(NamedTuple):
             refuse_others(request.parameters, "workload" if opened.maker is None else "model")
             made: Export = import_module(f"simcore.export.{self.name}").export(request)
         elif opened.format == "chakra":
-            found = printable(opened.path, 60)
-            raise UsageError(f"FILE {found}: found execution traces, expected a workload or a measured run")
+            name = printable(opened.path, 60)
+            raise UsageError(f"FILE {name}: found execution traces, expected a workload or a measured run")
         elif self.of_traces:
             made = import_module(f"simcore.export.{self.name}_measured").export_measured(opened, request)
         else:
-            found = printable(opened.path, 60)
-            raise UsageError(f"FILE {found}: found a measured run, expected a workload")
+            name = printable(opened.path, 60)
+            raise UsageError(f"FILE {name}: found a measured run, expected a workload")
         return made
 
     def export(self, workload: Workload, parameters: Parameters) -> Export:
@@ -149,10 +149,10 @@ def choose(simulation: Simulation, request: Request, folded: bool) -> Chosen:
         of = simulation.layout.world - 1
         raise UsageError(f"--ranks: found rank {last}, expected ranks from 0 to {of}")
     wanted = set(request.ranks)
-    found = {
+    chosen = {
         number: sorted(wanted.intersection(rank_class.ranks)) for number, rank_class in enumerate(classes)
     }
-    return Chosen({number: ranks for number, ranks in found.items() if ranks}, False)
+    return Chosen({number: ranks for number, ranks in chosen.items() if ranks}, False)
 
 
 def left_out(simulation: Simulation, chosen: Chosen) -> list[Diagnostic]:

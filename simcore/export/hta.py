@@ -90,7 +90,7 @@ def _events(spans: ClassSpans) -> Iterator[bytes]:
     """Metadata and kernels of any rank of a class: its number is in the head alone."""
     ops = spans.ops
     received = list(spans.received())
-    lanes = {STREAMS[lane] for lane in set(ops.stream)} | {one.stream for one in received}
+    lanes = {STREAMS[lane] for lane in set(ops.stream)} | {arrival.stream for arrival in received}
     batch = [
         f',\n{{"ph":"M","name":"thread_name","pid":0,"tid":{_STREAM[lane]},'
         f'"args":{{"name":"stream {_STREAM[lane]} {lane}"}}}}'
@@ -114,10 +114,12 @@ def _events(spans: ClassSpans) -> Iterator[bytes]:
         if len(batch) >= _EVENTS_A_PIECE:
             yield "".join(batch).encode()
             batch.clear()
-    for one in received:
-        if one.end > one.start:
+    for arrival in received:
+        if arrival.end > arrival.start:
             correlation += 1
-            batch.append(_kernel(_body(one.fact, one.stream), one.start, one.end, correlation))
+            batch.append(
+                _kernel(_body(arrival.fact, arrival.stream), arrival.start, arrival.end, correlation)
+            )
     yield "".join(batch).encode()
 
 

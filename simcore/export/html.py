@@ -22,7 +22,7 @@ def export_run(request: Request) -> Export:
     assert run is not None
     runs = [run] if against is None else [against, run]
     # Half of the room each, so that neither side of a comparison crowds the other out.
-    progress = Progress(sum(_spans(one) for one in runs))
+    progress = Progress(sum(_spans(each) for each in runs))
     what = "page of a run" if against is None else "page of two runs"
     return Export(_pieces(request, runs, progress), what, (), progress)
 
@@ -56,10 +56,10 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
     else:
         from simcore.analysis.two_runs import compared
 
-        found = compared(*runs)
-        for timeline, words in zip(timelines, found.sides, strict=True):
+        comparison = compared(*runs)
+        for timeline, words in zip(timelines, comparison.sides, strict=True):
             timeline.values["name"] = printable(words)
-        page = comparison_document(found, timelines, strings, _commands_of_two(*runs))
+        page = comparison_document(comparison, timelines, strings, _commands_of_two(*runs))
     yield page.encode("utf-8", "backslashreplace")
 
 
@@ -72,17 +72,17 @@ def _commands(run: Run) -> list[str]:
 
 def _commands_of_two(a: Run, b: Run) -> list[str]:
     """Both on the screen; both as text and this page, where one command line can ask for them."""
-    found = []
+    commands = []
     for name, run in (("A", a), ("B", b)):
         shown = ["wltui", *command_words(run.path, run.label, run.parameters)]
-        found.append(f"{shlex.join(shown)}    # {name}")
+        commands.append(f"{shlex.join(shown)}    # {name}")
     of_b = as_flags(b.parameters)
     if a.path == b.path and a.label == b.label:
         page = words = [*command_words(a.path, a.label, a.parameters), "--with", shlex.join(of_b)]
     elif a.parameters == b.parameters:
         words, page = [a.path, b.path, *of_b], [b.path, "--against", a.path, *of_b]
     else:
-        return found
+        return commands
     text = ["wltui", "compare", *words]
     page = ["wltui", "export", *page, "--format", "html", "-o", _EXAMPLE]
-    return [*found, f"{shlex.join(text)}    # both as text", f"{shlex.join(page)}    # this page"]
+    return [*commands, f"{shlex.join(text)}    # both as text", f"{shlex.join(page)}    # this page"]

@@ -47,12 +47,12 @@ def measured_export(run: MeasuredRun, request: Request, pieces_of: PiecesOf) -> 
 
     Raises `UsageError` for what a trace cannot give.
     """
-    found = printable(run.path, 60)
+    name = printable(run.path, 60)
     if request.per_rank:
-        raise UsageError(f"--per-rank: {found} is a measured run, which goes into one file")
+        raise UsageError(f"--per-rank: {name} is a measured run, which goes into one file")
     run, diagnostics = _asked_for(run, request)
     if not run.timed:
-        raise UsageError(f"FILE {found}: found an order without times, expected a run with times to export")
+        raise UsageError(f"FILE {name}: found an order without times, expected a run with times to export")
     ranks = _ranks(run, request)
     spans = sum(len(rank.ops) + len(rank.subs) for rank in ranks)
     progress = Progress(spans)
@@ -79,8 +79,8 @@ def _ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
     there = {rank.number: rank for rank in run.ranks}
     for number in request.ranks:
         if number not in there:
-            found = printable(run.path, 60)
-            raise UsageError(f"--ranks: found {run.unit} {number}, which {found} does not have")
+            name = printable(run.path, 60)
+            raise UsageError(f"--ranks: found {run.unit} {number}, which {name} does not have")
     return [there[number] for number in request.ranks]
 
 

@@ -125,8 +125,8 @@ def _check_ours(path: str, folder: str) -> None:
             if not _OURS.fullmatch(entry.name) or entry.is_dir(follow_symlinks=False)
         ]
     if others:
-        found = printable(min(others), 60)
-        raise UsageError(f"{printable(path)} holds {found}, which no export wrote: name another folder")
+        other = printable(min(others), 60)
+        raise UsageError(f"{printable(path)} holds {other}, which no export wrote: name another folder")
 
 
 def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int, int]:

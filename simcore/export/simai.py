@@ -194,8 +194,8 @@ def of_stage(workload: Workload, stage: int) -> Workload:
     block = sorted(row for chunk in mine.chunks for row in chunk)
     batches = workload.header.ga or 0
     everywhere = {
-        row for one in workload.stages
-        for row in (*one.prologue, *one.loss, *(row for chunk in one.chunks for row in chunk))
+        row for of_one in workload.stages
+        for row in (*of_one.prologue, *of_one.loss, *(row for chunk in of_one.chunks for row in chunk))
     }  # fmt: skip
     tail = [row for row in range(len(workload)) if row not in everywhere]
     if len(block) * batches > _MOST_ROWS:
@@ -250,7 +250,7 @@ def _marked(
     for batch in range(batches):
         offset = first + batch * len(block)
         checkpoints += [offset + begin for begin in begins]
-        initiates += [offset + one for one in needed]
+        initiates += [offset + row for row in needed]
     return tuple(sorted(checkpoints)), tuple(sorted(initiates))
 
 
@@ -298,14 +298,14 @@ def _export_rescaled(workload: Workload, parameters: Parameters) -> Export:
     # Imported here: few files are rescaled.
     from simcore.recovery.rescale import rescaled
 
-    found = rescaled(workload, parameters)
+    result = rescaled(workload, parameters)
     rest = replace(parameters, rescale="off", world=None, tp=None, ep=None, pp=None, microbatches=None)
-    if found is None:
+    if result is None:
         return _export(workload, rest)
     if rest != Parameters():
-        return _export(found.workload, rest)
-    what = f"{plural(len(found.workload), 'row')}, rescaled {found.workload.rescaled}"
-    return Export([found.text.encode()], what, found.workload.diagnostics)
+        return _export(result.workload, rest)
+    what = f"{plural(len(result.workload), 'row')}, rescaled {result.workload.rescaled}"
+    return Export([result.text.encode()], what, result.workload.diagnostics)
 
 
 def _export(workload: Workload, parameters: Parameters) -> Export:

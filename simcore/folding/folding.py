@@ -68,13 +68,13 @@ def fold(
 def _experts_alike(program: Program) -> tuple[int, ...]:
     """By place in an expert group the first place of the same loads; () where ranks of one do not differ."""
     loads = [
-        one
+        load
         for cost in program.costs
-        for one in (
+        for load in (
             cost.by_rank if isinstance(cost, ComputeCost)
             else cost.ports if isinstance(cost, CollectiveCost) else (),
         )
-        if one
+        if load
     ]  # fmt: skip
     if not loads:
         return ()

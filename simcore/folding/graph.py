@@ -200,11 +200,11 @@ class Axes(NamedTuple):
 
     def digits(self, number: int) -> tuple[int, ...]:
         """Those of a q."""
-        found = []
+        reversed_digits = []
         for size in self.sizes:
             number, digit = divmod(number, size)
-            found.append(digit)
-        return tuple(found)
+            reversed_digits.append(digit)
+        return tuple(reversed_digits)
 
 
 def axes_of(layout: Layout) -> Axes | None:
@@ -289,11 +289,11 @@ def boxed_graph(
         for kind in kinds:
             # Copies to the host are of one rank.
             varied = axes.varied[kind] if kind != "offload" else ()
-            found: dict[tuple[int, ...], int] = {}
+            group_of: dict[tuple[int, ...], int] = {}
             for box in boxes:
                 kept = _kept(varied, box)
-                if kept not in found:
-                    found[kept] = len(groups)
+                if kept not in group_of:
+                    group_of[kept] = len(groups)
                     members = {
                         base + index_of[other]: math.prod(len(parts[axis][other[axis]]) for axis in varied)
                         for other in boxes
@@ -301,7 +301,7 @@ def boxed_graph(
                     }
                     ports = _ports_of_cells(cells, members, len(cluster.dims))
                     groups.append(CellGroup(kind, shapes[kind], ports, members))
-                cells[base + index_of[box]].groups[kind] = found[kept]
+                cells[base + index_of[box]].groups[kind] = group_of[kept]
     for number, cell in enumerate(cells):
         for step in steps:
             if 0 <= cell.stage + step < layout.pp:
@@ -360,12 +360,12 @@ def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int
         dps = RankSet.of(outer)
     else:
         tps = RankSet.of(values[0])
-        found: list[int] = [0]
+        offsets: list[int] = [0]
         reach = 1
         for size, digit in zip(axes.sizes[1:], values[1:], strict=True):
-            found = [low + reach * high for high in digit for low in found]
+            offsets = [low + reach * high for high in digit for low in offsets]
             reach *= size
-        dps = RankSet.of(found)
+        dps = RankSet.of(offsets)
     stride = layout.rank(0, 1, stage) - layout.rank(0, 0, stage) if layout.dp > 1 else layout.tp
     blocks = []
     for first_dp, last_dp, dp_stride, repeats in dps.blocks:

@@ -157,7 +157,7 @@ def _make_room(folder: str, size: int) -> None:
         with contextlib.suppress(OSError):
             known = entry.stat()
             there.append((known.st_mtime_ns, known.st_size, entry.path))
-    total = sum(one[1] for one in there) + size
+    total = sum(file[1] for file in there) + size
     for _, freed, path in sorted(there):
         if total <= _MOST_BYTES:
             return
@@ -166,8 +166,8 @@ def _make_room(folder: str, size: int) -> None:
             total -= freed
 
 
-def _kept(one: Recording) -> _Kept:
-    ops, columns = one.ops, one.columns
+def _kept(recording: Recording) -> _Kept:
+    ops, columns = recording.ops, recording.columns
     texts: dict[str, int] = {}
     sources: dict[str, Sequence[str | None]] = {
         "name": ops.name, "group": ops.group, "shape": ops.shape, "dtype": ops.dtype,
@@ -178,15 +178,17 @@ def _kept(one: Recording) -> _Kept:
         numbered = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
         places[name] = array("i", numbered).tobytes()
     numbers = {
-        "start": ops.start, "end": ops.end, "line": ops.line, "step": one.step, "stream": columns.stream,
-        "correlation": columns.correlation, "bytes": columns.bytes, "occupancy": columns.occupancy,
+        "start": ops.start, "end": ops.end, "line": ops.line, "step": recording.step,
+        "stream": columns.stream, "correlation": columns.correlation, "bytes": columns.bytes,
+        "occupancy": columns.occupancy,
     }  # fmt: skip
     return _Kept(
-        one.rank, one.world, one.device, one.stated, one.cut, one.job, columns.on_device,
-        [(step.number, step.start, step.end, step.ops) for step in one.steps], one.groups,
+        recording.rank, recording.world, recording.device, recording.stated, recording.cut, recording.job,
+        columns.on_device,
+        [(step.number, step.start, step.end, step.ops) for step in recording.steps], recording.groups,
         {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
         [_utf8(text) for text in texts], places, columns.collectives,
-        one.first_ns, one.last_ns, one.count, one.held,
+        recording.first_ns, recording.last_ns, recording.count, recording.held,
         None if columns.host is None else _kept_host(columns.host),
     )  # fmt: skip
 

@@ -137,17 +137,17 @@ def _device(row: DeviceRow) -> int:
     stated = row.args.device
     if type(stated) is int and 0 <= stated < MOST_NUMBER:
         return stated
-    found = whole(stated)
-    if found is None:
-        found = whole(row.pid)
-    return -1 if found is None else found
+    number = whole(stated)
+    if number is None:
+        number = whole(row.pid)
+    return -1 if number is None else number
 
 
 def _correlation(stated: Any) -> int:
     if type(stated) is int and 0 <= stated < MOST_NUMBER:
         return stated
-    found = whole(stated)
-    return NO_LAUNCH if found is None else found
+    number = whole(stated)
+    return NO_LAUNCH if number is None else number
 
 
 class Distributed(msgspec.Struct):
@@ -270,9 +270,9 @@ def _cut(view: memoryview, at: int) -> tuple[int, int]:
     """(end of the event, start of the next) at the first place from `at` on that looks like one."""
     while at < len(view):
         piece = bytes(view[at : at + _HEAD])
-        found = _BETWEEN.search(piece)
-        if found is not None:
-            return at + found.start() + 1, at + found.end() - 1
+        between = _BETWEEN.search(piece)
+        if between is not None:
+            return at + between.start() + 1, at + between.end() - 1
         at += _HEAD - 1024
     return len(view) - 1, len(view)
 
@@ -307,10 +307,10 @@ def args_of(event: Event) -> Args:
 def correlation_of(event: Event) -> int | None:
     """The correlation of a launch; None where there is none."""
     try:
-        found = _CORRELATED.decode(event.args).correlation if event.args else None
+        correlation = _CORRELATED.decode(event.args).correlation if event.args else None
     except (ValueError, RecursionError):
         return None
-    return found if type(found) is int else None
+    return correlation if type(correlation) is int else None
 
 
 def _too_deep(path: str, data: bytes) -> InputError:
@@ -321,12 +321,12 @@ def _too_deep(path: str, data: bytes) -> InputError:
 def _deep_place(data: bytes) -> str:
     """Where more than _DEEP brackets are open for the first time."""
     depth = 0
-    for one in _BRACKET.finditer(data):
-        if one[0] in b"[{":
+    for bracket in _BRACKET.finditer(data):
+        if bracket[0] in b"[{":
             depth += 1
             if depth > _DEEP:
-                return f", at byte {one.start()}"
-        elif one[0] in b"]}":
+                return f", at byte {bracket.start()}"
+        elif bracket[0] in b"]}":
             depth -= 1
     return ""
 

@@ -28,12 +28,12 @@ _Signature = tuple[str, int]
 
 def stated_groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
     """The groups of a rank by name, as `pg_config` has them: (description, members)."""
-    found: dict[str, tuple[str, tuple[int, ...]]] = {}
-    for one in config if isinstance(config, list) else ():
-        if isinstance(one, dict):
-            name = text_of(one.get("pg_name")) or str(len(found))
-            found[name] = (text_of(one.get("pg_desc")) or name, ranks_of(one.get("ranks")) or ())
-    return found
+    groups: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for stated in config if isinstance(config, list) else ():
+        if isinstance(stated, dict):
+            name = text_of(stated.get("pg_name")) or str(len(groups))
+            groups[name] = (text_of(stated.get("pg_desc")) or name, ranks_of(stated.get("ranks")) or ())
+    return groups
 
 
 def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:
@@ -74,12 +74,12 @@ def _partitions(
     groups: Sequence[Groups], by_rank: Mapping[int, object]
 ) -> dict[str, dict[int, tuple[int, ...]]]:
     """Description -> members of the group of that name, by the place of each rank that calls."""
-    found: dict[str, dict[int, tuple[int, ...]]] = {}
+    partitions: dict[str, dict[int, tuple[int, ...]]] = {}
     for place in by_rank:
         for description, members in groups[place].values():
             if len(members) > 1:
-                found.setdefault(description, {}).setdefault(place, members)
-    return {name: members for name, members in found.items() if len(members) == len(by_rank)}
+                partitions.setdefault(description, {}).setdefault(place, members)
+    return {name: members for name, members in partitions.items() if len(members) == len(by_rank)}
 
 
 def _spread(
@@ -103,8 +103,8 @@ def _spread(
         first, *others = there
         for other in others:
             differences = [
-                ranks[other].ops.end[two] - ranks[first].ops.end[one]
-                for one, two in zip(by_rank[first], by_rank[other], strict=True)
+                ranks[other].ops.end[other_op] - ranks[first].ops.end[op]
+                for op, other_op in zip(by_rank[first], by_rank[other], strict=True)
             ]
             middle = median_low(differences)
             apart += [abs(ns - middle) for ns in differences]

@@ -99,12 +99,12 @@ def _swept(
     by_thread: dict[object, list[tuple[float, Any]]] = {}
     for key, (time, thread) in points.items():
         by_thread.setdefault(thread, []).append((time, key))
-    found: dict[Any, Around] = {}
+    times_around: dict[Any, Around] = {}
     said = words.said
     for thread, times in by_thread.items():
         ranges = threads.get(thread, [])
         ranges.sort()
-        times.sort(key=lambda one: one[0])
+        times.sort(key=lambda edge: edge[0])
         # (end, operation, phase, collective, layer, whether that stays) of what is open, the innermost last.
         open_: list[tuple[float, str | None, str | None, str | None, str | None, bool]] = []
         at, count = 0, len(ranges)
@@ -140,22 +140,22 @@ def _swept(
             while open_ and open_[-1][0] < time:
                 open_.pop()
             if open_:
-                found[key] = open_[-1][1:5]
-    return found
+                times_around[key] = open_[-1][1:5]
+    return times_around
 
 
 def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> list[Range]:
     """The ranges of a thread that lie in no other of it, in order; those whose name begins with `skipped`
     are none.
     """
-    found: list[Range] = []
+    outer: list[Range] = []
     reached = -float("inf")
-    for one in sorted(ranges):
-        begin, minus_end, name, _ = one
+    for nested in sorted(ranges):
+        begin, minus_end, name, _ = nested
         if begin >= reached and not name.startswith(skipped):
             reached = -minus_end
-            found.append(one)
-    return found
+            outer.append(nested)
+    return outer
 
 
 def host_columns(
@@ -176,13 +176,13 @@ def host_columns(
         # What is sorted here is sorted again, with annotations among it, in a tenth of the time.
         some.sort()
         reached, outer = -float("inf"), []
-        for one in some:
-            if one[0] >= reached:
-                reached = -one[1]
-                outer.append(one)
+        for host_range in some:
+            if host_range[0] >= reached:
+                reached = -host_range[1]
+                outer.append(host_range)
         _add(columns, outer, place, ns)
     annotations = [
-        one for some in ranges.values() for one in some if not one[2].startswith(MODULE)
+        host_range for some in ranges.values() for host_range in some if not host_range[2].startswith(MODULE)
     ]  # fmt: skip
     _add(columns, sorted(annotations), ANNOTATED, ns)
     words = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
@@ -196,16 +196,18 @@ def host_columns(
 
 def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> None:
     """Adds what one thread did, in order."""
-    starts, ends = [one[0] for one in ranges], [-one[1] for one in ranges]
+    starts, ends = [host_range[0] for host_range in ranges], [-host_range[1] for host_range in ranges]
     if ranges and not -MOST_US < min(min(starts), min(ends)) <= max(max(starts), max(ends)) < MOST_US:
-        fitting = [one for one in ranges if all(-MOST_US < time < MOST_US for time in one[:2])]
+        fitting = [
+            host_range for host_range in ranges if all(-MOST_US < time < MOST_US for time in host_range[:2])
+        ]
         _add(columns, fitting, thread, ns)
         return
-    columns.name += [one[2] for one in ranges]
+    columns.name += [host_range[2] for host_range in ranges]
     start, end = ns(starts), ns(ends)
     columns.start.extend(start)
     columns.end.extend(map(max, start, end))
-    columns.line.extend([one[3] for one in ranges])
+    columns.line.extend([host_range[3] for host_range in ranges])
     columns.thread.extend([thread] * len(ranges))
 
 
@@ -220,6 +222,6 @@ def with_launches(
     by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in launches]
     if times and not -MOST_US < min(times) <= max(times) < MOST_US:
         fits = [-MOST_US < time < MOST_US for time in times]
-        times = [time if one else 0 for time, one in zip(times, fits, strict=True)]
-        by = [thread if one else NOT_LAUNCHED for thread, one in zip(by, fits, strict=True)]
+        times = [time if fit else 0 for time, fit in zip(times, fits, strict=True)]
+        by = [thread if fit else NOT_LAUNCHED for thread, fit in zip(by, fits, strict=True)]
     return replace(host, launch=array("q", ns(times)), launcher=array("i", by))

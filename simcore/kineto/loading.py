@@ -73,22 +73,22 @@ def read_one(path: str, part: HowRead, told: Told | None = None) -> Read:
         last = _kept(path, [place + LAST for place in places])
         if last is not None:
             return last
-    found = _kept(path, places)
-    if found is None:
-        found = _read(path, part, told)
+    read = _kept(path, places)
+    if read is None:
+        read = _read(path, part, told)
         if places:
-            keep(places[0], found)
+            keep(places[0], read)
     if part.whole:
-        return found
-    held = [one.with_step(part.step) for one in found[0]], found[1]
-    if places and part.is_last and any(one.held is not None for one in held[0]):
+        return read
+    held = [recording.with_step(part.step) for recording in read[0]], read[1]
+    if places and part.is_last and any(recording.held is not None for recording in held[0]):
         keep(places[0] + LAST, held)
     return held
 
 
 def _kept(path: str, places: Sequence[str]) -> Read | None:
     """What is kept of a file at the first of these places that has it."""
-    return next((found for place in places if (found := load(place, path)) is not None), None)
+    return next((kept for place in places if (kept := load(place, path)) is not None), None)
 
 
 def _read(path: str, part: HowRead, told: Told | None) -> Read:
@@ -106,7 +106,7 @@ def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
     Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
     free.
     """
-    found: list[Recording] = []
+    read: list[Recording] = []
     said: list[Diagnostic] = []
     errors: list[Diagnostic] = []
     kept = {file.path for file in files if part.keep and is_kept(file.path, part.names, part.host)}
@@ -131,17 +131,17 @@ def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
                 progress.tell(place, 1)
                 progress.show()
                 place += 1
-            found += recordings
+            read += recordings
             said += more
             errors += wrong
-    if not found:
+    if not read:
         raise InputError(*errors[:_MOST_ERRORS])
     # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
     said += [
         Diagnostic("warning", error.code, error.message, error.file, error.line, error.column)
         for error in errors
     ]
-    return found, said
+    return read, said
 
 
 def _workers(files: Sequence[ProfilerFile]) -> int:

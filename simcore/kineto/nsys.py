@@ -100,10 +100,10 @@ class _Reader:
             message = f"{plural(self.left_out, 'row')} without a time or with one that cannot be, left out"
             self._say("warning", "no-time", message)
         devices: dict[int, list[_Row]] = {}
-        for found in rows:
-            devices.setdefault(found[3], []).append(found)
+        for kernel in rows:
+            devices.setdefault(kernel[3], []).append(kernel)
         refuse_devices(self.path, len(devices))
-        wanted = {found[5] for found in rows}
+        wanted = {kernel[5] for kernel in rows}
         inside = around(phases, {key: launch for key, launch in launches.items() if key in wanted})
         recordings = [self._device(some, launches, steps, inside) for _, some in sorted(devices.items())]
         return recordings, self.found
@@ -132,8 +132,8 @@ class _Reader:
         return first if isinstance(first, int) and 0 <= first < LARGEST // 2 else 0
 
     def _text(self, key: object, otherwise: str) -> str:
-        found = self.texts.get(key) if isinstance(key, int) else key
-        return found if isinstance(found, str) and found else otherwise
+        text = self.texts.get(key) if isinstance(key, int) else key
+        return text if isinstance(text, str) and text else otherwise
 
     def _times(self, start: object, end: object) -> tuple[int, int] | None:
         if (

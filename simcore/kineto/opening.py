@@ -103,12 +103,14 @@ def _run(
         message = "found no event with a time, expected a profiler's trace"
         raise InputError(Diagnostic("error", "no-events", message, path))
     paths = {recording.path for recording in recordings}
-    form: Literal["kineto", "nsys"] = "nsys" if all(one.job == "nsys" for one in recordings) else "kineto"
+    form: Literal["kineto", "nsys"] = (
+        "nsys" if all(recording.job == "nsys" for recording in recordings) else "kineto"
+    )
     unit = "rank"
     if len(paths) == 1 and len(recordings) > 1:
         unit = "device"
-        for place, one in enumerate(recordings):
-            one.rank = place if one.device is None else one.device
+        for place, recording in enumerate(recordings):
+            recording.rank = place if recording.device is None else recording.device
     elif len(paths) < len(recordings):
         recordings = _one_device_each(path, recordings, said)
     jobs = jobs_of(recordings)
@@ -130,19 +132,22 @@ def _run(
     traces: list[RankTrace] = []
     groups = []
     for rank, some in sorted(job.ranks.items()):
-        one = next((one for one in some if any(step == other.number for other in one.steps)), some[-1])
-        wanted = step if any(step == other.number for other in one.steps) else None
-        if not one.has(wanted):
+        recording = next(
+            (candidate for candidate in some if any(step == other.number for other in candidate.steps)),
+            some[-1],
+        )
+        wanted = step if any(step == other.number for other in recording.steps) else None
+        if not recording.has(wanted):
             # It has another last step than the rest of its job.
-            again = read_one(one.path, HowRead(asked.comm_names, asked.cache, host=asked.host))[0]
-            one = next(other for other in again if other.device == one.device)
-        trace = one.trace(rank, wanted)
+            again = read_one(recording.path, HowRead(asked.comm_names, asked.cache, host=asked.host))[0]
+            recording = next(other for other in again if other.device == recording.device)
+        trace = recording.trace(rank, wanted)
         if len(trace.ops):
             traces.append(trace)
-            groups.append(one.groups)
+            groups.append(recording.groups)
         else:
             message = f"{unit} {rank} has nothing in step {step}: it is left out"
-            said.append(Diagnostic("warning", "empty-step", message, one.path))
+            said.append(Diagnostic("warning", "empty-step", message, recording.path))
     if not traces:
         raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
     if is_set:
@@ -152,7 +157,7 @@ def _run(
         path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,
         stamp=_step_label(job.stamp, step), label=_step_label(labels[id(job)], step),
         others=(
-            *(_step_label(labels[id(job)], one.number) for one in steps if one.number != step),
+            *(_step_label(labels[id(job)], job_step.number) for job_step in steps if job_step.number != step),
             *(labels[id(other)] for other in left),
         ),
     )  # fmt: skip

@@ -188,9 +188,9 @@ class _Reader:
             raise InputError(Diagnostic("error", "no-events", message, self.path))
         self.steps.sort()
         if self.rows:
-            found = self._devices()
+            devices = self._devices()
         else:
-            found = [self._host()]
+            devices = [self._host()]
             message = "no device was recorded: the host's operations are shown as what it computes"
             self._say("note", "no-device", message)
         if self.negative:
@@ -198,7 +198,7 @@ class _Reader:
             self._say("warning", "negative-duration", message)
         if self.untimed:
             self._say("warning", "no-time", f"{plural(self.untimed, 'event')} without a time, left out")
-        return found
+        return devices
 
     def _read(self) -> None:
         """Takes each event to its columns. Half of them are operations of the host or launches, which are
@@ -354,14 +354,16 @@ class _Reader:
         for thread, ranges in self.ranges.items():
             self.threads.setdefault(thread, []).extend(ranges)
         inside = around(self.threads, started, self.flows)
-        devices = {one: list[int]() for one in sorted(set(device))}
+        devices = {number: list[int]() for number in sorted(set(device))}
         refuse_devices(self.path, len(devices))
         if len(devices) == 1:
             devices = dict.fromkeys(devices, order)
         else:
             for row in order:
                 devices[device[row]].append(row)
-        return [self._device(some, one, started, inside, host, launchers) for one, some in devices.items()]
+        return [
+            self._device(some, number, started, inside, host, launchers) for number, some in devices.items()
+        ]
 
     def _device(
         self,
@@ -375,25 +377,25 @@ class _Reader:
         rows, calls = self.rows, self.calls
         name = [rows.name[row] for row in order]
         correlation = array("q", [rows.correlation[row] for row in order])
-        surroundings = [inside.get(one, NOTHING) for one in correlation]
+        surroundings = [inside.get(launch, NOTHING) for launch in correlation]
         ops = OpColumns(
             name=name, group=[None] * len(name), start=array("q", [rows.start[row] for row in order]),
             end=array("q", [rows.end[row] for row in order]),
             line=array("q", [rows.number[row] for row in order]), shape=[None] * len(name),
             dtype=[None] * len(name),
-            stated=bytearray([_KERNEL if one[1] is None else _OF_PHASE[one[1]] for one in surroundings]),
+            stated=bytearray([_KERNEL if near[1] is None else _OF_PHASE[near[1]] for near in surroundings]),
         )  # fmt: skip
         columns = DeviceColumns(
             stream=array("q", [rows.stream[row] for row in order]), correlation=correlation,
-            operation=[one[0] for one in surroundings], layer=[one[3] for one in surroundings],
+            operation=[near[0] for near in surroundings], layer=[near[3] for near in surroundings],
             bytes=array("q", [rows.bytes[row] for row in order]), grid=[rows.grid[row] for row in order],
             block=[rows.block[row] for row in order],
             occupancy=array("h", [rows.occupancy[row] for row in order]),
         )  # fmt: skip
         if host is not None:
-            launches = [started.get(one) for one in correlation]
+            launches = [started.get(launch) for launch in correlation]
             columns.host = with_launches(host, launches, launchers, self._all_ns)
-        communicates = {one: self.pattern.search(one) is not None for one in set(name)}
+        communicates = {op_name: self.pattern.search(op_name) is not None for op_name in set(name)}
         for op, row in enumerate(order):
             if rows.is_copy[row]:
                 ops.stated[op] = _COPY
@@ -423,10 +425,10 @@ class _Reader:
     ) -> Recording:
         steps = self.steps
         step = array("q", (NO_STEP,)) * len(ops)
-        ends = {one.number: one.end for one in steps}
+        ends = {step.number: step.end for step in steps}
         counts = dict.fromkeys(ends, 0)
         if steps:
-            begins, begins_us = [one.start for one in steps], [one.us for one in steps]
+            begins, begins_us = [step.start for step in steps], [step.us for step in steps]
             for op, correlation in enumerate(columns.correlation):
                 launch = started.get(correlation)
                 # Those that nothing launched, as far as the file tells, belong to the step in which they
@@ -451,7 +453,7 @@ class _Reader:
             named = _RANK.search(os.path.basename(self.path))
             rank = int(named[1]) if named else None
         profiler_steps = [
-            ProfilerStep(one.number, one.start, ends[one.number], counts[one.number]) for one in steps
+            ProfilerStep(step.number, step.start, ends[step.number], counts[step.number]) for step in steps
         ]
         job = f"{world}/{self.who.backend}/{sorted({words for words, _ in self.groups.values()})}"
         return Recording(

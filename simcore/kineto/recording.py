@@ -79,11 +79,11 @@ class Recording(Struct):
         """
         whole = self.steps[: len(self.steps) - self.cut]
         if wanted is None:
-            wanted = next((one.number for one in reversed(whole) if one.ops), None)
+            wanted = next((step.number for step in reversed(whole) if step.ops), None)
         if wanted is None:
             return self
         kept = [op for op, step in enumerate(self.step) if step == wanted]
-        window = next(((one.start, one.end) for one in self.steps if one.number == wanted), (0, 0))
+        window = next(((step.start, step.end) for step in self.steps if step.number == wanted), (0, 0))
         return replace(self, ops=_ops(self.ops, kept), columns=_columns(self.columns, kept, window),
                        step=_taken(self.step, kept), held=wanted)  # fmt: skip
 
@@ -97,8 +97,8 @@ class Recording(Struct):
             window = (self.first_ns, self.last_ns)
         else:
             kept = [op for op, step in enumerate(self.step) if step == wanted]
-            one = next(one for one in self.steps if one.number == wanted)
-            window = (one.start, one.end)
+            profiled = next(step for step in self.steps if step.number == wanted)
+            window = (profiled.start, profiled.end)
         return RankTrace(number, None, self.path, True, _ops(self.ops, kept), SubColumns(),
                          _columns(self.columns, kept, window), window)  # fmt: skip
 

@@ -41,10 +41,10 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
 
     Folders are looked into where the directory itself has none. Raises OSError when it cannot be read.
     """
-    found: list[ProfilerFile] = []
+    files: list[ProfilerFile] = []
     folders: list[str] = []
     others = 0
-    for entry in sorted(os.scandir(path), key=lambda one: one.name):
+    for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
         try:
             if entry.is_dir():
                 folders.append(entry.path)
@@ -64,18 +64,18 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
         said = _HEAD_RANK.search(head) if form == "kineto" else None
         named = _NAME_RANK.search(entry.name)
         rank = int(said[1]) if said else int(named[1]) if named else None
-        found.append(ProfilerFile(entry.path, form, rank, size.st_size))
-        if len(found) > _MOST_FILES:
+        files.append(ProfilerFile(entry.path, form, rank, size.st_size))
+        if len(files) > _MOST_FILES:
             break
-    if not found and depth:
+    if not files and depth:
         for folder in folders:
             try:
                 inner, left = profiler_files(folder, depth - 1)
             except OSError:
                 continue
-            found += inner
+            files += inner
             others += left
-    return found, others
+    return files, others
 
 
 class Job(Struct, frozen=True):
@@ -145,7 +145,7 @@ def _jobs(recordings: Sequence[Recording]) -> list[Job]:
         steps[at] |= numbers
         for recording in part:
             merged[at].setdefault(_number(recording), []).append(recording)
-    return [Job(one) for one in merged]
+    return [Job(merged_job) for merged_job in merged]
 
 
 def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
@@ -154,12 +154,15 @@ def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """
     if _once(recordings):
         return [list(recordings)]
-    for key in (lambda one: os.path.dirname(one.path), lambda one: _name_key(one.path)):
+    for key in (
+        lambda recording: os.path.dirname(recording.path),
+        lambda recording: _name_key(recording.path),
+    ):
         named: dict[str, list[Recording]] = {}
         for recording in recordings:
             named.setdefault(key(recording), []).append(recording)
         if 1 < len(named) < len(recordings) and all(map(_once, named.values())):
-            return sorted(named.values(), key=lambda part: min(one.first_ns for one in part))
+            return sorted(named.values(), key=lambda part: min(recording.first_ns for recording in part))
     parts: list[list[Recording]] = []
     for recording in sorted(recordings, key=lambda recording: (recording.first_ns, recording.path)):
         part = next(

@@ -33,22 +33,22 @@ def whole(value: Any) -> int | None:
 
 def count_of(value: Any) -> int:
     """A whole number that is not negative; -1 for all else."""
-    found = whole(value)
-    return -1 if found is None or found < 0 else found
+    number = whole(value)
+    return -1 if number is None or number < 0 else number
 
 
 def percent_of(value: Any) -> int:
     """A whole number up to 100; -1 for all else."""
-    found = -1 if value is None else count_of(value)
-    return found if found <= 100 else -1
+    percent = -1 if value is None else count_of(value)
+    return percent if percent <= 100 else -1
 
 
 def stream_of(stated: Any, thread: Any) -> int:
     """The stream of a kernel, else the thread on which its event stands; -1 where neither is a number."""
-    found = whole(stated)
-    if found is None:
-        found = whole(thread)
-    return -1 if found is None else found
+    number = whole(stated)
+    if number is None:
+        number = whole(thread)
+    return -1 if number is None else number
 
 
 def text_of(value: Any) -> str | None:
@@ -69,10 +69,10 @@ def ranks_of(value: Any) -> tuple[int, ...] | None:
         value = re.findall(r"\d+", value)
     if not isinstance(value, list) or not value:
         return None
-    found = [whole(one) for one in value]
-    if any(one is None or one < 0 for one in found):
+    numbers = [whole(item) for item in value]
+    if any(number is None or number < 0 for number in numbers):
         return None
-    return tuple(one for one in found if one is not None)
+    return tuple(number for number in numbers if number is not None)
 
 
 def elements_of(dims: Any) -> int:
@@ -95,9 +95,9 @@ def triple_of(raw: bytes) -> str | None:
         return None
     if not isinstance(value, list) or not 1 <= len(value) <= 3:
         return None
-    if not all(isinstance(one, (int, float)) and abs(one) < _EXACT for one in value):
+    if not all(isinstance(number, (int, float)) and abs(number) < _EXACT for number in value):
         return None
-    return " x ".join(f"{one:g}" for one in value)
+    return " x ".join(f"{number:g}" for number in value)
 
 
 class Triples(dict[bytes, "str | None"]):

@@ -58,8 +58,8 @@ def module_class(name: str) -> str:
 
 def layer_of(name: str) -> str | None:
     """The layer that an annotation names."""
-    found = _FSDP.match(name)
-    return None if found is None else found[1]
+    match_ = _FSDP.match(name)
+    return None if match_ is None else match_[1]
 
 
 def phase_of(name: str) -> str | None:
@@ -73,9 +73,9 @@ def phase_of(name: str) -> str | None:
 
 def kernel_kind(name: str) -> str:
     """The collective that a kernel's name tells, else the name up to its arguments."""
-    found = _KERNEL_KIND.search(name)
-    if found is not None:
-        return found[1].lower()
+    named = _KERNEL_KIND.search(name)
+    if named is not None:
+        return named[1].lower()
     return re.split(r"[(<]", name, maxsplit=1)[0].removeprefix("void ").strip()
 
 

@@ -88,8 +88,8 @@ def fewest_clocks(
     """
     root = list(range(count))
     near: list[dict[int, Tie]] = [{} for _ in root]
-    for (one, other), tie in ties.items():
-        near[one][other], near[other][one] = tie, tie.flipped()
+    for (clock, other), tie in ties.items():
+        near[clock][other], near[other][clock] = tie, tie.flipped()
 
     def find(rank: int) -> int:
         while root[rank] != rank:
@@ -159,14 +159,14 @@ def common_clock(ranks: Sequence[RankTrace], degrees: Degrees, apart: bool) -> C
     """
     matches = match(ranks, degrees, on_one_clock=False)
     clocks, ties = fewest_clocks(len(ranks), _ties(ranks, matches))
-    found = _shifts(clocks, ties, _LEAST_MATCHED if apart else 1)
-    loose = tuple(rank for number in range(len(clocks)) if number not in found for rank in clocks[number])
+    clock_of = _shifts(clocks, ties, _LEAST_MATCHED if apart else 1)
+    loose = tuple(rank for number in range(len(clocks)) if number not in clock_of for rank in clocks[number])
     shifts = [0] * len(ranks)
-    for clock in found.values():
+    for clock in clock_of.values():
         for member in clock.members:
             shifts[member] = clock.shift_ns
-    if len(found) > 1 and not (apart and loose) and _worst(ranks, matches, shifts) is None:
-        return CommonClock(tuple(found.values()), loose)
+    if len(clock_of) > 1 and not (apart and loose) and _worst(ranks, matches, shifts) is None:
+        return CommonClock(tuple(clock_of.values()), loose)
     return CommonClock() if apart else CommonClock(breach=_worst(ranks, matches, [0] * len(ranks)))
 
 
@@ -184,16 +184,16 @@ def _bound(ranks: Sequence[RankTrace], matches: Matches) -> Iterator[tuple[Call,
 
 def _ties(ranks: Sequence[RankTrace], matches: Matches) -> dict[tuple[int, int], Tie]:
     """(rank, rank), the lower one first -> what both did together."""
-    found: dict[tuple[int, int], Tie] = {}
+    ties: dict[tuple[int, int], Tie] = {}
     for message in matches.messages:
         send, receive = message
         sent, received = times_of(ranks[send.rank], send), times_of(ranks[receive.rank], receive)
         if send.rank < receive.rank:
-            tie = found.setdefault((send.rank, receive.rank), Tie())
+            tie = ties.setdefault((send.rank, receive.rank), Tie())
             tie.most = min(tie.most, received[1] - sent[0])
             tie.there.append(received[1] - sent[1])
         elif send.rank > receive.rank:
-            tie = found.setdefault((receive.rank, send.rank), Tie())
+            tie = ties.setdefault((receive.rank, send.rank), Tie())
             tie.least = max(tie.least, sent[0] - received[1])
             tie.back.append(sent[1] - received[1])
     for number, calls in enumerate(_bound(ranks, matches)):
@@ -201,14 +201,14 @@ def _ties(ranks: Sequence[RankTrace], matches: Matches) -> dict[tuple[int, int],
         # Of all pairs those that bound most: with the first one gone, and with the last one to come.
         hubs = {min(spans), min(spans, key=lambda rank: spans[rank][1]),
                 max(spans, key=lambda rank: spans[rank][0])}  # fmt: skip
-        for one, other in sorted({(min(hub, rank), max(hub, rank)) for hub in hubs for rank in spans}):
-            if one == other:
+        for first, other in sorted({(min(hub, rank), max(hub, rank)) for hub in hubs for rank in spans}):
+            if first == other:
                 continue
-            (start, end), (other_start, other_end) = spans[one], spans[other]
-            tie = found.setdefault((one, other), Tie())
+            (start, end), (other_start, other_end) = spans[first], spans[other]
+            tie = ties.setdefault((first, other), Tie())
             tie.least, tie.most = max(tie.least, other_start - end), min(tie.most, other_end - start)
             tie.ends.append((number, other_end - end))
-    return found
+    return ties
 
 
 def _shifts(
@@ -217,18 +217,18 @@ def _shifts(
     """The clocks that can be brought to the first one, by the most matched communications first."""
     shifts = {0: RankClock(clocks[0], 0, 0)}
     while True:
-        edges = [(*tie.matched, -one, -other) for one in shifts for other, tie in ties[one].items()
+        edges = [(*tie.matched, -first, -other) for first in shifts for other, tie in ties[first].items()
                  if other not in shifts and sum(tie.matched) >= least_matched]  # fmt: skip
         if not edges:
             return shifts
-        collectives, messages, one, other = max(edges)
-        one, other = -one, -other
+        collectives, messages, first, other = max(edges)
+        first, other = -first, -other
         bounds = [
             (ties[number][other], clock.shift_ns) for number, clock in shifts.items() if other in ties[number]
         ]
         least = max(tie.least - shift_ns for tie, shift_ns in bounds)
         most = min(tie.most - shift_ns for tie, shift_ns in bounds)
-        offset = ties[one][other].offset() - shifts[one].shift_ns
+        offset = ties[first][other].offset() - shifts[first].shift_ns
         if least <= most:
             offset = min(max(offset, least), most)
         shifts[other] = RankClock(clocks[other], -offset, collectives or messages)

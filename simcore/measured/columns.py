@@ -104,13 +104,13 @@ class HostColumns(Struct):
     def part(self, kept: Sequence[int], window: tuple[int, int]) -> HostColumns:
         """What runs in a window, ns, with the launches of the operations `kept` of the device."""
         inside = [
-            one for one, (start, end) in enumerate(zip(self.start, self.end, strict=True))
+            row for row, (start, end) in enumerate(zip(self.start, self.end, strict=True))
             if start < window[1] and end > window[0]
         ]  # fmt: skip
         return HostColumns(
-            [self.name[one] for one in inside], array("q", (self.start[one] for one in inside)),
-            array("q", (self.end[one] for one in inside)), array("i", (self.thread[one] for one in inside)),
-            array("q", (self.line[one] for one in inside)), self.threads,
+            [self.name[row] for row in inside], array("q", (self.start[row] for row in inside)),
+            array("q", (self.end[row] for row in inside)), array("i", (self.thread[row] for row in inside)),
+            array("q", (self.line[row] for row in inside)), self.threads,
             array("q", (self.launch[op] for op in kept)), array("i", (self.launcher[op] for op in kept)),
         )  # fmt: skip
 
@@ -197,8 +197,8 @@ class RankTrace(Struct, frozen=True):
     def passes(self) -> list[int]:
         """Its forward and backward steps as indices of `ops`, by their start."""
         ops = self.ops
-        found = (op for op, name in enumerate(ops.name) if name in PASSES and ops.known[op] != FUSED)
-        return sorted(found, key=lambda op: (ops.start[op], ops.end[op], ops.name[op], ops.batch[op]))
+        passes = (op for op, name in enumerate(ops.name) if name in PASSES and ops.known[op] != FUSED)
+        return sorted(passes, key=lambda op: (ops.start[op], ops.end[op], ops.name[op], ops.batch[op]))
 
     def moved(self, by_ns: int) -> RankTrace:
         """The same with every time `by_ns` later."""

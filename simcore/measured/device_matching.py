@@ -97,24 +97,25 @@ def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     known: set[int] = set()
     while len(known) < len(ranks):
         counts: Counter[int] = Counter()
-        for one in ends:
-            if not known.isdisjoint(one):
-                counts.update(rank for rank in one if rank not in known)
+        for end_of in ends:
+            if not known.isdisjoint(end_of):
+                counts.update(rank for rank in end_of if rank not in known)
         if not counts:
             known.add(min(rank for rank in range(len(ranks)) if rank not in known))
             continue
         rank = max(counts, key=lambda count: (counts[count], -count))
         apart = [
-            one[rank] - median_low(end + shifts[other] for other, end in one.items() if other in known)
-            for one in ends
-            if rank in one and not known.isdisjoint(one)
+            end_by_rank[rank]
+            - median_low(end + shifts[other] for other, end in end_by_rank.items() if other in known)
+            for end_by_rank in ends
+            if rank in end_by_rank and not known.isdisjoint(end_by_rank)
         ]
         shifts[rank], matched[rank] = -median_low(apart), len(apart)
         known.add(rank)
     left = sorted(
         max(times) - min(times)
-        for one in ends
-        for times in ([end + shifts[rank] for rank, end in one.items()],)
+        for end_by_rank in ends
+        for times in ([end + shifts[rank] for rank, end in end_by_rank.items()],)
     )
     residual = (left[len(left) // 2], left[-1]) if left else (0, 0)
     return DeviceClocks(tuple(shifts), tuple(matched), residual)
@@ -188,7 +189,9 @@ def _aligned(ranks: Sequence[RankTrace], by_rank: dict[int, list[Call]]) -> Iter
 def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> int:
     """At which call of the leading rank the first one of another belongs."""
     more = len(lead) - len(other)
-    if not more and all(_agree(ranks, one, two) for one, two in zip(lead, other, strict=True)):
+    if not more and all(
+        _agree(ranks, call, other_call) for call, other_call in zip(lead, other, strict=True)
+    ):
         return 0
     tried: list[int] = sorted(
         {more, *range(-min(_MOST_SHIFTS, len(other) - 1), min(_MOST_SHIFTS, len(lead) - 1) + 1)}
@@ -201,7 +204,7 @@ def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> i
             if 0 <= index + shift < len(lead)
         ]
         agree = sum(_agree(ranks, *pair) for pair in pairs)
-        apart = [times_of(ranks[two.rank], two)[1] - times_of(ranks[one.rank], one)[1] for one, two in pairs]
+        apart = [times_of(ranks[b.rank], b)[1] - times_of(ranks[a.rank], a)[1] for a, b in pairs]
         middle = median_low(apart) if apart else 0
         spread = median_low(abs(ns - middle) for ns in apart) if apart else 0
         # Sizes first; then times that are alike; of equal ones windows that end together.

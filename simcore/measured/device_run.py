@@ -52,7 +52,7 @@ def make_device_run(
     def say(severity: Severity, code: str, message: str) -> None:
         notes.append(Diagnostic(severity, code, message, path))
 
-    ranks = sorted(ranks, key=lambda one: one.number)
+    ranks = sorted(ranks, key=lambda rank: rank.number)
     degrees = Degrees(world) if unit == "rank" else Degrees()
     missing = missing_ranks(degrees, ranks, is_set, say) if unit == "rank" and world != 1 else RankSet(())
     clocks = device_clocks(ranks, degrees)
@@ -60,7 +60,7 @@ def make_device_run(
     ranks = [rank.moved(shift) for rank, shift in zip(ranks, clocks.shifts, strict=True)]
     loose = [rank.number for rank, matched in zip(ranks[1:], clocks.matched[1:], strict=True) if not matched]
     if len(ranks) > 1 and len(loose) < len(ranks) - 1:
-        most = max(range(len(ranks)), key=lambda one: abs(clocks.shifts[one]))
+        most = max(range(len(ranks)), key=lambda index: abs(clocks.shifts[index]))
         middle, worst = clocks.residual_ns
         message = (
             f"clocks brought together by the ends of {plural(max(clocks.matched), 'collective')}: rank "

@@ -81,31 +81,31 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
     device = rank.device
     if device is None or not 0 <= item < len(rank.ops):
         return []
-    found = [(stream_word(rank), str(device.stream[item]))]
+    facts = [(stream_word(rank), str(device.stream[item]))]
     if device.operation[item] is not None:
-        found.append(("launched in", device.operation[item] or ""))
+        facts.append(("launched in", device.operation[item] or ""))
     if device.layer[item] is not None:
-        found.append(("layer", device.layer[item] or ""))
+        facts.append(("layer", device.layer[item] or ""))
     if device.grid[item] is not None:
-        found.append(("grid", device.grid[item] or ""))
+        facts.append(("grid", device.grid[item] or ""))
     if device.block[item] is not None:
-        found.append(("block", device.block[item] or ""))
+        facts.append(("block", device.block[item] or ""))
     if device.occupancy[item] >= 0:
-        found.append(("occupancy", f"{device.occupancy[item]} %"))
+        facts.append(("occupancy", f"{device.occupancy[item]} %"))
     if device.bytes[item] >= 0:
-        found.append(("bytes", byte_size(device.bytes[item])))
+        facts.append(("bytes", byte_size(device.bytes[item])))
     if device.correlation[item] >= 0:
-        found.append(("correlation", str(device.correlation[item])))
+        facts.append(("correlation", str(device.correlation[item])))
     said = device.collectives.get(item)
     if said is not None:
-        found.append(("collective", said.operation))
+        facts.append(("collective", said.operation))
         if said.group is not None:
-            found.append(("group", said.group))
+            facts.append(("group", said.group))
         if said.ranks is not None:
-            found.append(("ranks", RankSet.of(said.ranks).text()))
+            facts.append(("ranks", RankSet.of(said.ranks).text()))
         if said.sequence is not None:
-            found.append(("sequence", str(said.sequence)))
-    return found
+            facts.append(("sequence", str(said.sequence)))
+    return facts
 
 
 def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
@@ -144,7 +144,7 @@ def launch_of(rank: RankTrace, item: int) -> tuple[int, int, int | None] | None:
         return None
     # The outermost operations of a thread do not overlap: the last to begin is the only one that may fit.
     around = max(
-        (one for one, thread in enumerate(host.thread) if thread == by and host.start[one] <= time),
+        (launch for launch, thread in enumerate(host.thread) if thread == by and host.start[launch] <= time),
         default=None,
     )
     return time, by, around if around is not None and host.end[around] >= time else None

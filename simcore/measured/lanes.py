@@ -79,7 +79,7 @@ def rank_segments(run: MeasuredRun, rank: RankTrace) -> tuple[array[int], bytear
 def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
     """One lane of a rank: COMPUTE_LANE, or what a group kind (or NO_GROUP) has, sub-operations too."""
     if kind == COMPUTE_LANE:
-        return _columns(sorted(one for one in timed_ops(rank) if _on_compute(rank, one[2])))
+        return _columns(sorted(op for op in timed_ops(rank) if _on_compute(rank, op[2])))
     ops, subs = rank.ops, rank.subs
     if rank.device is not None and (kind == COPIES_LANE or kind.startswith(STREAM_LANE)):
         # A number is compared a million times, a text is not.
@@ -88,8 +88,8 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
             wanted_one = CATEGORIES.index(COPY)
         else:
             column, wanted_one = rank.device.stream, int(kind.removeprefix(STREAM_LANE))
-        kept = [op for op, one in enumerate(column) if one == wanted_one]
-        parts = (map(one.__getitem__, kept) for one in (ops.start, ops.end))
+        kept = [op for op, entry in enumerate(column) if entry == wanted_one]
+        parts = (map(column_of.__getitem__, kept) for column_of in (ops.start, ops.end))
         return _columns(sorted(zip(*parts, kept, map(ops.stated.__getitem__, kept), strict=True)))
     if rank.device is not None and rank.device.host is not None and kind.startswith(HOST_LANE):
         return _columns(sorted(_host_spans(rank, rank.device.host, kind)))
@@ -113,16 +113,16 @@ def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
     streams.
     """
     ops = rank.ops
-    found: set[str] = {
+    lanes: set[str] = {
         group for index, group in enumerate(ops.group) if group is not None and not _on_compute(rank, index)
     }
-    found |= {group or NO_GROUP for group in rank.subs.group}
-    kinds = [kind for kind in run.kinds if kind in found]
+    lanes |= {group or NO_GROUP for group in rank.subs.group}
+    kinds = [kind for kind in run.kinds if kind in lanes]
     if rank.device is not None:
         copies = [COPIES_LANE] if CATEGORIES.index(COPY) in ops.stated else []
         streams = [f"{STREAM_LANE}{stream}" for stream in sorted(set(rank.device.stream))]
         return [COMPUTE_LANE, *kinds, *copies, *streams, *_host_kinds(run, rank.device.host)]
-    return [COMPUTE_LANE, *kinds, *([NO_GROUP] if NO_GROUP in found else [])]
+    return [COMPUTE_LANE, *kinds, *([NO_GROUP] if NO_GROUP in lanes else [])]
 
 
 def host_item(rank: RankTrace, item: int) -> int | None:

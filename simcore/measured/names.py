@@ -60,15 +60,15 @@ def read_name(path: str, unit: str = "rank") -> TraceName:
 
 
 def _degrees(name: str, folder: str) -> Degrees:
-    found: dict[str, int] = {}
+    degrees: dict[str, int] = {}
     for text in (name, folder):
         for key, value in _DEGREE.findall(text):
-            found.setdefault(key, int(value))
-    world, tp, pp, dp = (found.get(key) for key in ("wd", "tp", "pp", "dp"))
+            degrees.setdefault(key, int(value))
+    world, tp, pp, dp = (degrees.get(key) for key in ("wd", "tp", "pp", "dp"))
     if tp is not None and pp is not None:
         if world is None and dp is not None:
             world = tp * pp * dp
         elif world is not None:
             # The name may state a dp of its own meaning; ranks / (tp x pp) is what Megatron makes of it.
             dp = world // (tp * pp) if world % (tp * pp) == 0 else None
-    return Degrees(world, tp, dp, pp, found.get("exp"))
+    return Degrees(world, tp, dp, pp, degrees.get("exp"))

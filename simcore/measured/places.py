@@ -77,13 +77,13 @@ def places_of(ranks: Sequence[RankTrace], degrees: Degrees) -> Places:
     named = [degrees.position(rank.number) for rank in ranks]
     if degrees.pp is not None and all(position is not None for position in named):
         tp = degrees.tp or 1
-        found = [
+        places = [
             RankPlace(position[2], position[1] * tp + position[0], position[0], position[1])
             if position is not None and rank.stage in (None, position[2])
             else None
             for rank, position in zip(ranks, named, strict=True)
         ]
-        return Places(tuple(found), degrees, degrees.pp)
+        return Places(tuple(places), degrees, degrees.pp)
     return _by_stage(ranks, degrees)
 
 

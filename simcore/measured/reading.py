@@ -73,8 +73,8 @@ def parse_line(text: str) -> TraceLine:
     if opening is None:
         raise GrammarError("trace-line", 1, f"found {quoted(text)}, expected rank:N:operation(...)")
     if len(text) > LONGEST_LINE:
-        found = f"found a line of {len(text)} characters, expected at most {LONGEST_LINE}"
-        raise GrammarError("trace-line-length", 1, found)
+        problem = f"found a line of {len(text)} characters, expected at most {LONGEST_LINE}"
+        raise GrammarError("trace-line-length", 1, problem)
     kind, number, op = opening.groups()
     start, end = opening.end(), len(text.rstrip())
     marker = _LIST.search(text, start)
@@ -100,8 +100,8 @@ def parse_line(text: str) -> TraceLine:
 
 def _no_end(text: str, at: int) -> GrammarError:
     at = min(at, len(text.rstrip()))
-    found = quoted(text[at:]) if text[at:].strip() else "the end of the line"
-    return GrammarError("trace-line-end", at + 1, f"found {found}, expected ) at the end of the operation")
+    rest = quoted(text[at:]) if text[at:].strip() else "the end of the line"
+    return GrammarError("trace-line-end", at + 1, f"found {rest}, expected ) at the end of the operation")
 
 
 def split_fields(text: str, column: int, fixed: bool = False) -> dict[str, TraceField]:
@@ -173,8 +173,8 @@ def _skip(text: str, at: int) -> int:
 
 
 def _bad_list(text: str, at: int, expected: str) -> GrammarError:
-    found = quoted(text[at : at + 40]) if text[at:].strip() else "the end of the line"
-    return GrammarError("trace-list", at + 1, f"sub_operations: found {found}, expected {expected}")
+    rest = quoted(text[at : at + 40]) if text[at:].strip() else "the end of the line"
+    return GrammarError("trace-list", at + 1, f"sub_operations: found {rest}, expected {expected}")
 
 
 def _unquoted(literal: str, at: int) -> str:
@@ -263,7 +263,7 @@ class _Reader:
 
     def finish(self) -> list[RankTrace]:
         """The ranks by number; untimed operations before the first timed one begin with it."""
-        found = []
+        traces = []
         for number, rank in sorted(self.ranks.items()):
             ops = rank.ops
             first = min((time for time, how in zip(ops.start, ops.known, strict=True) if how != PLACED),
@@ -273,8 +273,8 @@ class _Reader:
                     break
                 ops.start[index] = ops.end[index] = first
             _place_subs(rank)
-            found.append(RankTrace(number, rank.stage, self.path, rank.timed, ops, rank.subs))
-        return found
+            traces.append(RankTrace(number, rank.stage, self.path, rank.timed, ops, rank.subs))
+        return traces
 
     def take(self, text: str, number: int) -> None:
         """One line of the file."""

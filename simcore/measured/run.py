@@ -125,9 +125,9 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     def kinds(self) -> list[str]:
         """The trace's group kinds that occur, in the order of `vocabulary.GROUPS`, others by name."""
         kinds = {kind for rank in self.ranks for kind in (*rank.ops.group, *rank.subs.group)}
-        found = {kind for kind in kinds if kind is not None}
-        known = [kind for kind in vocabulary.GROUPS if kind in found]
-        return known + sorted(found.difference(known))
+        seen = {kind for kind in kinds if kind is not None}
+        known = [kind for kind in vocabulary.GROUPS if kind in seen]
+        return known + sorted(seen.difference(known))
 
 
 def _microbatches(ranks: Sequence[RankTrace]) -> int:
@@ -163,7 +163,7 @@ def make_run(
         notes.append(Diagnostic(severity, code, message, path))
 
     unit = "stage" if is_plan else "rank"
-    ranks = sorted(_each_once(traces, unit, say), key=lambda one: one.number)
+    ranks = sorted(_each_once(traces, unit, say), key=lambda rank: rank.number)
     named, degrees = degrees, _completed(degrees, ranks) if not is_plan else degrees
     missing = RankSet(()) if is_plan else missing_ranks(degrees, ranks, is_set, say)
     timed = any(rank.timed for rank in ranks)
@@ -287,7 +287,7 @@ def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, sa
 def _holes(there: Sequence[int], world: int) -> RankSet:
     """The numbers below `world` that are not in `there`, which is ascending; a world may be huge."""
     blocks, expected = [], 0
-    for number in [*(one for one in there if one < world), world]:
+    for number in [*(number for number in there if number < world), world]:
         if number > expected:
             blocks.append(Block(expected, number - 1))
         expected = number + 1
@@ -325,7 +325,7 @@ def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Sa
         "shown on that clock"
     )
     if common.loose:
-        message += f"; nothing ties {_ranks_words([timed[one].number for one in common.loose])} to them"
+        message += f"; nothing ties {_ranks_words([timed[index].number for index in common.loose])} to them"
     say("note", "clock-offset", message)
     shifts = {timed[member].number: clock.shift_ns for clock in common.clocks for member in clock.members}
     return [rank.moved(shifts.get(rank.number, 0)) for rank in ranks]

@@ -91,7 +91,7 @@ class TraceSet(Struct, frozen=True):
         """The runs that it was put together of, ranks that were profiled one after another: mostly itself."""
         runs: list[list[TraceFile]] = []
         before: float | None = None
-        for file in sorted(self.files, key=lambda one: (one.name.stamp or "", *_by_rank(one))):
+        for file in sorted(self.files, key=lambda file: (file.name.stamp or "", *_by_rank(file))):
             now = _seconds(file.name.stamp)
             if not runs or not _near(before, now):
                 runs.append([])
@@ -168,7 +168,7 @@ def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
     """Files of one name as runs, in time order."""
     runs: list[list[TraceFile]] = []
     before: float | None = None
-    for file in sorted(files, key=lambda one: (one.name.stamp or "", one.first_rank, one.path)):
+    for file in sorted(files, key=lambda file: (file.name.stamp or "", file.first_rank, file.path)):
         now = _seconds(file.name.stamp)
         if (
             not runs

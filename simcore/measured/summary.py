@@ -48,14 +48,14 @@ class OpFigures(Struct, frozen=True):
 
 def rank_times(run: MeasuredRun) -> list[RankTime]:
     """Each rank's time by category."""
-    found = []
+    times = []
     for rank in run.ranks:
         ns = dict.fromkeys(CATEGORIES, 0)
         edge, kinds = rank_segments(run, rank)
         for (start, end), kind in zip(pairwise(edge), kinds, strict=True):
             ns[CATEGORIES[kind]] += end - start
-        found.append(RankTime(rank.number, rank.stage, ns))
-    return found
+        times.append(RankTime(rank.number, rank.stage, ns))
+    return times
 
 
 def op_figures(run: MeasuredRun) -> list[OpFigures]:
@@ -96,15 +96,15 @@ _One = tuple[str, "str | None", str, int, int, int, int, int, int]
 
 
 def _figures(ones: Iterator[_One]) -> list[OpFigures]:
-    found: dict[tuple[str | None, str, str], list[_One]] = {}
-    for one in ones:
-        found.setdefault((one[1], one[0], one[2]), []).append(one)
+    alike: dict[tuple[str | None, str, str], list[_One]] = {}
+    for op in ones:
+        alike.setdefault((op[1], op[0], op[2]), []).append(op)
     figures = []
-    for (parent, name, category), equal in found.items():
-        timed = [(one[5] - one[4], *one[6:]) for one in equal if one[3] == MEASURED]
-        lengths = [one[0] for one in timed] or [0]
+    for (parent, name, category), equal in alike.items():
+        timed = [(op[5] - op[4], *op[6:]) for op in equal if op[3] == MEASURED]
+        lengths = [span[0] for span in timed] or [0]
         # The first of the longest: files and lines come in a fixed order.
-        longest = max(timed, key=lambda one: one[0], default=(0, -1, -1, -1))
+        longest = max(timed, key=lambda span: span[0], default=(0, -1, -1, -1))
         figures.append(
             OpFigures(name, parent, category, len(equal), len(timed), sum(lengths), min(lengths), *longest)
         )

@@ -169,8 +169,8 @@ def chunks_of(size: int, kind: str, rules: Rules, rank: int) -> tuple[int, int]:
     if rules.splits is None:
         raise Stop(rank, None, "the system file has no preferred-dataset-splits (R4.11)", "divides by zero")
     npus = 1
-    for one in rules.sizes:
-        npus *= one
+    for members in rules.sizes:
+        npus *= members
     chunk = size // rules.splits
     if chunk < npus and kind != ALLGATHER:
         chunk = npus
@@ -266,19 +266,19 @@ class RankCollectives:
         else:
             steps = [(kind, part, "turn") for part in parts]
         phases = []
-        for one, (dimension, ring, name), way in steps:
+        for phase_kind, (dimension, ring, name), way in steps:
             queue, step = self._take(dimension, way)
             if name == "double-binary-tree":
                 turn = self._trees.get((kind, dimension), 0)
                 self._trees[kind, dimension] = turn + 1
                 phases.append(
-                    ChunkPhase(one, name, ring, size, (dimension, queue), step, delay, turn % 2 == 0)
+                    ChunkPhase(phase_kind, name, ring, size, (dimension, queue), step, delay, turn % 2 == 0)
                 )
                 continue
-            phases.append(ChunkPhase(one, name, ring, size, (dimension, queue), step, delay))
-            if one == REDUCESCATTER:
+            phases.append(ChunkPhase(phase_kind, name, ring, size, (dimension, queue), step, delay))
+            if phase_kind == REDUCESCATTER:
                 size //= len(ring.ranks)
-            elif one == ALLGATHER:
+            elif phase_kind == ALLGATHER:
                 size *= len(ring.ranks)
         return phases
 
@@ -321,10 +321,10 @@ class RankCollectives:
 
     def queue(self, where: tuple[int, int]) -> _Queue:
         """A queue of a dimension."""
-        found = self._queues.get(where)
-        if found is None:
-            found = self._queues[where] = _Queue()
-        return found
+        queue = self._queues.get(where)
+        if queue is None:
+            queue = self._queues[where] = _Queue()
+        return queue
 
     def leave(self, where: tuple[int, int]) -> None:
         """A chunk's phase in a queue is over: the next one there begins."""
@@ -347,8 +347,8 @@ def _world_places(rank: int, rules: Rules, kind: str) -> list[Members]:
     for size, name in zip(rules.sizes, names, strict=False):
         if name.startswith("one-"):
             world = 1
-            for one in rules.sizes:
-                world *= one
+            for members in rules.sizes:
+                world *= members
             world_places.append(Members(tuple(range(world)), rank))
             break
         place = rank // stride % size
@@ -363,17 +363,17 @@ def _grid_places(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Member
 
     None for any other group.
     """
-    found: list[Members] = []
+    rings: list[Members] = []
     stride, cells = 1, 1
     there = set(ranks)
     for size in rules.sizes:
         mine = rank // stride % size
         line = [rank + (place - mine) * stride for place in range(size)]
-        members = tuple(one for one in line if one in there)
-        cells *= len({one // stride % size for one in ranks})
-        found.append(Members(members, members.index(rank)))
+        members = tuple(member for member in line if member in there)
+        cells *= len({rank // stride % size for rank in ranks})
+        rings.append(Members(members, members.index(rank)))
         stride *= size
     product = 1
-    for one in found:
-        product *= len(one.ranks)
-    return found if cells == product == len(ranks) else None
+    for ring in rings:
+        product *= len(ring.ranks)
+    return rings if cells == product == len(ranks) else None

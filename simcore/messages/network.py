@@ -197,11 +197,11 @@ class LinkHeat(NamedTuple):
                 return sums[-1]
             return sums[whole] + self.busy_ns[whole] * rest / self.width_ns
 
-        found = []
+        shares = []
         for first, last in itertools.pairwise(edges):
             room = max(last - first, 1) * max(self.links, 1)
-            found.append(min((until(last) - until(first)) / room, 1.0))
-        return found
+            shares.append(min((until(last) - until(first)) / room, 1.0))
+        return shares
 
 
 class Busy:
@@ -321,7 +321,7 @@ class LinkByLink(Matching):
         clockwise = (there - here) % npus
         step = 1 if clockwise <= npus - clockwise else -1
         count = clockwise if step == 1 else npus - clockwise
-        return [(here + step * one) % npus for one in range(count + 1)]
+        return [(here + step * hop) % npus for hop in range(count + 1)]
 
     def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None:
         self._request((self._route(key[1], key[2]), 0, (key, over, argument)))

@@ -223,7 +223,7 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
 
     mlp = [("mlp_column", column(hidden, config.ffn)), ("mlp_row", row(config.ffn, hidden))]
     # Words in 8 bytes each of 2 (before, in 4), and a table of positions, whatever the model.
-    found = [("embedding_layer", version.embedding * (vocab // tp) * hidden + config.seq * hidden)]
+    parts = [("embedding_layer", version.embedding * (vocab // tp) * hidden + config.seq * hidden)]
     attention = _attention_modules(config, column, row)
 
     def layer_of(experts: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -238,12 +238,12 @@ def modules(config: AicbConfig) -> list[tuple[str, int]]:
     dense = 0 if config.experts is not None else config.stage_layers
     if config.experts is not None and config.mla:
         dense = min(config.dense_layers, config.stage_layers)
-    found += layer_of(mlp) * dense
+    parts += layer_of(mlp) * dense
     if dense < config.stage_layers:
-        found += layer_of(_expert_modules(config, mlp)) * (config.stage_layers - dense)
+        parts += layer_of(_expert_modules(config, mlp)) * (config.stage_layers - dense)
     if config.sequence_parallel:
-        found.append(("final_column", column(hidden, vocab)))
-    return found
+        parts.append(("final_column", column(hidden, vocab)))
+    return parts
 
 
 def _attention_modules(config: AicbConfig, column, row) -> list[tuple[str, int]]:  # type: ignore[no-untyped-def]
@@ -499,7 +499,7 @@ def times_of_rows(workload: Workload, config: AicbConfig) -> AicbTimes:
         before = name
 
     def usual(counts: Counter[tuple[str, int]], *names: str) -> int:
-        return next((one[1] for one, _ in counts.most_common() if one[0] in names), 0)
+        return next((ns for (name, ns), _ in counts.most_common() if name in names), 0)
 
     # Linears have half of it each: which of two that are halved alike is not seen.
     parallel = config.sequence_parallel

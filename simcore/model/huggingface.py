@@ -225,18 +225,18 @@ def read_config(path: str, data: bytes) -> tuple[Model, tuple[Diagnostic, ...]]:
 
 
 def _said(path: str, table: dict[str, Any], used: Iterable[str]) -> list[Diagnostic]:
-    found = []
+    diagnostics = []
     for name, why in _SAID.items():
         if table.get(name):
             message = f"{name}: found {shown(table[name])}; {why}"
-            found.append(Diagnostic("note", "model-field-unpriced", message, path))
+            diagnostics.append(Diagnostic("note", "model-field-unpriced", message, path))
     unknown = [name for name in table if name not in used and name not in _WORDLESS and name not in _SAID]
     if unknown:
         names = ", ".join(printable(name, 40) for name in unknown[:8])
         more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
         message = f"found fields that are not known here: {names}{more}; they change nothing"
-        found.append(Diagnostic("note", "model-field-unknown", message, path))
-    return found
+        diagnostics.append(Diagnostic("note", "model-field-unknown", message, path))
+    return diagnostics
 
 
 def name_of(path: str) -> str:

@@ -53,7 +53,7 @@ class ExpertLoads(Struct, frozen=True):
     @property
     def port_tokens(self) -> tuple[int, ...]:
         """Tokens that go through a rank's port in the fuller direction: what it sends, or what it gets."""
-        return tuple(max(self.sent, one) for one in self.of_rank)
+        return tuple(max(self.sent, tokens) for tokens in self.of_rank)
 
 
 def expert_loads(parameters: Parameters, experts: int, ranks: int, routed: int) -> ExpertLoads | None:
@@ -132,9 +132,9 @@ def _read(path: str, experts: int, ranks: int) -> list[int]:
     if not any(numbers):
         raise refusal(f"found only zeros, expected {expected}")
     if len(numbers) < experts:
-        numbers = [one for one in numbers for _ in range(experts // ranks)]
+        numbers = [tokens for tokens in numbers for _ in range(experts // ranks)]
     # The denominators are powers of two.
-    whole = max(one.as_integer_ratio()[1] for one in numbers)
+    whole = max(tokens.as_integer_ratio()[1] for tokens in numbers)
     return [number * (whole // part) for number, part in map(float.as_integer_ratio, numbers)]
 
 

@@ -176,21 +176,21 @@ class ModelMaker:
 
     def _said(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
         """What of a training is not priced, and where its constants come from."""
-        found = [f"constants of {printable(gpu.name, 40)}: {printable(gpu.source)}"] if gpu.source else []
+        texts = [f"constants of {printable(gpu.name, 40)}: {printable(gpu.source)}"] if gpu.source else []
         if training.model.tied_embeddings and training.pp > 1:
-            found.append(
+            texts.append(
                 "the first and the last stage add up the gradients of the tied embedding: not priced"
             )
         if training.placement == "both-ways":
-            found.append(
+            texts.append(
                 "each stage lies on two ranks, whose gradients are added up when the step ends: not priced"
             )
         if training.cp > 1 and training.cp_comm_type == "p2p":
-            found.append(
+            texts.append(
                 "the ring of keys and values is priced as one all-gather beside attention, for which what "
                 "follows attention waits"
             )
-        return [Diagnostic("note", "model-priced", text, self.path) for text in found]
+        return [Diagnostic("note", "model-priced", text, self.path) for text in texts]
 
     # -- AICB ----------------------------------------------------------------------------
 
@@ -262,14 +262,14 @@ class ModelMaker:
 
                 return times_of_rows(read(path, data), config), []
             return read_times(path, data, config.recompute), []
-        found = []
+        diagnostics = []
         gpu = find_gpu(parameters.gpu or "a100-80")
         why = (
             "no --comp_filepath is given" if path is None else f"{printable(path, 60)}: there is no such file"
         )
         message = f"{why}; compute cells are those of {printable(gpu.name, 40)} (docs/models.md)"
-        found.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
-        return own_times(config, gpu), found
+        diagnostics.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
+        return own_times(config, gpu), diagnostics
 
 
 def _sharding_values(training: Training) -> dict[str, Any]:

@@ -60,10 +60,14 @@ class MegatronRows:
             columns.append(
                 Cells(
                     array("q", [nanoseconds(getattr(row.ops, phase)) for row in self._rows]),
-                    [one and one.collective for one in sent],
-                    [one and one.group for one in sent],
-                    array("q", [one.bytes if one else 0 for one in sent]),
-                    {place for place, one in enumerate(sent) if one and one.beside and phase != "wg"},
+                    [message and message.collective for message in sent],
+                    [message and message.group for message in sent],
+                    array("q", [message.bytes if message else 0 for message in sent]),
+                    {
+                        place
+                        for place, message in enumerate(sent)
+                        if message and message.beside and phase != "wg"
+                    },
                 )
             )
         count = len(self._rows)
@@ -103,17 +107,17 @@ class MegatronRows:
 
     def _uneven(self) -> dict[tuple[Phase, int], Uneven]:
         """The cells in which the ranks of an expert group differ."""
-        found: dict[tuple[Phase, int], Uneven] = {}
+        uneven: dict[tuple[Phase, int], Uneven] = {}
         if self.training.loads is None:
-            return found
+            return uneven
         for place, row in enumerate(self._rows):
             for phase in PHASES:
                 sent: Sent | None = getattr(row, phase)
                 compute = tuple(nanoseconds(getattr(ops, phase)) for ops in row.by_rank)
                 ports = sent.ports if sent is not None else ()
                 if compute or ports:
-                    found[phase, place] = Uneven(compute, ports)
-        return found
+                    uneven[phase, place] = Uneven(compute, ports)
+        return uneven
 
     def _pieces(self) -> dict[tuple[Phase, int], PiecedCell]:
         """With `--overlap-tp` the cells of layers whose collectives run beside their products."""
@@ -174,7 +178,7 @@ class MegatronRows:
         final = () if self._is_sharded else self._added([self._final()])
         loss = self._added(self._loss())
         self._added(self._tail())
-        found = []
+        stages = []
         for stage in range(training.pp):
             of_stage = []
             turns = training.turns(stage)
@@ -186,14 +190,14 @@ class MegatronRows:
                 behind = final if training.is_last(stage, chunk) else behind
                 of_stage.append(before + rows + behind)
             has_loss = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
-            found.append(
+            stages.append(
                 StageRows(
                     prologues[stage_parameters(training, stage), whole_parameters(training, stage)],
                     tuple(of_stage),
                     loss if has_loss else (),
                 )
             )
-        return tuple(found)
+        return tuple(stages)
 
     def _added(self, rows: list[Row]) -> tuple[int, ...]:
         first = len(self._rows)
@@ -261,7 +265,7 @@ class MegatronRows:
                 rows.insert(0, [self._embedding()])
             if training.is_last(stage, chunk):
                 rows.append([self._final()])
-            sharded = sharded_rows(training, [Unit(*one) for one in zip(sizes, rows, strict=True)])
+            sharded = sharded_rows(training, [Unit(*unit) for unit in zip(sizes, rows, strict=True)])
             places = known[key] = self._added(sharded.rows)
             for own in sharded.own:
                 self._note_recomputed(places[own.start : own.stop])
@@ -272,7 +276,7 @@ class MegatronRows:
                 self._note_copies(of_layers[:count])
             for (phase, place), others in sharded.waits.items():
                 where = (phase, places[place])
-                self._waits[where] = (*self._waits.get(where, ()), *(places[one] for one in others))
+                self._waits[where] = (*self._waits.get(where, ()), *(places[other] for other in others))
         return known[key]
 
     def _with_copies(self, rows: list[Row], moe: bool, before: bool | None, last: bool) -> list[Row]:
@@ -283,16 +287,16 @@ class MegatronRows:
         """
         if not self.training.offload:
             return rows
-        found = [*rows]
+        with_copies = [*rows]
         if last:
-            found.append(Row("activations_left", NOTHING))
+            with_copies.append(Row("activations_left", NOTHING))
         else:
             size = layer_activations(self.training, moe)
-            found.append(Row("activations_out", NOTHING, Sent("OFFLOAD", "offload", size, True)))
+            with_copies.append(Row("activations_out", NOTHING, Sent("OFFLOAD", "offload", size, True)))
         if before is not None:
             size = layer_activations(self.training, before)
-            found.append(Row("activations_back", NOTHING, None, Sent("FETCH", "offload", size, True)))
-        return found
+            with_copies.append(Row("activations_back", NOTHING, None, Sent("FETCH", "offload", size, True)))
+        return with_copies
 
     def _own_rows(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         """The rows of a layer that compute."""
@@ -468,7 +472,7 @@ class MegatronRows:
         if not any(idle):
             return rows
         forward_wait, backward_wait = (
-            [Op("host starts kernels", 0, 0, 0, one, "host")] if one else [] for one in idle
+            [Op("host starts kernels", 0, 0, 0, idle_ns, "host")] if idle_ns else [] for idle_ns in idle
         )
         waits = OpCells(forward_wait, backward_wait, [])
         last = rows[-1]

@@ -169,7 +169,7 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
 
     expert: as of `stage_memory`.
     """
-    found = []
+    activations = []
     for chunk in training.stage_chunks:
         if training.offload:
             # The last layer stays.
@@ -182,8 +182,8 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
             )
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
-        found.append(size)
-    return found
+        activations.append(size)
+    return activations
 
 
 def _logits(training: Training) -> int:
@@ -208,11 +208,11 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
 
 def _given_again(training: Training, moe: bool, expert: int | None) -> int:
     """Bytes of the largest that a row of `--recompute-rows` gives again, for as long as one op needs it."""
-    model, found = training.model, [0]
+    model, sizes = training.model, [0]
     if "attention" in training.recompute_rows and not training.flash:
-        found.append(attention_scores(training))
+        sizes.append(attention_scores(training))
     if "norm" in training.recompute_rows:
-        found.append(2 * training.tokens * model.hidden // training.shard)
+        sizes.append(2 * training.tokens * model.hidden // training.shard)
     if "mlp_act" in training.recompute_rows:
         tokens, ffn = training.tokens, model.ffn // training.tp
         if moe and model.moe:
@@ -220,8 +220,8 @@ def _given_again(training: Training, moe: bool, expert: int | None) -> int:
             tokens = training.routed_tokens
             if loads is not None:
                 tokens = loads.of_rank[loads.hot if expert is None else expert]
-        found.append(2 * tokens * ffn)
-    return max(found)
+        sizes.append(2 * tokens * ffn)
+    return max(sizes)
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20,

@@ -139,7 +139,8 @@ def model_toml(model: Model) -> str:
     """The model as such a file: what `read_toml_model` reads back as the same model."""
     lines = ["[model]"]
     safe = "".join(
-        one if one.isprintable() and one not in '"\\' else f"\\U{ord(one):08x}" for one in model.name
+        character if character.isprintable() and character not in '"\\' else f"\\U{ord(character):08x}"
+        for character in model.name
     )
     lines.append(f'name = "{safe}"')
     lines += [f"{key} = {as_written(getattr(model, key))}" for key in (*_COUNTS, *_SWITCHES, "bias")]

@@ -282,9 +282,9 @@ def _offload(training: Training, parameters: Parameters) -> float:
 def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[str]:
     """The kinds of rows that run again. Raises `UsageError` for other words, and beside whole layers."""
     text = parameters.recompute_rows
-    found = {"attention"} if training.recompute == "selective" else set()
+    names = {"attention"} if training.recompute == "selective" else set()
     if text is None:
-        return frozenset(found)
+        return frozenset(names)
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if word not in ROW_KINDS:
@@ -297,7 +297,7 @@ def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[st
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "
             "none or selective would fit, or no --recompute-rows"
         )
-    return frozenset(found | set(words))
+    return frozenset(names | set(words))
 
 
 def _loads(training: Training, parameters: Parameters) -> ExpertLoads | None:
@@ -370,7 +370,7 @@ def _sharded(training: Training, parameters: Parameters, choice: Callable[[str],
                 "--ep 1 would fit, or no --shard-size"
             )
         if data % size or size == 1:
-            fitting = [one for one in range(2, data + 1) if data % one == 0]
+            fitting = [ranks for ranks in range(2, data + 1) if data % ranks == 0]
             if not fitting or size == 1:
                 raise UsageError(
                     f"--shard-size {size}: nothing is shared out; "
@@ -404,7 +404,7 @@ def _placed(parameters: Parameters, pp: int) -> tuple[int, str]:
 
 def _check_divides(model: Model, tp: int, cp: int, ep: int, data: int) -> None:
     if model.heads % tp:
-        fitting = [one for one in range(1, model.heads + 1) if model.heads % one == 0]
+        fitting = [degree for degree in range(1, model.heads + 1) if model.heads % degree == 0]
         raise UsageError(f"--tp {tp} does not divide the {model.heads} heads of {printable(model.name, 40)}: "
                          f"{_some(fitting, tp)} would fit")  # fmt: skip
     if model.ffn % tp:
@@ -415,7 +415,7 @@ def _check_divides(model: Model, tp: int, cp: int, ep: int, data: int) -> None:
             raise UsageError(f"--ep {ep}: {printable(model.name, 40)} has no experts; 1 would fit")
         return
     if model.moe.experts % ep:
-        fitting = [one for one in range(1, model.moe.experts + 1) if model.moe.experts % one == 0]
+        fitting = [degree for degree in range(1, model.moe.experts + 1) if model.moe.experts % degree == 0]
         raise UsageError(f"--ep {ep} does not divide the {model.moe.experts} experts: {_some(fitting, ep)} "
                          "would fit")  # fmt: skip
     if data % ep and (tp * data) % ep:
@@ -424,14 +424,14 @@ def _check_divides(model: Model, tp: int, cp: int, ep: int, data: int) -> None:
                          f"{_some(fitting, ep)} would fit")  # fmt: skip
 
 
-def _shared(one: int, other: int) -> list[int]:
-    both = math.gcd(one, other)
+def _shared(first: int, other: int) -> list[int]:
+    both = math.gcd(first, other)
     return [number for number in range(1, both + 1) if both % number == 0]
 
 
 def _some(fitting: list[int], wanted: int) -> str:
     """The numbers next to the one that was wanted."""
-    near = sorted(sorted(fitting, key=lambda one: abs(one - wanted))[:4])
+    near = sorted(sorted(fitting, key=lambda fit: abs(fit - wanted))[:4])
     return " or ".join([", ".join(map(str, near[:-1])), str(near[-1])]) if len(near) > 1 else str(near[0])
 
 
@@ -482,11 +482,11 @@ def _stage_layers(
     if model.layers % (pp * chunks) == 0:
         return (model.layers // pp,) * pp
     if chunks > 1:
-        fitting = [one for one in range(1, model.layers // pp + 1) if model.layers % (pp * one) == 0]
+        fitting = [cut for cut in range(1, model.layers // pp + 1) if model.layers % (pp * cut) == 0]
         near = f"{', '.join(map(str, fitting))} would fit"
         if parameters.schedule in V_SCHEDULES:
             most = model.layers // chunks
-            stages = [one for one in range(1, most + 1) if model.layers % (chunks * one) == 0]
+            stages = [pp_fit for pp_fit in range(1, most + 1) if model.layers % (chunks * pp_fit) == 0]
             raise UsageError(
                 f"--schedule {parameters.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
                 f"divide the {model.layers} layers; pp {_some(stages, pp)} would fit, or --stage-layers of "

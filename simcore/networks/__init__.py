@@ -48,7 +48,7 @@ def unused_fields(network: str) -> frozenset[str]:
     """The fields that other networks use and this one, as `--network` names it, does not."""
     model = NETWORKS.get(network.partition(":")[0])
     used = model.flags if model is not None else ()
-    return frozenset(flag for one in NETWORKS.values() for flag in one.flags if flag not in used)
+    return frozenset(flag for network in NETWORKS.values() for flag in network.flags if flag not in used)
 
 
 def open_network(parameters: Parameters, layout: Layout, cluster: Cluster) -> Network:

@@ -84,7 +84,7 @@ def _legend(line: Legend) -> str:
 
 def _table(lines: list[TableLine]) -> str:
     columns = lines[0].columns
-    head = "".join(f"<th{_css(one.left)} scope=col>{escaped(one.heading)}</th>" for one in columns)
+    head = "".join(f"<th{_css(column.left)} scope=col>{escaped(column.heading)}</th>" for column in columns)
     rows = "\n".join(
         "<tr>" + "".join(
             f"<td{_css(column.left)}>{_cell(cell)}</td>"
@@ -104,25 +104,25 @@ def _cell(cell: str) -> str:
     if not isinstance(cell, Bar):
         return escaped(cell)
     words = ", ".join(f"{part} {100 * ns / cell.whole:.1f} %" for part, ns in _joined(cell))
-    found, done = [], 0
+    rects, done = [], 0
     for part, ns in _joined(cell):
         start, done = done, done + ns
         left, right = (round(_BAR_UNITS * place / cell.whole) for place in (start, done))
         if right > left:
             size = f'x="{left}" width="{right - left}" height="10"'
-            found.append(f'<rect class="part-{escaped(part)}" {size}/>')
+            rects.append(f'<rect class="part-{escaped(part)}" {size}/>')
     return (
         f'<svg class="bar" viewBox="0 0 {_BAR_UNITS} 10" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escaped(words)}">{"".join(found)}</svg>'
+        f'aria-label="{escaped(words)}">{"".join(rects)}</svg>'
     )
 
 
 def _joined(bar: Bar) -> list[tuple[str, int]]:
     """Neighbouring parts of one name as one, without those that take nothing."""
-    found: list[tuple[str, int]] = []
+    joined: list[tuple[str, int]] = []
     for part, ns in bar.parts:
-        if found and found[-1][0] == part:
-            found[-1] = (part, found[-1][1] + ns)
+        if joined and joined[-1][0] == part:
+            joined[-1] = (part, joined[-1][1] + ns)
         elif ns and bar.whole:
-            found.append((part, ns))
-    return found
+            joined.append((part, ns))
+    return joined

@@ -74,7 +74,7 @@ _FIRST = (accounts, what_if)
 def run_document(run: Run, timeline: PackedRun | None, strings: Strings, commands: Sequence[str]) -> str:
     """The page of a run. timeline: with `strings`; None without lanes. commands: that make it anew."""
     title = run.figures.title.split("\n")
-    others = [one for one in SECTIONS if one not in (head, diagnostics, *_FIRST)]
+    others = [other for other in SECTIONS if other not in (head, diagnostics, *_FIRST)]
     parts = [
         _verdict(run, title),
         _noticed("noticed", "Assumed and noticed", run),
@@ -105,7 +105,7 @@ def comparison_document(
         + "\n".join(blocks(first)) + "\n</section>",
         *noticed,
         _timeline(timelines_of, strings),
-        *_sections((one for one in OF_TWO if one is not sides), compared, PageAsked(everything=True)),
+        *_sections((other for other in OF_TWO if other is not sides), compared, PageAsked(everything=True)),
         _parameters([compared.a, compared.b]),
         commands_section(commands),
     ]  # fmt: skip
@@ -125,10 +125,10 @@ def _difference(compared: Compared) -> str:
 
 def _sections(of: Iterable[Section[Any]], subject: object, asked: PageAsked) -> list[str]:
     sections = []
-    for one in of:
-        identity = getattr(one, "__name__", "section").rsplit(".", 1)[-1].replace("_", "-")
+    for module in of:
+        identity = getattr(module, "__name__", "section").rsplit(".", 1)[-1].replace("_", "-")
         groups: list[list[str]] = [[]]
-        for line in one.lines(subject, asked):
+        for line in module.lines(subject, asked):
             # A blank line within a section begins another subject of it.
             if line:
                 groups[-1].append(line)
@@ -150,7 +150,7 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
 
 def _best_change(run: Run) -> str:
     """The change that gains most, where somebody can make one; its table has the others."""
-    changes = [one for one in run.what_if() if one.list == "change" and one.alike_ns is None]
+    changes = [change for change in run.what_if() if change.list == "change" and change.alike_ns is None]
     if not run.timed or not changes:
         return ""
     best = min(changes, key=lambda change: change.better10_ns)
@@ -161,13 +161,14 @@ def _best_change(run: Run) -> str:
 
 def _noticed(identity: str, title: str, run: Run) -> str:
     """The diagnostics: each with how grave it is, and where."""
-    found = run.diagnostics
-    if not found:
+    messages = run.diagnostics
+    if not messages:
         return section(identity, [title, "Nothing."])
     rows = "\n".join(
-        f'<li class="{one.severity}"><strong>{one.severity}</strong> {escaped(one.message)} '
-        f'<span class="sub">{escaped(_place(one, run.path))}[{escaped(one.code)}]</span></li>'
-        for one in found
+        f'<li class="{diagnostic.severity}"><strong>{diagnostic.severity}</strong> '
+        f"{escaped(diagnostic.message)} "
+        f'<span class="sub">{escaped(_place(diagnostic, run.path))}[{escaped(diagnostic.code)}]</span></li>'
+        for diagnostic in messages
     )
     return f'<section id="{identity}" class="noticed">{element("h2", title)}<ul>\n{rows}\n</ul></section>'
 
@@ -202,7 +203,9 @@ def _parameters(runs: Sequence[Run]) -> str:
     given = [run.figures.origin.parameters for run in runs]
     for flag in FLAGS:
         # What the network of a run has no use for was not in force.
-        values = [None if flag.field in _unused(one) else one.get(flag.field) for one in given]
+        values = [
+            None if flag.field in _unused(parameters) else parameters.get(flag.field) for parameters in given
+        ]
         if all(value in (None, False, (), []) for value in values):
             continue
         cells = "".join(f"<td class=l>{escaped(_value(value))}</td>" for value in values)

@@ -30,11 +30,11 @@ class Strings:
 
     def number(self, text: str) -> int:
         """The number of a text."""
-        found = self._numbers.get(text)
-        if found is None:
-            found = self._numbers[text] = len(self.texts)
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self.texts)
             self.texts.append(text)
-        return found
+        return number
 
 
 class PackedRun:
@@ -173,9 +173,9 @@ def _path(lanes: RunLanes, tracks: set[int]) -> dict[str, Any] | None:
         return None
     kept = [segment for segment in segments if segment[2] in tracks]
     return {
-        "start": _differences([one[0] for one in kept]),
-        "length": [one[1] - one[0] for one in kept],
-        "track": [one[2] for one in kept],
+        "start": _differences([leg[0] for leg in kept]),
+        "length": [leg[1] - leg[0] for leg in kept],
+        "track": [leg[2] for leg in kept],
     }
 
 

@@ -23,8 +23,8 @@ STREAM_OF_GROUP: dict[GroupKind, int] = {
 }  # fmt: skip
 KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 # Tables for `bytes.translate` of a column of streams: 1 for this one; 1 for all but compute.
-IS_STREAM = [bytes(one == stream for one in range(256)) for stream in range(len(STREAMS))]
-IS_COMMUNICATION = bytes(one != COMPUTE for one in range(256))
+IS_STREAM = [bytes(other == stream for other in range(256)) for stream in range(len(STREAMS))]
+IS_COMMUNICATION = bytes(stream != COMPUTE for stream in range(256))
 # Of one rank alone: what goes to the host's memory and comes back.
 OFFLOAD = 9
 TO_NEXT, TO_PREVIOUS = 10, 11

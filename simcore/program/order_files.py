@@ -108,11 +108,11 @@ class _OrderWalk:
             stage = self._order.placement.at(missing[1], missing[2]).stage
         ring = path[seen[stage] :]
         words = []
-        for place, (one, missing) in enumerate(ring):
+        for place, (rank, missing) in enumerate(ring):
             other = ring[(place + 1) % len(ring)][0]
             forward, microbatch, position = missing
             what = f"{position}{'F' if forward else 'B'}{microbatch}"
-            words.append(f"rank {one} stands at {self._words(one)} and waits for {what} of rank {other}")
+            words.append(f"rank {rank} stands at {self._words(rank)} and waits for {what} of rank {other}")
         return Standstill((ring[0][0], self._words(ring[0][0])), ", ".join(words))
 
     def _words(self, stage: int) -> str:
@@ -142,8 +142,8 @@ class ReadOrder(NamedTuple):
 def open_order(path: str) -> ReadOrder:
     """The order in the file at `path`. Raises InputError where there is none that can run."""
     try:
-        found = os.stat(path)
-        return _open_order(path, (found.st_mtime_ns, found.st_size))
+        state = os.stat(path)
+        return _open_order(path, (state.st_mtime_ns, state.st_size))
     except (OSError, ValueError):
         # `read_file` says what is wrong.
         return _open_order(path, (0, 0))

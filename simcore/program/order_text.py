@@ -114,9 +114,9 @@ class _Reader:
             column = 1
             self._own = 0
             for cell in line.split(","):
-                found = cell.strip().strip('"')
-                if found and found != "None":
-                    self._cell(found, rank, number, column + len(cell) - len(cell.lstrip()))
+                text = cell.strip().strip('"')
+                if text and text != "None":
+                    self._cell(text, rank, number, column + len(cell) - len(cell.lstrip()))
                 column += len(cell) + 1
         return self._written._replace(ranks=len(lines)), self._errors
 
@@ -166,7 +166,7 @@ class _Reader:
             self._action(text, rank, False, line, column)
 
     def _pair(self, text: str, first: str, second: str, rank: int, line: int, column: int) -> None:
-        kinds = [match[2] if (match := _ACTION.fullmatch(one)) else "" for one in (first, second)]
+        kinds = [match[2] if (match := _ACTION.fullmatch(action)) else "" for action in (first, second)]
         if kinds[0] != "F" or kinds[1] not in ("B", "I"):
             self._error(text, "a forward and a backward, `(0F7;7B3)OVERLAP_F_B`", line, column)
             return
@@ -193,8 +193,8 @@ class _Reader:
 
 def by_rank(written: Written) -> Iterator[list[OrderCell]]:
     """The actions of each rank, in their order."""
-    found: list[list[OrderCell]] = [[] for _ in range(written.ranks)]
+    cells_of: list[list[OrderCell]] = [[] for _ in range(written.ranks)]
     for cell in written.cells:
         if cell.rank < written.ranks:
-            found[cell.rank].append(cell)
-    return iter(found)
+            cells_of[cell.rank].append(cell)
+    return iter(cells_of)

@@ -115,7 +115,7 @@ class Plan(Struct):
         names, parts = self.workload.name, self.placement.parts
         layers = [row for row in block if is_layer(names[row])]
         size = len(layers) // parts
-        found = layers[part * size : (part + 1) * size]
+        rows = layers[part * size : (part + 1) * size]
         for row in block:
             if is_layer(names[row]):
                 continue
@@ -124,8 +124,8 @@ class Plan(Struct):
             else:
                 here = part == parts - 1 and (last or not self.megatron)
             if here:
-                found.append(row)
-        return tuple(sorted(found))
+                rows.append(row)
+        return tuple(sorted(rows))
 
     def loss_rows(self, stage: int, chunk: int) -> tuple[int, ...]:
         """The loss rows that a chunk of a stage runs: the last part of a stage, or of the model alone."""
@@ -167,9 +167,9 @@ class Plan(Struct):
         """
         header = self.workload.header
         again_at = self.workload.recomputed
-        found: dict[int, list[int]] = {row: list(again_at[row]) for row in rows if row in again_at}
+        recomputed: dict[int, list[int]] = {row: list(again_at[row]) for row in rows if row in again_at}
         if not header.checkpoint_initiates or not rows:
-            return found
+            return recomputed
         first = rows[0]
         blocks = (
             block for block in self.structure.blocks if block[0] <= first <= block[-1] and first in block
@@ -180,8 +180,8 @@ class Plan(Struct):
             checkpoint = checkpoints[place - 1] if place else initiator
             again = rows[bisect_left(rows, checkpoint) : bisect_left(rows, initiator)]
             if again:
-                found.setdefault(initiator if initiator in here else again[-1], []).extend(again)
-        return found
+                recomputed.setdefault(initiator if initiator in here else again[-1], []).extend(again)
+        return recomputed
 
     def layer_scale(self, row: int, cells: Cells) -> float:
         """The factor of `--layer-scale` on a row's compute: of its own name, its base name, or of all."""
@@ -192,7 +192,7 @@ class Plan(Struct):
         name = workload.name[row]
         scales = self.layer_scales
         names = (name, base_name(name), ANY_ROW)
-        return next((scales[one, phase] for one in names if (one, phase) in scales), 1.0)
+        return next((scales[name, phase] for name in names if (name, phase) in scales), 1.0)
 
     def uneven(self, cells: Cells, row: int) -> Uneven | None:
         """How the ranks of an expert group differ in a cell."""
@@ -216,10 +216,10 @@ def _first_alike(workload: Workload, structure: Structure) -> list[int]:
         if cells.asynchronous:
             columns.append([row in cells.asynchronous for row in range(len(workload))])
     first: dict[tuple[object, ...], int] = {}
-    found = [first.setdefault(content, row) for row, content in enumerate(zip(*columns, strict=True))]
+    first_row = [first.setdefault(content, row) for row, content in enumerate(zip(*columns, strict=True))]
     for row in {*structure.tail, *(row for _, row in workload.uneven)}:
-        found[row] = row
-    return found
+        first_row[row] = row
+    return first_row
 
 
 class RowBuilder:
@@ -301,8 +301,8 @@ class RowBuilder:
         assert self._wait is not None
         moves = count - 1
         sent = [
-            CollectiveCost(name, group, size * (one + 1) // moves - size * one // moves, size, one, moves)
-            for one in range(moves)
+            CollectiveCost(name, group, size * (move + 1) // moves - size * move // moves, size, move, moves)
+            for move in range(moves)
         ]
         products = shares((1,) * count, pieces.product_ns)
         self._compute(pieces.before_ns, cells, row, phase)
@@ -375,7 +375,7 @@ def joined(segment: OpSegment, plan: Plan) -> OpSegment:
     """
     assert plan.joined is not None
     costs: list[Any] = [cost for _, cost in plan.costs]
-    ops, found, joins = segment.ops, Ops(), []
+    ops, joined_ops, joins = segment.ops, Ops(), []
     waits: dict[int, list[int]] = {}
     for place, waited in segment.joins:
         waits.setdefault(place, []).append(waited)
@@ -392,14 +392,14 @@ def joined(segment: OpSegment, plan: Plan) -> OpSegment:
     def beside_until(op: int) -> int:
         """Where compute waits for a collective that runs beside nothing else; 0 of others."""
         until = awaited.get(op, 0)
-        alone = all(one not in waits and one_by_one(one) for one in range(op + 1, until))
+        alone = all(between not in waits and one_by_one(between) for between in range(op + 1, until))
         return until if until > op + 1 and alone else 0
 
     op = 0
     while True:
-        joins += [(len(found), number_of[one]) for one in waits.get(op, ()) if one not in ended]
+        joins += [(len(joined_ops), number_of[waited]) for waited in waits.get(op, ()) if waited not in ended]
         if op == count:
-            return _as_part(OpSegment(found, joins), plan)
+            return _as_part(OpSegment(joined_ops, joins), plan)
         together: Counter[Any] = Counter()
         until = op
         while until < count and (until == op or ended.issuperset(waits.get(until, ()))):
@@ -413,15 +413,15 @@ def joined(segment: OpSegment, plan: Plan) -> OpSegment:
                 until = end
             else:
                 break
-        number_of[op] = len(found)
+        number_of[op] = len(joined_ops)
         if until - op > 1:
             cost = plan.cost(JoinedCost(tuple(together.items())))
-            found.append(COMPUTE, ops.phase[op], 1, cost, ops.row[op])
+            joined_ops.append(COMPUTE, ops.phase[op], 1, cost, ops.row[op])
             op = until
         else:
             plan.was_busy |= ops.stream[op] in plan.beside
             part = ops.part(op, op + 1)
-            found.extend(part, part.microbatch[0])
+            joined_ops.extend(part, part.microbatch[0])
             op += 1
 
 
@@ -440,7 +440,7 @@ def _as_part(segment: OpSegment, plan: Plan) -> OpSegment:
     begun: dict[int, int] = {}
     steps = []
     for op in range(len(ops) + 1):
-        steps += [(JOIN, _NOTHING, begun[one]) for one in waits.get(op, ()) if one in begun]
+        steps += [(JOIN, _NOTHING, begun[waited]) for waited in waits.get(op, ()) if waited in begun]
         if op == len(ops):
             break
         stream, cost = ops.stream[op], costs[ops.cost[op]]
@@ -451,11 +451,11 @@ def _as_part(segment: OpSegment, plan: Plan) -> OpSegment:
         else:
             begun[op] = len(begun)
             steps.append((BEGIN, cost, streams.index(stream)))
-    found, phase, row = Ops(), ops.phase[0], ops.row[0]
-    found.append(COMPUTE, phase, 1, plan.cost(PartCost(streams, tuple(steps))), row)
+    ops_made, phase, row = Ops(), ops.phase[0], ops.row[0]
+    ops_made.append(COMPUTE, phase, 1, plan.cost(PartCost(streams, tuple(steps))), row)
     for stream in streams:
-        found.append(stream, phase, 0, plan.cost(_NOTHING), row)
-    return OpSegment(found, [])
+        ops_made.append(stream, phase, 0, plan.cost(_NOTHING), row)
+    return OpSegment(ops_made, [])
 
 
 _NOTHING = ComputeCost(0)

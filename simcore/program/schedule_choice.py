@@ -32,11 +32,13 @@ def with_stages_of_schedule(
     _, given = chosen_schedule(name)
     assert given is not None
     stages = given.order.placement.stages
-    found = []
+    diagnostics = []
     if stages != (workload.header.pp or 1):
         message = f"pp {stages} taken, as many stages as {printable(name, 60)} has"
-        found.append(Diagnostic("note", "schedule-stages", message, workload.path, workload.header.line))
-    return replace(parameters, pp=stages), found
+        diagnostics.append(
+            Diagnostic("note", "schedule-stages", message, workload.path, workload.header.line)
+        )
+    return replace(parameters, pp=stages), diagnostics
 
 
 def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:

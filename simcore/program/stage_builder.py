@@ -208,8 +208,8 @@ class StageBuilder:
         """The rows of an action, True after each turn."""
         _, microbatch, chunk, _ = action
         rows = [self.plan.rows(self.stage, microbatch, chunk), self.plan.loss_rows(self.stage, chunk)]
-        for one in reversed(rows) if loss_first else rows:
-            yield from self._row_turns(part, microbatch, one)
+        for row in reversed(rows) if loss_first else rows:
+            yield from self._row_turns(part, microbatch, row)
 
     def _row_turns(self, part: str, microbatch: int, rows: tuple[int, ...]) -> Iterator[bool]:
         """The ops of rows, a turn up to each collective that the next waits for, or to the end of a row."""
@@ -305,7 +305,7 @@ class StageBuilder:
             placement = self.plan.placement
             position = placement.position(self.stage, chunk)
             # What a micro-batch goes through is a route, and each chunk is on one.
-            route = next(one for one in placement.routes if (self.stage, chunk) in one)
+            route = next(way for way in placement.routes if (self.stage, chunk) in way)
             near = [
                 route[place].stage if 0 <= place < placement.depth else None
                 for place in (position - 1, position + 1)
@@ -338,7 +338,9 @@ class StageBuilder:
         parts = self.plan.placement.parts
         first = chunk - chunk % parts
         return [
-            row for one in range(first, first + parts) for row in self.plan.rows(self.stage, microbatch, one)
+            row
+            for copied in range(first, first + parts)
+            for row in self.plan.rows(self.stage, microbatch, copied)
         ]
 
     def _weights(self, rows: list[int]) -> list[int]:
@@ -388,17 +390,17 @@ class StageBuilder:
         least = self.plan.workload.buckets.get(buffer, 0)
         if not least:
             return by_row
-        found = dict.fromkeys(by_row, 0)
+        bytes_of = dict.fromkeys(by_row, 0)
         parts = self.plan.placement.parts
         first = chunk - chunk % parts
-        for one in range(first, first + parts):
-            rows = self.plan.rows(self.stage, microbatch, one)
+        for copied in range(first, first + parts):
+            rows = self.plan.rows(self.stage, microbatch, copied)
             size = 0
             for row in reversed(rows):
                 size += by_row[row]
                 if size >= least or row == rows[0]:
-                    found[row], size = size, 0
-        return found
+                    bytes_of[row], size = size, 0
+        return bytes_of
 
     def _issue_gathers(self) -> None:
         """All parameter gathers at once, layer by layer; each layer's first F waits for its own."""

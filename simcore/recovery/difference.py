@@ -108,21 +108,21 @@ def _sent(cells: Cells, row: int, made: tuple[str, int]) -> tuple[str, int]:
     return kind + _SUFFIX.get(cells.group[row], ""), cells.bytes[row]
 
 
-def _difference(workload: Workload, row: int, found: AicbRow, made: AicbRow) -> Difference:
+def _difference(workload: Workload, row: int, stated: AicbRow, made: AicbRow) -> Difference:
     def at(field: str, there: object, expected: object) -> Difference:
-        return Difference(row, workload.line[row], found.name, field, str(there), str(expected))
+        return Difference(row, workload.line[row], stated.name, field, str(there), str(expected))
 
-    if found.name != made.name:
-        return at("name", found.name, made.name)
+    if stated.name != made.name:
+        return at("name", stated.name, made.name)
     for phase, (_, words) in enumerate(_PHASES):
-        (kind, size), (made_kind, made_size) = found.sent[phase], made.sent[phase]
+        (kind, size), (made_kind, made_size) = stated.sent[phase], made.sent[phase]
         if kind != made_kind:
             return at(f"{words} collective", kind, made_kind)
         if size != made_size:
             return at(f"{words} bytes", size, made_size)
     for phase, (_, words) in enumerate(_PHASES):
-        if found.cells[phase] != made.cells[phase]:
-            return at(f"{words} compute ns", found.cells[phase], made.cells[phase])
+        if stated.cells[phase] != made.cells[phase]:
+            return at(f"{words} compute ns", stated.cells[phase], made.cells[phase])
     return at("process time", workload.process_ns[row], 100)
 
 
@@ -132,14 +132,14 @@ def _header_difference(workload: Workload, config: AicbConfig, rows: int) -> lis
         "tp": config.tp, "ep": config.ep, "pp": config.pp, "vpp": config.stage_layers,
         "ga": config.microbatches, "all_gpus": config.world, "pp_comm": round(config.pp_comm),
     }  # fmt: skip
-    found = []
+    differences = []
     for key, value in expected.items():
         wanted = value if key == "tp" or key in keys else None
         there = getattr(header, key)
         if there != wanted:
-            words = ["none" if one is None else str(one) for one in (there, wanted)]
-            found.append(Difference(None, header.line, "", key, *words))
+            words = ["none" if value is None else str(value) for value in (there, wanted)]
+            differences.append(Difference(None, header.line, "", key, *words))
     if workload.declared_rows not in (None, rows) and len(workload) == rows:
         declared = str(workload.declared_rows)
-        found.append(Difference(None, header.line + 1, "", "number of rows", declared, str(rows)))
-    return found
+        differences.append(Difference(None, header.line + 1, "", "number of rows", declared, str(rows)))
+    return differences

@@ -45,11 +45,12 @@ KNOWN: tuple[Known, ...] = (
     Known("DeepSeek 671B preset", 61, 18432, 128, 2048, 129280, 256, 8, 3, 1),
     *(
         Known(
-            one.name, one.layers, one.hidden, one.heads, one.moe.ffn if one.moe else one.ffn, one.vocab,
-            one.moe.experts if one.moe else 0, one.moe.experts_per_token if one.moe else 0,
-            one.moe.dense_layers if one.moe else 0, one.moe.shared_experts if one.moe else 0,
+            model.name, model.layers, model.hidden, model.heads,
+            model.moe.ffn if model.moe else model.ffn, model.vocab,
+            model.moe.experts if model.moe else 0, model.moe.experts_per_token if model.moe else 0,
+            model.moe.dense_layers if model.moe else 0, model.moe.shared_experts if model.moe else 0,
         )
-        for one in MODELS.values()
+        for model in MODELS.values()
     ),
 )  # fmt: skip
 
@@ -75,7 +76,7 @@ def swiglu(hidden: int) -> int:
 
 def common_ffns(hidden: int) -> list[int]:
     """Inner sizes to be tried first."""
-    known = [one.ffn for one in KNOWN if one.hidden == hidden]
+    known = [model.ffn for model in KNOWN if model.hidden == hidden]
     # Of models with experts the dense layers' too.
     known += [model.ffn for model in MODELS.values() if model.hidden == hidden and model.ffn]
     others = [4 * hidden, swiglu(hidden), padded(8 * hidden // 3, 256), 7 * hidden // 2, 3 * hidden,
@@ -85,7 +86,7 @@ def common_ffns(hidden: int) -> list[int]:
 
 def vocabulary(words: int, step: int) -> int:
     """A common vocabulary that is padded to `words`, else these themselves."""
-    return next((one for one in VOCABULARIES if padded(one, step) == words), words)
+    return next((common for common in VOCABULARIES if padded(common, step) == words), words)
 
 
 def known_model(config: AicbConfig) -> Known | None:
@@ -97,31 +98,31 @@ def known_model(config: AicbConfig) -> Known | None:
 
 def rarity(config: AicbConfig) -> float:
     """How uncommon a config is: 0 for one that everybody has."""
-    found = _SEQUENCES.get(config.seq, 4.0 if config.seq & (config.seq - 1) == 0 else 8.0)
-    found += _SIZES.get(config.microbatch_size, 3.0)
+    weight = _SEQUENCES.get(config.seq, 4.0 if config.seq & (config.seq - 1) == 0 else 8.0)
+    weight += _SIZES.get(config.microbatch_size, 3.0)
     ffn = config.ffn
     known = known_model(config)
     if known:
-        found -= 4.0 if known.vocab == config.vocab else 2.5
+        weight -= 4.0 if known.vocab == config.vocab else 2.5
     elif ffn in (4 * config.hidden, swiglu(config.hidden)):
-        found += 0.5
+        weight += 0.5
     elif ffn in common_ffns(config.hidden):
-        found += 1.5
+        weight += 1.5
     else:
-        found += next((cost for step, cost in _ROUND if ffn % step == 0), 12.0)
+        weight += next((cost for step, cost in _ROUND if ffn % step == 0), 12.0)
     if config.vocab not in VOCABULARIES:
-        found += 3.0 if config.vocab % 1000 == 0 else 5.0
+        weight += 3.0 if config.vocab % 1000 == 0 else 5.0
     if config.vocab_step != 128:
-        found += 10.0
+        weight += 10.0
     if config.bias:
-        found += 2.0
+        weight += 2.0
     if config.hidden % config.heads:
         # As many as layers is what AICB takes where nobody says.
-        found += 2.0 if config.heads == config.layers else 5.0
+        weight += 2.0 if config.heads == config.layers else 5.0
     if config.hidden % 256:
-        found += 3.0
+        weight += 3.0
     if config.mla:
-        found += 0.0 if config.mla.q_lora_rank == 1536 else 2.0
-        found += 0.0 if config.heads == 128 else 1.0
-        found += 0.0 if config.sequence_parallel else 4.0
-    return found
+        weight += 0.0 if config.mla.q_lora_rank == 1536 else 2.0
+        weight += 0.0 if config.heads == 128 else 1.0
+        weight += 0.0 if config.sequence_parallel else 4.0
+    return weight

@@ -106,48 +106,48 @@ class Recovered(Struct, frozen=True, dict=True):
         config = self.config
         if config is None:
             return []
-        found = []
+        lines = []
         tokens = config.seq * config.microbatch_size
-        found.append(
+        lines.append(
             f"sequence x micro-batch: {digits(tokens)} as a product, taken {config.seq} x "
             f"{config.microbatch_size}"
         )
         if config.pp > 1:
             least = config.stage_layers * config.pp
-            found.append(
+            lines.append(
                 f"layers: {least} to {least + config.pp - 1} are {config.stage_layers} a stage, taken "
                 f"{config.layers}"
             )
         if self.times is not None or config.written_by.norms:
             words = digits(config.padded_vocab)
-            found.append(f"vocabulary: {words} as it is padded, taken {digits(config.vocab)}")
+            lines.append(f"vocabulary: {words} as it is padded, taken {digits(config.vocab)}")
         batch = config.microbatch_size * config.dp
         if batch > 1:
             least = config.microbatches * batch
-            found.append(
+            lines.append(
                 f"global batch: {digits(least)} to {digits(least + batch - 1)} give "
                 f"{plural(config.microbatches, 'micro-batch')}, taken {digits(config.global_batch)}"
             )
         if config.mla is None and config.hidden % config.heads == 0:
-            found.append(f"heads: in no row, taken {config.heads}")
+            lines.append(f"heads: in no row, taken {config.heads}")
         if config.experts is not None and config.mla is None and config.ep == config.dp:
-            found.append(f"inner size of the experts: in no row where ep is dp, taken {config.ffn}")
+            lines.append(f"inner size of the experts: in no row where ep is dp, taken {config.ffn}")
         if self.times is not None and config.tp == config.ep == 1 and config.experts is not None:
-            found.append("experts, and how many a token gets: in no row")
-        return found
+            lines.append("experts, and how many a token gets: in no row")
+        return lines
 
     def other_words(self) -> list[str]:
         """The other configs with the same rows, by what differs."""
         config = self.config
         if config is None:
             return []
-        found = []
-        for one in self.others:
-            differing = [name for name in _TOLD if getattr(one, name) != getattr(config, name)]
-            told = [f"{_TOLD[name]} {_value(getattr(one, name))}" for name in differing]
-            found.append(", ".join(told) or sizes_words(one))
+        words_of = []
+        for other in self.others:
+            differing = [name for name in _TOLD if getattr(other, name) != getattr(config, name)]
+            told = [f"{_TOLD[name]} {_value(getattr(other, name))}" for name in differing]
+            words_of.append(", ".join(told) or sizes_words(other))
         left = self.found - 1 - len(self.others)
-        return [*found, plural(left, "other config")] if left > 0 else found
+        return [*words_of, plural(left, "other config")] if left > 0 else words_of
 
     def values(self) -> dict[str, Any]:
         """For JSON."""
@@ -166,8 +166,12 @@ class Recovered(Struct, frozen=True, dict=True):
             "ambiguous": self.ambiguities(),
             "configs": self.found,
             "others": [
-                {"model": model_values(model_of(one)), "layout": layout_values(one), "version": one.version}
-                for one in self.others
+                {
+                    "model": model_values(model_of(other)),
+                    "layout": layout_values(other),
+                    "version": other.version,
+                }
+                for other in self.others
             ],
             "command": self.command() or None,
         }  # fmt: skip
@@ -240,14 +244,14 @@ def _possible(configs: list[AicbConfig]) -> list[AicbConfig]:
     """Those that AICB takes."""
     from simcore.model.aicb_arguments import check_config
 
-    found = []
+    possible = []
     for config in configs:
         try:
             check_config(config)
         except (UsageError, ZeroDivisionError):
             continue
-        found.append(config)
-    return found
+        possible.append(config)
+    return possible
 
 
 def _rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow] | None:
@@ -261,7 +265,7 @@ def _rows(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow] | None:
 def _same(config: AicbConfig, configs: list[AicbConfig], times: AicbTimes | None) -> list[AicbConfig]:
     """The other configs that make the same rows: two micro-batches tell."""
     rows = _short(config, times)
-    return [one for one in configs if one != config and _short(one, times) == rows]
+    return [other for other in configs if other != config and _short(other, times) == rows]
 
 
 def _short(config: AicbConfig, times: AicbTimes | None) -> list[AicbRow] | None:

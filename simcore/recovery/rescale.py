@@ -37,8 +37,8 @@ class Rescaled(Struct, frozen=True):
 
 def known(workload: Workload) -> Recovered:
     """What made the rows of a file; of the files asked for last it is kept."""
-    for one, recovered in _recovered:
-        if one is workload:
+    for recent, recovered in _recovered:
+        if recent is workload:
             return recovered
     recovered = recover(workload)
     _recovered.append((workload, recovered))
@@ -86,34 +86,39 @@ def _why(recovered: Recovered) -> str:
 def _asked_for(config: AicbConfig, asked: Parameters) -> AicbConfig:
     """The config on another layout: the global batch stays, micro-batches follow."""
     degrees = {name: getattr(asked, name) or getattr(config, name) for name in _CHANGED}
-    one = replace(config, **degrees)
-    if (one.tp, one.pp, one.ep, one.world) == (config.tp, config.pp, config.ep, config.world):
-        one = config
-    ranks = one.tp * one.pp
-    if one.world % ranks == 0 and asked.microbatches is not None and asked.microbatches != one.microbatches:
-        one = replace(one, global_batch=asked.microbatches * one.microbatch_size * one.dp)
-    check_config(one)
-    for what, size in (("the hidden size", one.hidden), ("the inner size", one.ffn)):
-        if size % one.tp:
+    scaled = replace(config, **degrees)
+    if (scaled.tp, scaled.pp, scaled.ep, scaled.world) == (config.tp, config.pp, config.ep, config.world):
+        scaled = config
+    ranks = scaled.tp * scaled.pp
+    if (
+        scaled.world % ranks == 0
+        and asked.microbatches is not None
+        and asked.microbatches != scaled.microbatches
+    ):
+        scaled = replace(scaled, global_batch=asked.microbatches * scaled.microbatch_size * scaled.dp)
+    check_config(scaled)
+    for what, size in (("the hidden size", scaled.hidden), ("the inner size", scaled.ffn)):
+        if size % scaled.tp:
             fitting = [str(tp) for tp in (1, 2, 4, 8, 16, 32) if size % tp == 0]
             raise UsageError(
-                f"--rescale on: --tp {one.tp} does not divide {what} {size}: {', '.join(fitting)} would fit"
+                f"--rescale on: --tp {scaled.tp} does not divide {what} {size}: "
+                f"{', '.join(fitting)} would fit"
             )
-    if one.stage_layers == 0:
+    if scaled.stage_layers == 0:
         raise UsageError(
-            f"--rescale on: --pp {one.pp} is above the {one.layers} layers: at most those would fit"
+            f"--rescale on: --pp {scaled.pp} is above the {scaled.layers} layers: at most those would fit"
         )
-    if one.microbatches == 0:
+    if scaled.microbatches == 0:
         raise UsageError(
-            f"--rescale on: a global batch of {one.global_batch} is less than micro-batch "
-            f"{one.microbatch_size} x dp {one.dp}: --microbatches 1 or a smaller --world would fit"
+            f"--rescale on: a global batch of {scaled.global_batch} is less than micro-batch "
+            f"{scaled.microbatch_size} x dp {scaled.dp}: --microbatches 1 or a smaller --world would fit"
         )
-    if one.ep > 1 and one.dp % one.ep and (one.tp * one.dp) % one.ep:
+    if scaled.ep > 1 and scaled.dp % scaled.ep and (scaled.tp * scaled.dp) % scaled.ep:
         raise UsageError(
-            f"--rescale on: --ep {one.ep} divides neither dp {one.dp} nor tp {one.tp} x dp {one.dp}; "
-            "1 would fit"
+            f"--rescale on: --ep {scaled.ep} divides neither dp {scaled.dp} nor "
+            f"tp {scaled.tp} x dp {scaled.dp}; 1 would fit"
         )
-    return one
+    return scaled
 
 
 def _rows(workload: Workload, recovered: Recovered, config: AicbConfig) -> Rescaled:
@@ -147,7 +152,8 @@ def _rows(workload: Workload, recovered: Recovered, config: AicbConfig) -> Resca
             f"{config.microbatch_size} x dp {config.dp} = {each}: AICB leaves out {left} sequences"
         )
     notes = [
-        Diagnostic("warning" if at else "note", "rescaled", one, workload.path) for at, one in enumerate(said)
+        Diagnostic("warning" if at else "note", "rescaled", text, workload.path)
+        for at, text in enumerate(said)
     ]
     made = read(workload.path, text.encode())
     diagnostics = (*workload.diagnostics, *notes)
@@ -159,7 +165,7 @@ def _words(before: AicbConfig, after: AicbConfig) -> str:
     names = [name for name in ("tp", "pp", "ep", "world") if getattr(before, name) != getattr(after, name)]
     if not names:
         return f"from {before.microbatches} to {after.microbatches} micro-batches"
-    parts = [", ".join(f"{name} {getattr(one, name)}" for name in names) for one in (before, after)]
+    parts = [", ".join(f"{name} {getattr(side, name)}" for name in names) for side in (before, after)]
     return f"from {parts[0]} to {parts[1]}"
 
 

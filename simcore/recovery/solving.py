@@ -44,14 +44,14 @@ _FURTHER = (_Reach(True, False), _Reach(False, True), _Reach(True, True))
 
 def configs_of(stated: Statement) -> list[AicbConfig]:
     """Configs with the parameters stated, the most common first; none where there are none."""
-    found: dict[AicbConfig, float] = {}
+    rarity_of: dict[AicbConfig, float] = {}
     readings = (stated.dense if stated.aiob else stated.total) or [0]
     for reading in readings[:3]:
         for version in stated.versions:
             for config in _of_reading(stated, version, reading):
                 # What fewer rows say is less likely.
-                found.setdefault(config, rarity(config) + (0.0 if reading == readings[0] else 0.25))
-    return sorted(found, key=lambda one: found[one])
+                rarity_of.setdefault(config, rarity(config) + (0.0 if reading == readings[0] else 0.25))
+    return sorted(rarity_of, key=lambda config: rarity_of[config])
 
 
 def _of_reading(stated: Statement, version: str, wanted: int) -> list[AicbConfig]:
@@ -86,7 +86,7 @@ def _hidden_sizes(stated: Statement, wanted: int, wide: bool) -> Iterator[tuple[
             yield size // (2 * tokens), max(topk, 1)
     if stated.activations:
         return
-    known = [one.hidden for one in KNOWN]
+    known = [each.hidden for each in KNOWN]
     # A layer has at least the projections of its attention.
     most = min(_MOST_HIDDEN, int((wanted * stated.tp / max(4 * stated.layers, 1)) ** 0.5) + 64)
     # With each of the kinds of attention: the few that are common.
@@ -102,10 +102,10 @@ def _hidden_sizes(stated: Statement, wanted: int, wide: bool) -> Iterator[tuple[
 
 def _attention(stated: Statement, version: str, hidden: int, topk: int, wide: bool) -> Iterator[AicbConfig]:
     """Configs of that hidden size, one for each kind of attention; all else in them is a first guess."""
-    known = next((one for one in KNOWN if one.hidden == hidden), None)
+    known = next((model for model in KNOWN if model.hidden == hidden), None)
     if stated.experts == 0:
         # No row says how many.
-        here = [one.experts for one in KNOWN if one.hidden == hidden and one.experts]
+        here = [model.experts for model in KNOWN if model.hidden == hidden and model.experts]
         for count in dict.fromkeys([*here, *_EXPERTS]):
             if count % stated.ep == 0:
                 yield from _attention(replace(stated, experts=count), version, hidden, topk, wide)
@@ -142,9 +142,9 @@ def _of_layer(stated: Statement, first: AicbConfig, wanted: int, wide: bool) -> 
             return
         first = replace(first, vocab=words)
         for seq, size in _sequences(stated):
-            one = replace(first, seq=seq, microbatch_size=size)
-            for ffn in _inner_sizes(stated, one, wanted):
-                config = _finished(replace(one, ffn=ffn), stated)
+            sized = replace(first, seq=seq, microbatch_size=size)
+            for ffn in _inner_sizes(stated, sized, wanted):
+                config = _finished(replace(sized, ffn=ffn), stated)
                 if _counted(config, stated) == wanted:
                     yield config
         return
@@ -170,14 +170,14 @@ def _inner_sizes(stated: Statement, config: AicbConfig, wanted: int) -> list[int
     """The inner sizes with which the parameters of experts, or else all of them, are those stated."""
     if stated.moe and config.experts is not None:
         return _solve_ffn(config, stated.moe[0], experts=True, stated=stated)
-    found = _solve_ffn(config, wanted, experts=False, stated=stated)
-    return found or common_ffns(config.hidden)[:1]
+    solved = _solve_ffn(config, wanted, experts=False, stated=stated)
+    return solved or common_ffns(config.hidden)[:1]
 
 
 def _solve_ffn(config: AicbConfig, wanted: int, experts: bool, stated: Statement) -> list[int]:
     def count(ffn: int) -> int:
-        one = replace(config, ffn=ffn)
-        return _experts_counted(one) if experts else _counted(one, stated)
+        tried = replace(config, ffn=ffn)
+        return _experts_counted(tried) if experts else _counted(tried, stated)
 
     far = 1024 * config.tp
     none, slope = count(0), (count(far) - count(0)) / far

@@ -39,7 +39,7 @@ def lines(compared: Compared, asked: PageAsked) -> list[str]:
     step = AccountChange("step", compared.a.step_time_ns, compared.b.step_time_ns)
     unit_ns, unit = column_unit(max(step[1:]))
     there = [pair for pair in compared.account_pairs if any((*pair[0][1:], *pair[1][1:]))]
-    kept = sorted(there, key=lambda pair: -max(abs(one.ns) for one in pair))[: asked.rows]
+    kept = sorted(there, key=lambda pair: -max(abs(change.ns) for change in pair))[: asked.rows]
     shown = [*(pair for pair in there if pair in kept), (step, step)]
     fields: list[Field[_Pair]] = [
         Field(f"account, {unit}", lambda pair: pair[0].name, left=True),
@@ -77,4 +77,7 @@ def _lane(compared: Compared, pair: LanePair) -> dict[str, Any]:
 
 def _track(run: Run, track: Track) -> dict[str, Any]:
     ns = zip(ALIKE, run.common_ns(track), strict=True)
-    return {"first_rank": track.first_rank, "accounts_ns": {name: one for name, one in ns if one}}
+    return {
+        "first_rank": track.first_rank,
+        "accounts_ns": {name: account_ns for name, account_ns in ns if account_ns},
+    }

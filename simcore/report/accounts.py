@@ -81,7 +81,7 @@ class _Line:
 
 def _merged(lines: Iterable[_Line]) -> list[_Line]:
     """Where nobody knows stages each rank is a track: neighbours whose accounts are equal as one line."""
-    found = []
+    merged = []
 
     def key(line: _Line) -> object:
         return line.ns if line.track.stage is None else line.track.number
@@ -90,8 +90,8 @@ def _merged(lines: Iterable[_Line]) -> list[_Line]:
         first, *others = alike
         if others:
             first.ranks = RankSet.of(rank for line in (first, *others) for rank in line.track.ranks)
-        found.append(first)
-    return found
+        merged.append(first)
+    return merged
 
 
 def _part(account: str) -> str:
@@ -125,13 +125,15 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     shown = every if asked.everything else every[:_TRACKS]
 
     def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
-        return lambda one: in_unit(sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns)
+        return lambda line: in_unit(
+            sum(line.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns
+        )
 
     def bar(line: _Line) -> str:
         text = ((_GLYPHS[part][asked.ascii_only], ns) for part, ns in line.parts)
-        found = Bar(bar_text(text, step, cells))
-        found.parts, found.whole = line.parts, step
-        return found
+        share_bar = Bar(bar_text(text, step, cells))
+        share_bar.parts, share_bar.whole = line.parts, step
+        return share_bar
 
     fields: list[Field[_Line]] = [
         Field("stage", lambda line: "-" if line.track.stage is None else str(line.track.stage)),

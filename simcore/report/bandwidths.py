@@ -34,18 +34,23 @@ def _rates(of: Any, bandwidth: Bandwidth) -> dict[str, float]:
 
 _FIELDS: list[Field[Bandwidth]] = [
     Field(
-        "collective", lambda one: printable(one.operation, _NAME_CELLS) + ("*" if one.waits_included else ""),
+        "collective",
+        lambda bandwidth: printable(bandwidth.operation, _NAME_CELLS) + "*" * bandwidth.waits_included,
         "operation", lambda bandwidth: bandwidth.operation, left=True,
     ),
     Field(
-        "group", lambda one: "-" if one.group is None else printable(one.group, _NAME_CELLS),
+        "group",
+        lambda bandwidth: "-" if bandwidth.group is None else printable(bandwidth.group, _NAME_CELLS),
         "group", lambda bandwidth: bandwidth.group, left=True,
     ),
     Field("ranks", lambda bandwidth: str(bandwidth.ranks), "ranks", lambda bandwidth: bandwidth.ranks),
     Field("bytes", lambda bandwidth: byte_size(bandwidth.bytes), "bytes", lambda bandwidth: bandwidth.bytes),
     Field("count", lambda bandwidth: str(bandwidth.times), "count", lambda bandwidth: bandwidth.times),
     *keys("least_ns"),
-    Field("median", lambda one: duration(one.middle_ns), "median_ns", lambda one: one.middle_ns),
+    Field(
+        "median", lambda bandwidth: duration(bandwidth.middle_ns),
+        "median_ns", lambda bandwidth: bandwidth.middle_ns,
+    ),
     *keys("most_ns", "waits_included"),
     Field(
         "algbw", lambda bandwidth: _rate(bandwidth.algbw(bandwidth.middle_ns)),
@@ -97,17 +102,17 @@ def _fields(asked: PageAsked) -> list[Field[Bandwidth]]:
         return _priced_ns(choice, bandwidth)
 
     def busbw(bandwidth: Bandwidth) -> float | None:
-        found = ns(bandwidth)
-        return None if found is None else bandwidth.busbw(found)
+        measured_ns = ns(bandwidth)
+        return None if measured_ns is None else bandwidth.busbw(measured_ns)
 
     return [
         *_FIELDS,
         Field(
-            f"on {on}", lambda bandwidth: "-" if (found := ns(bandwidth)) is None else duration(found),
+            f"on {on}", lambda bandwidth: "-" if (value := ns(bandwidth)) is None else duration(value),
             "cluster_ns", ns, optional=True,
         ),
         Field(
-            "busbw", lambda bandwidth: "-" if (found := busbw(bandwidth)) is None else _rate(found),
+            "busbw", lambda bandwidth: "-" if (value := busbw(bandwidth)) is None else _rate(value),
             "cluster_busbw_gbps", busbw, optional=True,
         ),
     ]  # fmt: skip

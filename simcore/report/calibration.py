@@ -207,7 +207,7 @@ def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
     ]
     unit_ns, unit = column_unit(max(known, default=0) // ranks)
     return [
-        Field(f"kind, {unit}", lambda fit: fit.name, "kind", lambda one: one.name, left=True),
+        Field(f"kind, {unit}", lambda fit: fit.name, "kind", lambda fit: fit.name, left=True),
         Field("calls", lambda fit: _calls(fit, ranks)),
         *keys("measured_calls", "simulated_calls"),
         Field("measured", lambda fit: _figure(fit.measured_ns, ranks, unit_ns), "measured_ns"),
@@ -216,7 +216,7 @@ def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
         Field("as fitted", lambda fit: _figure(fit.after_ns, ranks, unit_ns), "after_ns"),
         Field("off", lambda fit: _off(fit.after_ns, fit.measured_ns)),
         *keys("fitted"),
-        Field("", lambda fit: fit.why, "why", lambda one: one.why or None, left=True),
+        Field("", lambda fit: fit.why, "why", lambda fit: fit.why or None, left=True),
     ]
 
 

@@ -37,19 +37,19 @@ def change_fields(
 
     def cell(figure: Callable[[AccountChange], str]) -> Callable[[Row], str]:
         def text(row: Row) -> str:
-            found = change(row)
-            return none if found is None else figure(found)
+            row_change = change(row)
+            return none if row_change is None else figure(row_change)
 
         return text
 
-    def b_less_a(one: AccountChange) -> str:
-        if one.ns == 0:
+    def b_less_a(account: AccountChange) -> str:
+        if account.ns == 0:
             return "="
-        return f"{one.ns / unit_ns:+.3f}" if unit_ns > 1 else f"{one.ns:+d}"
+        return f"{account.ns / unit_ns:+.3f}" if unit_ns > 1 else f"{account.ns:+d}"
 
     return [
-        Field(first, cell(lambda one: in_unit(one.a_ns, unit_ns))),
-        Field("B", cell(lambda one: in_unit(one.b_ns, unit_ns))),
+        Field(first, cell(lambda account: in_unit(account.a_ns, unit_ns))),
+        Field("B", cell(lambda account: in_unit(account.b_ns, unit_ns))),
         Field("B - A", cell(b_less_a)),
     ]
 

@@ -54,7 +54,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     if not alike:
         return ["Critical path: nothing takes any time"]
     segments, ranks = sum(map(len, alike)), plural(len(sums["rank"]), "rank")
-    found = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}"]
+    page = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}"]
     for by, parts in sums.items():
         if by == "rank" and len(parts) == len(sums.get("stage", ())):
             # One rank a stage: the line before says it.
@@ -64,20 +64,20 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
             for what, ns in parts[:_MOST_PARTS]
         ]
         left = len(parts) - len(shown)
-        found += listed(f"by {by}", [*shown, *([f"and {left} more"] if left > 0 else [])])
-    found.append("  its longest segments, and why the first of each kind did not start earlier")
+        page += listed(f"by {by}", [*shown, *([f"and {left} more"] if left > 0 else [])])
+    page.append("  its longest segments, and why the first of each kind did not start earlier")
     longest = alike[:_SEGMENTS]
-    firsts = run.figures.path_segments(one[0] for one in longest)
+    firsts = run.figures.path_segments(segments_alike[0] for segments_alike in longest)
     rows = [
-        _Alike(first, run.figures.path_words(one[0]), len(one))
-        for first, one in zip(firsts, longest, strict=True)
+        _Alike(first, run.figures.path_words(segments_alike[0]), len(segments_alike))
+        for first, segments_alike in zip(firsts, longest, strict=True)
     ]
-    found += field_lines(_LONGEST, rows)
+    page += field_lines(_LONGEST, rows)
     if not run.figures.has_slack:
-        found.append(
+        page.append(
             "  no slack: collectives queue by priority here, and what is served first depends on the times"
         )
-    return found
+    return page
 
 
 def _alike(run: Run) -> list[list[int]]:
@@ -86,7 +86,7 @@ def _alike(run: Run) -> list[list[int]]:
     segments = zip(run.path_parts("kind"), run.figures.path_alike(), strict=True)
     for index, ((_, ns), what) in enumerate(segments):
         by_key.setdefault((-ns, what), []).append(index)
-    return [one for _, one in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
+    return [numbers for _, numbers in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:

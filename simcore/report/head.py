@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _SAID: list[Field[Said]] = [*keys("rule", "text"), Field(key="ns", optional=True)]
 _DIMENSION: list[Field[Dimension]] = [
-    *keys("kind", "size"), Field(key="bandwidth_gbps", value=lambda one: one.bandwidth), *keys("latency_ns")
+    *keys("kind", "size"), Field(key="bandwidth_gbps", value=lambda dimension: dimension.bandwidth),
+    *keys("latency_ns"),
 ]  # fmt: skip
 _WORKLOAD = keys("format", "policy", "rows", "declared_rows", "microbatches", "degrees")
 
@@ -21,7 +22,11 @@ _WORKLOAD = keys("format", "policy", "rows", "declared_rows", "microbatches", "d
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """The step time, a sentence a line, the main cause first, and a line a fact."""
     figures = run.figures
-    said = [line for one in figures.said for line in wrapped(one.text, "  ", "    ")] if run.timed else []
+    said = (
+        [line for sentence in figures.said for line in wrapped(sentence.text, "  ", "    ")]
+        if run.timed
+        else []
+    )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
     return [*figures.title.split("\n"), "", *(["In words", *said, ""] if said else []), *facts]
 

@@ -19,11 +19,11 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         return []
     mean = sum(imbalance.tokens) / len(imbalance.tokens)
     fields: list[Field[tuple[int, int]]] = [
-        Field("place in ep", lambda one: str(one[0])),
-        Field("tokens", lambda one: str(one[1])),
-        Field("of the mean", lambda one: f"{one[1] / mean:.2f}" if mean else ""),
+        Field("place in ep", lambda pair: str(pair[0])),
+        Field("tokens", lambda pair: str(pair[1])),
+        Field("of the mean", lambda pair: f"{pair[1] / mean:.2f}" if mean else ""),
     ]
-    fullest = sorted(enumerate(imbalance.tokens), key=lambda one: (-one[1], one[0]))
+    fullest = sorted(enumerate(imbalance.tokens), key=lambda pair: (-pair[1], pair[0]))
     more = more_line(len(fullest) - _PLACES, "with fewer")
     return [
         "Tokens that the experts of a rank get in a micro-batch, by its place in an expert group",

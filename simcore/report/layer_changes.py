@@ -20,8 +20,8 @@ _NAME_CELLS = 28
 def _fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
     return [
         Field(f"layer, {unit}", lambda change: printable(change.name, _NAME_CELLS), "name", left=True),
-        *change_fields(lambda one: one.compute, unit_ns, "compute A"),
-        *change_fields(lambda one: one.exposed, unit_ns, "exposed A"),
+        *change_fields(lambda layer: layer.compute, unit_ns, "compute A"),
+        *change_fields(lambda layer: layer.exposed, unit_ns, "exposed A"),
         Field(key="compute", value=lambda change: change_values(change.compute)),
         Field(key="exposed", value=lambda change: change_values(change.exposed)),
     ]
@@ -33,7 +33,7 @@ def lines(compared: Compared, asked: PageAsked) -> list[str]:
     if not moved:
         return []
     shown = moved if asked.everything else moved[:_LAYERS]
-    largest = max(ns for one in shown for change in (one.compute, one.exposed) for ns in change[1:])
+    largest = max(ns for layer in shown for change in (layer.compute, layer.exposed) for ns in change[1:])
     left = len(moved) - len(shown)
     more = f" ({left} more: --all)" if left else ""
     return [f"Layers that change most{more}", *field_lines(_fields(*column_unit(largest)), shown)]

@@ -48,7 +48,7 @@ def _groups(run: Run) -> list[_Layer]:
     def share(layer_use: LayerUse) -> str:
         return percent(layer_use.compute_ns + layer_use.exposed_ns, run.step_time_ns)
 
-    rows = _Layer("rows", lambda one: f"x{one.rows}")
+    rows = _Layer("rows", lambda layer_use: f"x{layer_use.rows}")
     return [_NAME, rows, _COMPUTE, _EXPOSED, _Layer("% of step", share), _CRITICAL, _SLACK]
 
 

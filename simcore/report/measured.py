@@ -30,13 +30,16 @@ def _ops(rank_difference: RankDifference) -> str:
 
 
 _FIELDS: list[Field[RankDifference]] = [
-    Field("rank", lambda one: str(one.number), "ranks", lambda one: str(one.number)),
-    Field("measured", lambda one: duration(one.measured_ns), "measured_end_ns", lambda one: one.measured_ns),
-    Field("replayed", lambda one: duration(one.replayed_ns), "end_ns", lambda one: one.replayed_ns),
-    Field("difference", lambda one: signed(one.replayed_ns - one.measured_ns)),
+    Field("rank", lambda rank: str(rank.number), "ranks", lambda rank: str(rank.number)),
+    Field(
+        "measured", lambda rank: duration(rank.measured_ns),
+        "measured_end_ns", lambda rank: rank.measured_ns,
+    ),
+    Field("replayed", lambda rank: duration(rank.replayed_ns), "end_ns", lambda rank: rank.replayed_ns),
+    Field("difference", lambda rank: signed(rank.replayed_ns - rank.measured_ns)),
     Field(
         "most by", _ops,
-        "operations", lambda one: [{"name": name, "difference_ns": ns} for name, ns in one.ops], left=True,
+        "operations", lambda rank: [{"name": name, "difference_ns": ns} for name, ns in rank.ops], left=True,
     ),
 ]  # fmt: skip
 
@@ -76,7 +79,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
             "by_rank": field_values(_FIELDS, _differences(run)),
             **_waiting(run),
         }
-    found = {
+    keyed = {
         "step_time_ns": measured.step_time_ns,
         "ranks": len(measured.ranks),
         "concurrent": measured.concurrent,
@@ -90,7 +93,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         **_recorded(run, recorded, asked),
         "replay": replay,
     }
-    return {"measured": found}
+    return {"measured": keyed}
 
 
 def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
@@ -110,7 +113,11 @@ def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
 
 def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
     """ns by category; what a profiler alone tells is left out where there is none of it."""
-    return {name: one for name, one in ns.items() if one or run.of_devices or name not in _PROFILED}
+    return {
+        name: account_ns
+        for name, account_ns in ns.items()
+        if account_ns or run.of_devices or name not in _PROFILED
+    }
 
 
 def _recorded(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:

@@ -42,13 +42,13 @@ def _gb(size: int | None) -> str:
 
 
 def _merged(all_stages: list[_Line]) -> list[_Line]:
-    found: list[_Line] = []
+    merged: list[_Line] = []
     for all_stage in all_stages:
-        if found and found[-1].cells() == all_stage.cells():
-            found[-1].last = all_stage.last
+        if merged and merged[-1].cells() == all_stage.cells():
+            merged[-1].last = all_stage.last
         else:
-            found.append(all_stage)
-    return found
+            merged.append(all_stage)
+    return merged
 
 
 def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
@@ -67,7 +67,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     figures = run.model_figures
     if figures is None:
         return _file_lines(run.file_memory)
-    found = _merged([_Line(stage_memory) for stage_memory in figures.memory])
+    merged = _merged([_Line(stage_memory) for stage_memory in figures.memory])
     limit = figures.limit
     fields: list[Field[_Line]] = [
         *_fields(_PARTS),
@@ -81,8 +81,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         f"Memory of a rank at its peak, GB, of {limit / 1e9:.1f} GB; contexts of CUDA and NCCL take "
         f"{least} to {most} more, fragmentation some percent"
     )
-    more = more_line(len(found) - _STAGES, "more stages", "--json has all")
-    return [title, *field_lines(fields, found[:_STAGES]), *more]
+    more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
+    return [title, *field_lines(fields, merged[:_STAGES]), *more]
 
 
 def _file_lines(memory: Sequence[FileMemory]) -> list[str]:
@@ -91,11 +91,11 @@ def _file_lines(memory: Sequence[FileMemory]) -> list[str]:
         return []
     about = memory[0].activations is not None
     parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
-    found = _merged([_Line(file_memory, parts) for file_memory in memory])
+    merged = _merged([_Line(file_memory, parts) for file_memory in memory])
     title = "Memory of a rank, GB, at least: states by the gradients of the file"
     title += "; activations about, by b s h and layers" if about else "; activations not known"
-    more = more_line(len(found) - _STAGES, "more stages", "--json has all")
-    return [title, *field_lines(_fields(parts), found[:_STAGES]), *more]
+    more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
+    return [title, *field_lines(_fields(parts), merged[:_STAGES]), *more]
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:

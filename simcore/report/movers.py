@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 # What it is in words, and the op.
 _Op = tuple[str, "Mover"]
 _OP: list[Field[_Op]] = [
-    Field("op", lambda one: one[0], left=True),
-    Field("what", lambda one: one[1].measure, "measure", lambda one: one[1].measure, left=True),
-    Field(key="stage", value=lambda one: one[1].place[0]),
-    Field(key="dp", value=lambda one: one[1].place[1]),
-    Field(key="tp", value=lambda one: one[1].place[2]),
-    Field(key="ranks", value=lambda one: one[1].ranks),
-    Field(key="name", value=lambda one: one[1].name),
-    Field(key="phase", value=lambda one: one[1].phase),
-    Field(key="kind", value=lambda one: one[1].kind),
-    Field(key="microbatch", value=lambda one: one[1].microbatch),
-    Field("A", lambda one: duration(one[1].a_ns), "a_ns", lambda one: one[1].a_ns),
-    Field("B", lambda one: duration(one[1].b_ns), "b_ns", lambda one: one[1].b_ns),
+    Field("op", lambda op: op[0], left=True),
+    Field("what", lambda op: op[1].measure, "measure", lambda op: op[1].measure, left=True),
+    Field(key="stage", value=lambda op: op[1].place[0]),
+    Field(key="dp", value=lambda op: op[1].place[1]),
+    Field(key="tp", value=lambda op: op[1].place[2]),
+    Field(key="ranks", value=lambda op: op[1].ranks),
+    Field(key="name", value=lambda op: op[1].name),
+    Field(key="phase", value=lambda op: op[1].phase),
+    Field(key="kind", value=lambda op: op[1].kind),
+    Field(key="microbatch", value=lambda op: op[1].microbatch),
+    Field("A", lambda op: duration(op[1].a_ns), "a_ns", lambda op: op[1].a_ns),
+    Field("B", lambda op: duration(op[1].b_ns), "b_ns", lambda op: op[1].b_ns),
     Field(
-        "B - A", lambda one: signed(one[1].b_ns - one[1].a_ns),
-        "difference_ns", lambda one: one[1].b_ns - one[1].a_ns,
+        "B - A", lambda op: signed(op[1].b_ns - op[1].a_ns),
+        "difference_ns", lambda op: op[1].b_ns - op[1].a_ns,
     ),
 ]  # fmt: skip
 # Where it is, and the kind of time.
@@ -59,7 +59,7 @@ def lines(compared: Compared, asked: PageAsked) -> list[str]:
     shown = compared.kind_movers[: asked.rows]
     left = len(compared.kind_movers) - len(shown)
     more = f" ({left} more: --all)" if left else ""
-    alone = ", or a rank that does much more" if any(one.rank is not None for _, one in shown) else ""
+    alone = ", or a rank that does much more" if any(mover.rank is not None for _, mover in shown) else ""
     return [f"What differs most, the mean of a stage's ranks{alone}{more}", *field_lines(_KIND, shown)]
 
 
@@ -68,7 +68,7 @@ def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
     by_measure: dict[str, list[_Op]] = {}
     for mover in movers:
         by_measure.setdefault(mover[1].measure, []).append(mover)
-    in_turn = [one for several in zip_longest(*by_measure.values()) for one in several if one is not None]
+    in_turn = [op for several in zip_longest(*by_measure.values()) for op in several if op is not None]
     return [mover for mover in movers if mover in in_turn[:most]]
 
 

@@ -22,15 +22,15 @@ _NAME_CELLS, _RANK_CELLS = 48, 30
 _RANK: list[Field[RankEnd]] = keys("rank", "end_ns", "exposed_ns")
 # Of a layer the keys that all runs have; of nodes no cells are known.
 _NAME: list[Field[tuple[int, NameUse]]] = [
-    Field(key="index", value=lambda one: one[0]),
-    Field(key="name", value=lambda one: one[1].name),
-    Field(key="operation", value=lambda one: one[1].what),
-    *(Field(key=phase, value=lambda one: None) for phase in ("fwd", "ig", "wg")),
-    Field(key="count", value=lambda one: one[1].nodes),
-    Field(key="own_ns", value=lambda one: one[1].own_ns),
-    Field(key="wait_ns", value=lambda one: one[1].waits_ns),
-    Field(key="critical_ns", value=lambda one: one[1].critical_ns),
-    Field(key="slack_ns", value=lambda one: one[1].slack_ns),
+    Field(key="index", value=lambda pair: pair[0]),
+    Field(key="name", value=lambda pair: pair[1].name),
+    Field(key="operation", value=lambda pair: pair[1].what),
+    *(Field(key=phase, value=lambda pair: None) for phase in ("fwd", "ig", "wg")),
+    Field(key="count", value=lambda pair: pair[1].nodes),
+    Field(key="own_ns", value=lambda pair: pair[1].own_ns),
+    Field(key="wait_ns", value=lambda pair: pair[1].waits_ns),
+    Field(key="critical_ns", value=lambda pair: pair[1].critical_ns),
+    Field(key="slack_ns", value=lambda pair: pair[1].slack_ns),
 ]
 
 
@@ -44,8 +44,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     def figure(ns: float) -> str:
         return f"{ns / unit_ns:.3f}"
 
-    alike = [list(one) for _, one in itertools.groupby(tables.ranks, lambda one: one[1:])]
-    found = [
+    alike = [list(ranks) for _, ranks in itertools.groupby(tables.ranks, lambda rank: rank[1:])]
+    page = [
         f"When each rank ends, {'cycles of 1 ns' if tables.in_cycles else unit}; exposed: "
         f"{tables.exposed_words}",
         *field_lines(_rank_fields(0 if tables.in_cycles else unit_ns), alike[:_RANKS]),
@@ -63,7 +63,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         Field("slack", lambda name_use: figure(name_use.slack_ns)),
         Field("% of step", lambda name_use: percent(name_use.critical_ns, run.step_time_ns)),
     ]
-    found += [
+    page += [
         "",
         f"Nodes by name (# for a number), {unit}; time and waiting the mean of a rank, % of step: of the "
         "critical path",
@@ -71,7 +71,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         *more_line(len(tables.names) - len(names), "more names", "--all-layers has all"),
     ]
     if not tables.groups:
-        return found
+        return page
     of_groups: list[Field[GroupUse]] = [
         Field("group", lambda group_use: printable(group_use.group, _RANK_CELLS), left=True),
         Field("ranks", lambda group_use: short(group_use.ranks, _RANK_CELLS), left=True),
@@ -82,7 +82,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     ]
     groups = tables.groups if asked.every_layer else tables.groups[:_GROUPS]
     return [
-        *found,
+        *page,
         "",
         f"Groups, {unit}, summed over their ranks; bytes as comm_size has them",
         *field_lines(of_groups, groups),

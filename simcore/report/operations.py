@@ -57,7 +57,7 @@ def _fields(
     return [
         Field("operation", name, "name", left=True),
         Field(key="parent"),
-        Field("kind", lambda figures: figures.category, "kind", lambda one: one.category, left=True),
+        Field("kind", lambda figures: figures.category, "kind", lambda figures: figures.category, left=True),
         Field("count", lambda figures: str(figures.count), "count"),
         Field(key="measured"),
         Field("total", of_time(lambda figures: figures.total_ns) if run.of_devices else None, "total_ns"),
@@ -92,18 +92,18 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         ordered = sorted(figures, key=lambda figure: -figure.total_ns)
         kept = ordered if asked.every_layer or asked.everything else ordered[:_MOST_ROWS]
         more = more_line(len(ordered) - len(kept), where="--all-layers has all")
-        every_ns = sum(one.total_ns for one in ordered)
+        every_ns = sum(op.total_ns for op in ordered)
         return [*field_lines(_fields(shown, waited, every_ns), kept), *more]
 
-    found = [] if run.timed else [*order_lines(shown, WIDTH), ""]
-    found += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]
+    page = [] if run.timed else [*order_lines(shown, WIDTH), ""]
+    page += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]
     if _has_layers(shown):
         of_layers = f"Layers of all ranks, each phase alone, us{'' if waited is None else unit[4:]}"
-        found += ["", of_layers, *rows(op_figures(grouped(shown, "layer")))]
+        page += ["", of_layers, *rows(op_figures(grouped(shown, "layer")))]
     subs = sub_figures(shown)
     if subs:
-        found += ["", f"Sub-operations, inside the operations above{unit}", *rows(subs)]
-    return found
+        page += ["", f"Sub-operations, inside the operations above{unit}", *rows(subs)]
+    return page
 
 
 def _has_layers(run: MeasuredRun) -> bool:
@@ -121,7 +121,7 @@ def _waited(recorded: Timed) -> Callable[[OpFigures], int]:
 
 def order_lines(run: MeasuredRun, width: int) -> list[str]:
     """The operations of each stage or rank in the order of the file, each with its micro-batch."""
-    found = ["Order of the operations, with their micro-batches"]
+    page = ["Order of the operations, with their micro-batches"]
     for rank in run.ranks:
         ops = rank.ops
         words = [
@@ -131,8 +131,8 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
         left = len(ops) - len(words)
         text = ", ".join(words) + (f", and {left} more" if left > 0 else "")
         head = f"  {run.unit} {rank.number}  "
-        found += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
-    return found
+        page += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
+    return page
 
 
 def operation_values(recorded: Timed) -> dict[str, Any]:

@@ -26,7 +26,9 @@ def lines(compared: Compared, asked: PageAsked) -> list[str]:
     there = [stage for stage in compared.stages if any(stage.pass_ns(way) is not None for way in _DIRECTIONS)]
     if not there:
         return []
-    kept = there if asked.everything else sorted(there, key=lambda one: -_moved(one))[:_STAGES]
+    kept = (
+        there if asked.everything else sorted(there, key=lambda pass_change: -_moved(pass_change))[:_STAGES]
+    )
     shown = [pair for pair in there if pair in kept]
     both = [change for pair in shown for way in _DIRECTIONS if (change := pair.pass_ns(way)) is not None]
     unit_ns, unit = column_unit(max(ns for change in both for ns in change[1:]))

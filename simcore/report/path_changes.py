@@ -61,8 +61,8 @@ def values(compared: Compared, asked: PageAsked) -> dict[str, Any]:
 
     return {
         "critical_path": {
-            "by_kind": changes("kind", paths.kind, lambda one: one.name),
-            "by_stage": changes("stage", paths.stage, lambda one: int(one.name)),
-            "by_layer": changes("layer", paths.layer, lambda one: one.name or None),
+            "by_kind": changes("kind", paths.kind, lambda change: change.name),
+            "by_stage": changes("stage", paths.stage, lambda change: int(change.name)),
+            "by_layer": changes("layer", paths.layer, lambda change: change.name or None),
         }
     }

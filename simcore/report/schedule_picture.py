@@ -203,12 +203,12 @@ def _order(asked: PictureAsked) -> tuple[Order, Shape]:
         raise UsageError(f"{asked.schedule} has no order of micro-batches: one of {fitting} is expected")
     if given is not None:
         placement = given.order.placement
-        for option, value, found in (
+        for option, value, in_file in (
             ("--stages", asked.stages, placement.stages),
             ("--microbatches", asked.microbatches, given.order.microbatches),
         ):
-            if value not in (None, found):
-                raise UsageError(f"{option} {value}: {printable(asked.schedule, 60)} has {found}")
+            if value not in (None, in_file):
+                raise UsageError(f"{option} {value}: {printable(asked.schedule, 60)} has {in_file}")
         return given.order, Shape(placement.stages, given.order.microbatches, placement.parts)
     stages = 4 if asked.stages is None else asked.stages
     microbatches = 2 * stages if asked.microbatches is None else asked.microbatches

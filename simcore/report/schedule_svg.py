@@ -70,10 +70,10 @@ def _box(box: Box, y: float, scale: float) -> str:
     fill = (_COLOURS if box.chunk == 0 else _DEEPER)[box.kind]
     title = f"{_MEANING[box.kind]} of micro-batch {box.microbatch}, chunk {box.chunk}: "
     title += f"{box.first:g} to {box.last:g}"
-    found = _rect(x, y, width, fill, title)
+    rect = _rect(x, y, width, fill, title)
     letter = box.kind if box.chunk == 0 else box.kind.lower()
     words = f"{letter}{box.microbatch}" if width >= _BOTH else letter if width >= _LETTER else ""
-    return found + (_text(x + width / 2, y + 13, words, anchor="middle") if words else "")
+    return rect + (_text(x + width / 2, y + 13, words, anchor="middle") if words else "")
 
 
 def _rect(x: float, y: float, width: float, fill: str, title: str) -> str:

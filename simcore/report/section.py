@@ -64,10 +64,10 @@ def values(
     """The keys of all sections. first: those that come first, in this order, whatever the order of the page;
     the others are in it.
     """
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for section in sections:
-        found |= section.values(of, asked)
-    return {key: found[key] for key in dict.fromkeys((*first, *found)) if key in found}
+        merged |= section.values(of, asked)
+    return {key: merged[key] for key in dict.fromkeys((*first, *merged)) if key in merged}
 
 
 # Cells of a page.
@@ -100,26 +100,26 @@ def keys(*names: str) -> list[Field[Any]]:
 
 def field_lines(fields: Iterable[Field[Row]], rows: Iterable[Row]) -> list[str]:
     """The rows as a table of text: what of the fields is on the page."""
-    shown = [(Column(one.heading, one.left), one.text) for one in fields if one.text is not None]
+    shown = [(Column(field.heading, field.left), field.text) for field in fields if field.text is not None]
     cells = [[text(row) for _, text in shown] for row in rows]
     return table([column for column, _ in shown], cells)
 
 
 def field_values(fields: Sequence[Field[Row]], rows: Iterable[Row]) -> list[dict[str, Any]]:
     """The rows as JSON has them: what of the fields has a key."""
-    keyed = [one for one in fields if one.key]
-    names = [one.key for one in keyed]
-    if len(names) > 1 and all(one.value is None and not one.optional for one in keyed):
+    keyed = [field for field in fields if field.key]
+    names = [field.key for field in keyed]
+    if len(names) > 1 and all(field.value is None and not field.optional for field in keyed):
         # A critical path has thousands of rows, and one call a row is a third of one a figure.
         figures = attrgetter(*names)
         return [dict(zip(names, figures(row), strict=True)) for row in rows]
-    columns = [one.value or attrgetter(one.key) for one in keyed]
-    found = [{name: value(row) for name, value in zip(names, columns, strict=True)} for row in rows]
-    for name in (one.key for one in keyed if one.optional):
-        for values in found:
+    columns = [field.value or attrgetter(field.key) for field in keyed]
+    objects = [{name: value(row) for name, value in zip(names, columns, strict=True)} for row in rows]
+    for name in (field.key for field in keyed if field.optional):
+        for values in objects:
             if values[name] is None:
                 del values[name]
-    return found
+    return objects
 
 
 class Column(NamedTuple):

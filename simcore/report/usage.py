@@ -32,22 +32,22 @@ def _streams(run: Run) -> list[Field[_Mean]]:
         return "" if use.kind == "compute" else "-" if ns is None else figure(ns)
 
     return [
-        Field("stream", lambda one: one[0].stream, "stream", lambda one: one[0].stream, left=True),
-        Field(f"busy {unit}", lambda one: figure(one[0].busy_ns), "busy_ns", lambda one: one[0].busy_ns),
+        Field("stream", lambda pair: pair[0].stream, "stream", lambda pair: pair[0].stream, left=True),
+        Field(f"busy {unit}", lambda pair: figure(pair[0].busy_ns), "busy_ns", lambda pair: pair[0].busy_ns),
         Field(
-            "% of step", lambda one: percent(one[0].busy_ns, step),
-            "share", lambda one: one[0].busy_ns / step if step else 0.0,
+            "% of step", lambda pair: percent(pair[0].busy_ns, step),
+            "share", lambda pair: pair[0].busy_ns / step if step else 0.0,
         ),
-        Field("most %", lambda one: percent(one[1], step)),
+        Field("most %", lambda pair: percent(pair[1], step)),
         Field(
-            "beside compute", lambda one: beside(one[0], one[0].overlapped_ns),
-            "overlapped_ns", lambda one: one[0].overlapped_ns,
+            "beside compute", lambda pair: beside(pair[0], pair[0].overlapped_ns),
+            "overlapped_ns", lambda pair: pair[0].overlapped_ns,
         ),
         Field(
-            "exposed", lambda one: beside(one[0], one[0].exposed_ns),
-            "exposed_ns", lambda one: one[0].exposed_ns,
+            "exposed", lambda pair: beside(pair[0], pair[0].exposed_ns),
+            "exposed_ns", lambda pair: pair[0].exposed_ns,
         ),
-        Field(key="most_busy_ns", value=lambda one: one[1]),
+        Field(key="most_busy_ns", value=lambda pair: pair[1]),
     ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def _dimensions(run: Run) -> list[Field[DimensionUse]]:
         Field(key="ranks", value=lambda use: ranks_of(run.tracks, use.rank_class).text()),
         Field(
             "most by", most,
-            "by_kind", lambda use: {kind: one._asdict() for kind, one in use.by_kind.items()}, left=True,
+            "by_kind", lambda use: {kind: load._asdict() for kind, load in use.by_kind.items()}, left=True,
         ),
     ]  # fmt: skip
 
@@ -84,19 +84,19 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a stream, where something communicates; a line a dimension, where something is sent over it, and
     the port that is busy longest.
     """
-    streams, dimensions, found = run.figures.mean_streams, run.dimensions, []
+    streams, dimensions, page = run.figures.mean_streams, run.dimensions, []
     if len(streams) > 1:
         shown = streams if asked.every_layer else streams[:_STREAMS]
-        found += ["How busy each stream is, the mean of all ranks", *field_lines(_streams(run), shown)]
-        found += more_line(len(streams) - len(shown), "more streams", "--all-layers has all")
+        page += ["How busy each stream is, the mean of all ranks", *field_lines(_streams(run), shown)]
+        page += more_line(len(streams) - len(shown), "more streams", "--all-layers has all")
     if any(use.bytes for use in dimensions):
         title = "What a rank sends over each dimension, and how long its port is busy: "
         title += "the rank that sends most"
-        found += [*([""] if found else []), title, *field_lines(_dimensions(run), dimensions)]
+        page += [*([""] if page else []), title, *field_lines(_dimensions(run), dimensions)]
         # The rank that sends most need not be the one whose port is slowed.
         place = run.figures.worst_link
-        found += [] if place is None else [f"  worst link  {place.words}"]
-    return found
+        page += [] if place is None else [f"  worst link  {place.words}"]
+    return page
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:

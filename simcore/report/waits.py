@@ -31,7 +31,7 @@ def _fields(run: Run) -> list[Field[WaitFor]]:
             "in", lambda wait: wait.where, left=True,
         ),
         Field("for", lambda wait: duration(wait.ns), "ns"),
-        Field("of step", lambda one: f"{percent(one.ns, run.step_time_ns)} %"),
+        Field("of step", lambda wait: f"{percent(wait.ns, run.step_time_ns)} %"),
     ]  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
             "what", lambda what_if: printable(_named(what_if, run), _KNOB_CELLS),
             "knob", lambda what_if: what_if.flags or what_if.name, left=True,
         ),
-        Field(key="words", value=lambda one: one.name if _has_words(one) else None, optional=True),
+        Field(key="words", value=lambda knob: knob.name if _has_words(knob) else None, optional=True),
         Field(
             "step if free", lambda what_if: step(what_if.free_ns, what_if),
             "free_ns", lambda what_if: _known(what_if.free_ns, what_if),
@@ -52,7 +52,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
         ),
         Field("change", lambda what_if: change(what_if.better10_ns, what_if)),
         Field(
-            "10 % more time", lambda one: "" if one.worse10_ns is None else step(one.worse10_ns, one),
+            "10 % more time", lambda knob: "" if knob.worse10_ns is None else step(knob.worse10_ns, knob),
             "worse10_ns", lambda what_if: _known(what_if.worse10_ns, what_if), optional=True,
         ),
         Field(
@@ -65,7 +65,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
         Field(key="alike_ns", optional=True),
     ]  # fmt: skip
     some_worse = any(what_if.worse10_ns is not None for what_if in run.what_if())
-    return [one for one in fields if some_worse or one.key != "worse10_ns"]
+    return [field for field in fields if some_worse or field.key != "worse10_ns"]
 
 
 def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
@@ -86,7 +86,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
     # A column stands where some row needs it: what all rows say nobody asks.
     is_of_others = any(what_if.alike_ns is not None for what_if in changes)
     needed = {"of": is_of_others, "flags": any(map(_short_flags, changes))}
-    return [one for one in fields if needed.get(one.heading, True)]
+    return [field for field in fields if needed.get(field.heading, True)]
 
 
 def _short_flags(what_if: WhatIf) -> str:
@@ -124,27 +124,27 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         if what_if.anomaly or what_if.unknown or _share(what_if, base) >= _LEAST_SHARE
     ]
     little = [short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in shown]
-    found: list[str] = []
+    page: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"
-        found += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
+        page += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
     if run.tried:
-        found += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")
-    if found:
-        found.append("")
-    found.append(f"What if one thing took less time (step time now {duration(base)})")
-    found += field_lines(_fields(run), shown)
-    found += _base_lines(run)
+        page += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")
+    if page:
+        page.append("")
+    page.append(f"What if one thing took less time (step time now {duration(base)})")
+    page += field_lines(_fields(run), shown)
+    page += _base_lines(run)
     if any(what_if.free_ns is None for what_if in shown):
-        found.append("  a change that is made or not is taken as it is, in the columns of 10 % less time")
-    found += _meanings([what_if for what_if in things if what_if in shown])
+        page.append("  a change that is made or not is taken as it is, in the columns of 10 % less time")
+    page += _meanings([what_if for what_if in things if what_if in shown])
     if any(knob.anomaly for knob in knobs):
-        found.append(
+        page.append(
             "  anomaly: what is cheaper lets other traffic meet at the same ports or queues, and the step "
             "takes longer"
         )
-    found += [f"  unknown: {why}" for why in dict.fromkeys(knob.unknown for knob in knobs) if why]
-    return found + (listed("below 0.05 %, or nothing:", little) if little else [])
+    page += [f"  unknown: {why}" for why in dict.fromkeys(knob.unknown for knob in knobs) if why]
+    return page + (listed("below 0.05 %, or nothing:", little) if little else [])
 
 
 def _first(words: str) -> str:

@@ -47,9 +47,9 @@ def account_names(
     rare: Sequence[str] = (),
 ) -> AccountNames:  # fmt: skip
     """others: from `wait` on. names: in ALIKE, of accounts that have another name there."""
-    found = (*(f"compute {one}" for one in compute), *(f"exposed {one}" for one in exposed), *others)
-    alike = tuple(ALIKE.index(names.get(one, one)) for one in found)
-    return AccountNames(found, tuple(compute), tuple(exposed), tuple(rare), alike)
+    all_names = (*(f"compute {name}" for name in compute), *(f"exposed {name}" for name in exposed), *others)
+    alike = tuple(ALIKE.index(names.get(name, name)) for name in all_names)
+    return AccountNames(all_names, tuple(compute), tuple(exposed), tuple(rare), alike)
 
 
 class Accounts(Struct):
@@ -147,13 +147,13 @@ def until(starts: array[int], sums: array[int], time_ns: int) -> int:
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The union of spans, (start, end) ns, as disjoint ones."""
-    found: list[tuple[int, int]] = []
+    disjoint: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if disjoint and start <= disjoint[-1][1]:
+            disjoint[-1] = disjoint[-1][0], max(end, disjoint[-1][1])
         elif end > start:
-            found.append((start, end))
-    return found
+            disjoint.append((start, end))
+    return disjoint
 
 
 # Sums are kept for every so many segments; those in between are added up when asked for. 64
@@ -252,5 +252,5 @@ class Ranges:
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[Longest, int]:
         """The segments of class `number` in a stretch, and the category of the longest one, 0 of none."""
         edge, category = self._segments(number)
-        found = longest_in(edge, first_ns, last_ns)
-        return found, category[found.index] if found.index >= 0 else 0
+        longest = longest_in(edge, first_ns, last_ns)
+        return longest, category[longest.index] if longest.index >= 0 else 0

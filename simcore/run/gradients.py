@@ -56,19 +56,19 @@ class Gradient(Struct, frozen=True):
 
 def _summed(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     """ns by kind; without what takes none."""
-    found: dict[int, int] = {}
+    sums: dict[int, int] = {}
     for kind, ns in pairs:
         if ns:
-            found[kind] = found.get(kind, 0) + ns
-    return found
+            sums[kind] = sums.get(kind, 0) + ns
+    return sums
 
 
 def _ends(first: Iterable[int], second: Iterable[int], totals: Iterable[Time]) -> list[Time]:
     """When chains end that begin when both that they wait for have ended; entry 0 is 0."""
     end: list[Time] = [0]
     append = end.append
-    for one, other, total in zip(first, second, totals, strict=True):
-        before, beside = end[one], end[other]
+    for chain, other, total in zip(first, second, totals, strict=True):
+        before, beside = end[chain], end[other]
         append((before if before > beside else beside) + total)
     return end
 
@@ -159,7 +159,7 @@ class Chains:
         first, after = numbers[0], numbers[-1] + 1
         if after - first != len(numbers):
             # Others are between.
-            kinds = [(kind_of[one], durations[one]) for one in numbers if one > 0]
+            kinds = [(kind_of[number], durations[number]) for number in numbers if number > 0]
             return _summed(kinds)
         # Micro-batches repeat each other: one of many is summed.
         key = (kind_of[first:after].tobytes(), durations[first:after].tobytes())
@@ -219,7 +219,7 @@ class Chains:
                 before[chain] = [wait for wait in waits if wait and ends[wait] == begin]
                 asked += before[chain]
         place = {chain: number for number, chain in enumerate(sorted(before))}
-        critical = [(chain, [place[one] for one in before[chain]]) for chain in place]
+        critical = [(chain, [place[earlier] for earlier in before[chain]]) for chain in place]
         return critical, [place[chain] for chain in over]
 
     def slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never) -> Slopes:
@@ -241,13 +241,13 @@ class Chains:
             own = chosen[chain - 1]
             if len(before) == 1:
                 # Of 135 critical chains of seed 002 all but the first.
-                (one,) = before
-                least.append(own + least[one])
-                most.append(own + most[one])
+                (only,) = before
+                least.append(own + least[only])
+                most.append(own + most[only])
             else:
-                least.append(own + min((least[one] for one in before), default=0))
-                most.append(own + max((most[one] for one in before), default=0))
-        return min((least[one] for one in over), default=0), max((most[one] for one in over), default=0)
+                least.append(own + min((least[earlier] for earlier in before), default=0))
+                most.append(own + max((most[earlier] for earlier in before), default=0))
+        return min((least[last] for last in over), default=0), max((most[last] for last in over), default=0)
 
     def _until(self, chosen: Sequence[int], left: int, cancelled: Callable[[], bool]) -> float:
         """The least factor at which the step is still on the line that it leaves 1 with, downwards.

@@ -30,7 +30,7 @@ BEFORE, JOINED, RECEIVED, BUSY, QUEUED, ARRIVED = range(6)
 
 _CHAINS_BETWEEN_CANCEL_CHECKS = 2**12
 # A table for `translate`: 1 where a node begins a chain.
-_BEGINS = bytes(one == 0 for one in range(256))
+_BEGINS = bytes(begin == 0 for begin in range(256))
 
 
 def never() -> bool:
@@ -130,11 +130,11 @@ class Graph:
 
     def flat(self, columns: Iterable[Sequence[int]]) -> array[int]:
         """Durations as the passes take them, ns: columns behind each other from 1 on, joins take 0."""
-        found = array("q", (0,))
+        flattened = array("q", (0,))
         for column in columns:
-            found.extend(column)
-        found.extend([0] * self.tracks)
-        return found
+            flattened.extend(column)
+        flattened.extend([0] * self.tracks)
+        return flattened
 
     def ends(self, durations: Sequence[int], cancelled: Callable[[], bool] = never) -> list[int]:
         """When each node ends, ns; the first entry is START's 0. durations: of `flat`. Raises `Cancelled`.
@@ -149,8 +149,8 @@ class Graph:
                 raise Cancelled
             part = slice(begin, begin + _CHAINS_BETWEEN_CANCEL_CHECKS)
             for first, second, duration, more in zip(*(column[part] for column in chains), strict=True):
-                one, other = end[first], end[second]
-                append((one if one > other else other) + durations[duration])
+                first_end, other = end[first], end[second]
+                append((first_end if first_end > other else other) + durations[duration])
                 if more:
                     end += accumulate(durations[duration + 1 : duration + more + 1], initial=end.pop())
         return end
@@ -163,7 +163,9 @@ class Graph:
         if self._chains is None:
             begins = self.chained.translate(_BEGINS)
             heads = (*compress(range(len(begins)), begins), len(begins))
-            columns = (array("i", compress(one, begins)) for one in (self.first, self.second, self.duration))
+            columns = (
+                array("i", compress(column, begins)) for column in (self.first, self.second, self.duration)
+            )
             self._chains = (*columns, array("i", (tail - head - 1 for head, tail in pairwise(heads))))
         return self._chains
 
@@ -291,7 +293,7 @@ class Graph:
     def effects(self, node: int, ends: Sequence[int]) -> list[int]:
         """The nodes, not joins, that began when a node ended and had waited for it, in their order."""
         edges, nexts = self._successors()
-        found: set[int] = set()
+        followers: set[int] = set()
         seen = {node}
         asked = [node]
         while asked:
@@ -306,8 +308,8 @@ class Graph:
                 if self.is_join(follower):
                     asked.append(follower)
                 else:
-                    found.add(follower)
-        return sorted(found)
+                    followers.add(follower)
+        return sorted(followers)
 
     def _successors(self) -> tuple[array[int], array[int]]:
         """Per node its first edge, per edge the next one of the same node, made when first asked for.

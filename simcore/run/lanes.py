@@ -274,9 +274,9 @@ class RunLanes(Protocol):
         """What is said of single spans."""
 
 
-def figures_of(kinds: Sequence[Figure], found: Sequence[int], room_ns: int, ranks: int) -> StretchFigures:
+def figures_of(kinds: Sequence[Figure], figures: Sequence[int], room_ns: int, ranks: int) -> StretchFigures:
     """ns by figure as `StretchFigures`, those that there are."""
-    pairs = zip(kinds, found, strict=True)
+    pairs = zip(kinds, figures, strict=True)
     return StretchFigures(tuple(figure._replace(ns=ns) for figure, ns in pairs if ns), room_ns, ranks)
 
 

@@ -25,31 +25,31 @@ class Stretch(NamedTuple):
 
 def stretches(segments: Iterable[tuple[Key, bool]]) -> list[Stretch]:
     """The legs of a path, in its order. segments: (key, whether it is a placeholder) of each segment."""
-    found: list[Stretch] = []
+    runs: list[Stretch] = []
     for index, (key, placeholder) in enumerate(segments):
-        before = found[-1] if found else None
+        before = runs[-1] if runs else None
         if before is not None and (before.key, before.is_placeholder) == (key, placeholder):
-            found[-1] = before._replace(last=index + 1)
+            runs[-1] = before._replace(last=index + 1)
         else:
-            found.append(Stretch(index, index + 1, key, placeholder))
-    return _joined(found)
+            runs.append(Stretch(index, index + 1, key, placeholder))
+    return _joined(runs)
 
 
 def _joined(parts: list[Stretch]) -> list[Stretch]:
     """Placeholders as a part of what their rank does next, the last ones of what it did before."""
-    found: list[Stretch] = []
+    joined: list[Stretch] = []
     for stretch in parts:
-        before = found[-1] if found else None
+        before = joined[-1] if joined else None
         if before is not None and before.key[0] == stretch.key[0]:
             if before.is_placeholder:
                 # Behind that there may now be more of what came before the placeholder.
-                found.pop()
+                joined.pop()
                 stretch = Stretch(before.first, stretch.last, stretch.key, stretch.is_placeholder)
-                before = found[-1] if found else None
+                before = joined[-1] if joined else None
             if before is not None and not stretch.is_placeholder and before.key == stretch.key:
-                stretch = found.pop()._replace(last=stretch.last)
-        found.append(stretch)
-    if len(found) > 1 and found[-1].is_placeholder and found[-2].key[0] == found[-1].key[0]:
-        last = found.pop()
-        found[-1] = found[-1]._replace(last=last.last)
-    return found
+                stretch = joined.pop()._replace(last=stretch.last)
+        joined.append(stretch)
+    if len(joined) > 1 and joined[-1].is_placeholder and joined[-2].key[0] == joined[-1].key[0]:
+        last = joined.pop()
+        joined[-1] = joined[-1]._replace(last=last.last)
+    return joined

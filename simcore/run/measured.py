@@ -58,7 +58,7 @@ class MeasuredGraph:
         self.circles: list[tuple[int, int]] = []
         self.measured = [0]
         _RankWalk(self).run()
-        self.first_ns = tuple(array("q", one) for one in ties.first_ns)
+        self.first_ns = tuple(array("q", times) for times in ties.first_ns)
         for rank, piece in self._alone():
             self.first_ns[rank][piece] = ties.pieces[rank].end[piece] - ties.pieces[rank].start[piece]
         self.after_ns = ties.after_ns
@@ -137,7 +137,7 @@ class MeasuredGraph:
     def times(self, ends: Sequence[int]) -> PieceTimes:
         """The times of all pieces. ends: of a pass. Raises OverflowError for 2^63 ns or more."""
         end = [array("q", (ends[node] for node in nodes)) for nodes in self.over]
-        return PieceTimes(tuple(array("q", (0, *one[:-1])) if one else one for one in end), tuple(end))
+        return PieceTimes(tuple(array("q", (0, *over[:-1])) if over else over for over in end), tuple(end))
 
     # -- who waits for whom ----------------------------------------------------------
 
@@ -162,7 +162,7 @@ class MeasuredGraph:
         if pieces.kind[piece] == TRANSFER:
             return self.ties.transfers[pieces.received[piece]][0]
         meeting = pieces.meeting[piece]
-        late, _ = max(self.arrivals[meeting], key=lambda one: (ends[one[1]], -one[0]))
+        late, _ = max(self.arrivals[meeting], key=lambda arrival: (ends[arrival[1]], -arrival[0]))
         return late, next(came for who, came, _ in self.ties.members[meeting] if who == late)
 
     def waited_for(self, rank: int, piece: int, ends: Sequence[int]) -> list[Cause]:
@@ -405,7 +405,7 @@ def flights(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Iterator[Fl
         yield Flight(start, min(max(began, start), max(end, start)), max(end, start), op, piece)
 
 
-def covered(found: Sequence[Flight]) -> tuple[array[int], array[int], bytearray, array[int]]:
+def covered(of_rank: Sequence[Flight]) -> tuple[array[int], array[int], bytearray, array[int]]:
     """Columns (start, end, whether it waits, piece) of disjoint times, ascending, in which a rank has a
     collective.
 
@@ -414,7 +414,7 @@ def covered(found: Sequence[Flight]) -> tuple[array[int], array[int], bytearray,
     start, end, piece = array("q"), array("q"), array("q")
     waits = bytearray()
     now = 0
-    for flight in sorted(found):
+    for flight in sorted(of_rank):
         for over, waiting in ((flight.began, True), (flight.end, False)):
             begin = max(flight.start if waiting else flight.began, now)
             if over > begin:

@@ -37,8 +37,8 @@ def kind_of(category: str) -> str:
 
 def kinds_of_accounts(names: AccountNames) -> bytes:
     """Account -> index into KINDS, as `bytearray.translate` takes it."""
-    found = bytes(drawn_as(account.split(" ", 1)[-1]) for account in names.all)
-    return found + bytes(256 - len(found))
+    kinds = bytes(drawn_as(account.split(" ", 1)[-1]) for account in names.all)
+    return kinds + bytes(256 - len(kinds))
 
 
 def figures_of_accounts(names: AccountNames) -> tuple[Figure, ...]:
@@ -119,19 +119,19 @@ class RankLanes:
         return self._waits_of(number).get(index, 0)
 
     def _waits_of(self, number: int) -> dict[int, int]:
-        found = self._waits.get(number)
-        if found is None:
-            found = self._waits[number] = self._found_waits(number)
-        return found
+        waits = self._waits.get(number)
+        if waits is None:
+            waits = self._waits[number] = self._found_waits(number)
+        return waits
 
     # -- a stretch ---------------------------------------------------------------------
 
     @cached_property
     def _ranges(self) -> Ranges:
         """By account: what of an operation is waiting counts as that."""
-        found = self.accounts
+        accounts = self.accounts
         kinds = len(self.account_figures)
-        return Ranges(lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), kinds)
+        return Ranges(lambda rank: (accounts[rank].edge, accounts[rank].account), [1] * len(accounts), kinds)
 
     @property
     def _figures(self) -> tuple[Figure, ...]:
@@ -142,10 +142,10 @@ class RankLanes:
         return [figure.words for figure in self._figures]
 
     def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
-        found = self._ranges.of_class(number, first_ns, last_ns)
-        return figures_of(self._figures, found, last_ns - first_ns, 1)
+        figures = self._ranges.of_class(number, first_ns, last_ns)
+        return figures_of(self._figures, figures, last_ns - first_ns, 1)
 
     def all_figures(self, first_ns: int, last_ns: int) -> StretchFigures:
         ranks = len(self.numbers)
-        found = self._ranges.of_all(first_ns, last_ns)
-        return figures_of(self._figures, found, (last_ns - first_ns) * ranks, ranks)
+        figures = self._ranges.of_all(first_ns, last_ns)
+        return figures_of(self._figures, figures, (last_ns - first_ns) * ranks, ranks)

@@ -83,16 +83,16 @@ class StageOrder:
 
     def lane(self, lane: int) -> array[int]:
         """The ops of a stream, or of a channel, in order."""
-        found = self._lanes.get(lane)
-        if found is None:
+        ops_of_lane = self._lanes.get(lane)
+        if ops_of_lane is None:
             if lane < TO_NEXT:
                 stream = self.program.ops.stream
                 mask = stream.translate(IS_STREAM[lane])
-                found = array("i", compress(range(len(stream)), mask))
+                ops_of_lane = array("i", compress(range(len(stream)), mask))
             else:
-                found = array("i", (op for op in self.sends if self._lane_of(op) == lane))
-            self._lanes[lane] = found
-        return found
+                ops_of_lane = array("i", (op for op in self.sends if self._lane_of(op) == lane))
+            self._lanes[lane] = ops_of_lane
+        return ops_of_lane
 
     def place(self, op: int) -> int:
         """Which one `op`, which is no compute, is on its stream or channel, from 0."""
@@ -550,7 +550,7 @@ class _QueuedWalk(_ClassWalk):
         The latest of a member that started before and ran in one of its queues; one did, or this one would
         have been served.
         """
-        found, latest = None, NONE
+        first, latest = None, NONE
         queues = self._queues(*members[0][:2])
         for member, _, _ in members:
             starts, ops, reached = self._collectives_by_start(member)
@@ -559,11 +559,11 @@ class _QueuedWalk(_ClassWalk):
                 if starts[place] <= latest or reached[place] < begin:
                     break
                 if end[ops[place]] >= begin and queues & self._queues(member, ops[place]):
-                    found, latest = (member, ops[place]), starts[place]
+                    first, latest = (member, ops[place]), starts[place]
                     break
-        if found is None:
+        if first is None:
             raise RuntimeError(f"class {members[0][0]} op {members[0][1]} waited for nothing")
-        return found
+        return first
 
     def _queues(self, number: int, op: int) -> set[int]:
         """The queues that a collective of class `number` goes through."""
@@ -582,10 +582,14 @@ class _QueuedWalk(_ClassWalk):
 
     def _collectives_by_start(self, number: int) -> tuple[list[int], list[int], list[int]]:
         """(start, op, latest end so far) of all collectives of a class, in the order of their starts."""
-        found = self._by_start.get(number)
-        if found is None:
+        by_start = self._by_start.get(number)
+        if by_start is None:
             ops, start, end = self.timeline.columns(number)
             order = sorted((start[op], op) for op, stream in enumerate(ops.stream) if stream != COMPUTE)
             reached = list(accumulate((end[op] for _, op in order), max))
-            found = self._by_start[number] = ([time for time, _ in order], [op for _, op in order], reached)
-        return found
+            by_start = self._by_start[number] = (
+                [time for time, _ in order],
+                [op for _, op in order],
+                reached,
+            )
+        return by_start

@@ -136,7 +136,7 @@ class _DeviceWalk:
                 at += 1
             reached = max(reached, over)
         merged = sorted((*zip(starts, ends, which, strict=True), *holes))
-        self.start, self.end, self.op = ([one[part] for one in merged] for part in range(3))
+        self.start, self.end, self.op = ([column[part] for column in merged] for part in range(3))
 
     def waited(self, start: int, end: int) -> tuple[int, int]:
         """(from, to) when the rank waits for a collective that ran from start to end."""

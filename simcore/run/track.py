@@ -79,10 +79,10 @@ COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer
 
 def in_same_words(total_ns: Sequence[int], table: Sequence[int]) -> list[int]:
     """ns by ALIKE of what an account of a run has. table: `alike` of `AccountNames`. The sum is the same."""
-    found = [0] * len(ALIKE)
+    sums = [0] * len(ALIKE)
     for number, ns in zip(table, total_ns, strict=True):
-        found[number] += ns
-    return found
+        sums[number] += ns
+    return sums
 
 
 def busy_ns(common_ns: Sequence[int]) -> int:

@@ -182,14 +182,14 @@ class Bounds:
         runs = self._runs_of(training, ends)
         times = {content: _chunk_times(content, units) for run in runs for content in run.contents}
 
-        def micro(one: _Times) -> int:
-            return one.fwd + (one.ig + one.wg if splits else one.bwd)
+        def micro(chunk: _Times) -> int:
+            return chunk.fwd + (chunk.ig + chunk.wg if splits else chunk.bwd)
 
         least = filled = drained = 0
         for run in runs:
             chunks = [times[content] for content in run.contents]
             # Both ways each micro-batch goes through one of two chunks, whichever takes less.
-            one = _Times(*map(min, *chunks)) if both else _Times(*map(sum, zip(*chunks, strict=True)))
+            micro_batch = _Times(*map(min, *chunks)) if both else _Times(*map(sum, zip(*chunks, strict=True)))
             forward, backward = chunks[0].fwd, chunks[0].ig if splits else chunks[0].bwd
             if not both:
                 # Of stages that are alike the last one begins last, and so it is done.
@@ -198,11 +198,11 @@ class Bounds:
             reduce, behind = run.edge
             # Whatever chunk comes last, what is sent behind it is behind all compute.
             behind_compute = max(reduce, min(chunk.shared.last for chunk in run.contents)) + behind
-            least = max(least, filled + count * micro(one) + behind_compute)
+            least = max(least, filled + count * micro(micro_batch) + behind_compute)
             for kind in run.contents[0].shared.streams:
                 each = [micro(chunk.shared.streams.get(kind, _NOTHING)) for chunk in run.contents]
                 least = max(least, filled + count * (min(each) if both else sum(each)) + behind)
-            until_last = count * (one.fwd + (one.ig if splits else one.bwd))
+            until_last = count * (micro_batch.fwd + (micro_batch.ig if splits else micro_batch.bwd))
             least = max(least, filled + until_last + drained + (0 if splits else sum(runs[0].edge)))
             if not both:
                 filled += forward
@@ -258,7 +258,7 @@ class Bounds:
         sends = where.aligned and not overlaps and training.placement != "both-ways"
         rows = MegatronRows(Costs(find_gpu(training.gpu), training))
         known: dict[object, _Edge] = {}
-        found = []
+        edges = []
         for stage in range(training.pp):
             held = stage_parameters(training, stage), whole_parameters(training, stage)
             if held not in known:
@@ -278,8 +278,8 @@ class Bounds:
                     for gathers in (False, True)
                 )
                 known[held] = _Edge(reduce, compute + gather)
-            found.append(known[held])
-        return found
+            edges.append(known[held])
+        return edges
 
     def _shared_made(self, where: _Place, parameters: Parameters, training: Training) -> list[list[_Shared]]:
         """What is sent for each chunk of each stage."""
@@ -317,7 +317,7 @@ class Bounds:
             last = max((ns_of(row, "wg") for row in first), default=0)
             return _Shared(streams, _Times(waits["fwd"], waits["ig"], waits["ig"], 0), last)
 
-        found = []
+        shared = []
         for stage in range(training.pp):
             of_stage = []
             for chunk in chunks:
@@ -325,8 +325,8 @@ class Bounds:
                 if sizes not in known:
                     known[sizes] = made(sizes)
                 of_stage.append(known[sizes])
-            found.append(of_stage)
-        return found
+            shared.append(of_stage)
+        return shared
 
     def _price(
         self, where: _Place, parameters: Parameters, kind: GroupKind, collective: str, size: int
@@ -354,8 +354,8 @@ class Bounds:
     def _place_of(self, parameters: Parameters, training: Training) -> _Place:
         """Where the ranks of a run are."""
         key = self._where(parameters, training)
-        found = self._places.get(key)
-        if found is None:
+        where = self._places.get(key)
+        if where is None:
             gpu = find_gpu(training.gpu)
             given = None
             if not parameters.dim and parameters.cluster is None:
@@ -371,9 +371,9 @@ class Bounds:
                 cluster = choose_cluster(parameters, given).cluster(training.world)
             network = open_network(parameters, layout, cluster)
             aligned = is_aligned(layout, cluster) and not isinstance(network, Sharing)
-            found = _Place(layout, cluster, network, {}, aligned)
-            _keep(self._places, key, found)
-        return found
+            where = _Place(layout, cluster, network, {}, aligned)
+            _keep(self._places, key, where)
+        return where
 
     # -- units -----------------------------------------------------------------------
 
@@ -430,14 +430,14 @@ class Bounds:
             return max(ns, cost_ns(cost.collective)) if isinstance(cost, BesideCost) else ns
 
         def times(rows: tuple[int, ...]) -> _Times:
-            found = []
+            sums = []
             for part in _PARTS:
                 ops = builder.part_ops(part, rows).ops
                 table = [cost for _, cost in plan.costs]
                 columns = zip(ops.stream, ops.blocking, ops.cost, strict=True)
                 waited = (cost for stream, blocks, cost in columns if blocks or stream == COMPUTE)
-                found.append(sum(cost_ns(table[cost]) for cost in waited))
-            return _Times(*found)
+                sums.append(sum(cost_ns(table[cost]) for cost in waited))
+            return _Times(*sums)
 
         assert workload.stages is not None
         chunk, loss = workload.stages[0].chunks[0], workload.stages[0].loss
@@ -464,12 +464,12 @@ class Bounds:
 
 def _chunk_times(content: _Content, units: _Units) -> _Times:
     """What a micro-batch takes in a chunk."""
-    found = content.shared.waited
+    waited = content.shared.waited
     for times, count in zip(units.layers, content.layers, strict=True):
-        found = found + times.times(count)
+        waited = waited + times.times(count)
     if content.begins:
-        found = found + units.embedding
-    return found + units.head if content.ends else found
+        waited = waited + units.embedding
+    return waited + units.head if content.ends else waited
 
 
 def _keep(kept: dict, key: object, value: object) -> None:  # type: ignore[type-arg]

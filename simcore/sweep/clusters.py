@@ -87,9 +87,9 @@ class DaskEngine:
             raise UsageError(
                 f"--engine: no Dask scheduler answers at {said} ({printable(why, 120)})"
             ) from None
-        found = set(self._client.run(_version).values())
-        others = found - {__version__}
-        if not found and isinstance(address, str):
+        versions = set(self._client.run(_version).values())
+        others = versions - {__version__}
+        if not versions and isinstance(address, str):
             self._client.close()
             raise UsageError(
                 f"--engine: the scheduler at {said} has no workers: `dask worker {said}` starts one"
@@ -129,8 +129,8 @@ class DaskEngine:
                 why = f"{_ATTEMPTS} workers ended with it"
                 if not isinstance(error, distributed.KilledWorker):
                     why = " ".join(str(error).split())
-                for one in chunk:
-                    yield evaluator.failed(one, printable(why))
+                for point in chunk:
+                    yield evaluator.failed(point, printable(why))
             for more in submitted(1):
                 done.add(more)
 
@@ -186,7 +186,7 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
 
     place = f"--engine slurm:{printable(path, 60)}"
     try:
-        found = parse_toml(read_text(path, "a file of jobs"), 'keys like queue = "gpu"')
+        keys = parse_toml(read_text(path, "a file of jobs"), 'keys like queue = "gpu"')
     except FileNotFoundError:
         raise UsageError(f"{place}: there is no such file") from None
     except TomlProblem as problem:
@@ -194,7 +194,7 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
         raise UsageError(f"{place}{':' if where else ''}{where}: {problem.message}") from None
     arguments: dict[str, Any] = {}
     jobs = None
-    for key, value in found.items():
+    for key, value in keys.items():
         kind = int if key == "jobs" else _SLURM.get(key, ("", object))[1]
         if key != "jobs" and key not in _SLURM:
             known = ", ".join(sorted((*_SLURM, "jobs")))
@@ -203,7 +203,7 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
             )
         fits = isinstance(value, kind) and not isinstance(value, bool)
         if kind is list:
-            fits = fits and all(isinstance(one, str) and "\n" not in one for one in value)
+            fits = fits and all(isinstance(item, str) and "\n" not in item for item in value)
         if kind is int:
             fits = fits and 0 < value < 10**6
         if kind is str:
@@ -215,7 +215,7 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
             jobs = value
         else:
             arguments[_SLURM[key][0]] = value
-    missing = [key for key in _NEEDED if key not in found]
+    missing = [key for key in _NEEDED if key not in keys]
     if missing:
         raise UsageError(f"{place}: {', '.join(missing)} missing; a job needs {', '.join(_NEEDED)}")
     assert jobs is not None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from itertools import chain
 from multiprocessing import get_context, parent_process
 from typing import Protocol
 
@@ -103,13 +104,13 @@ class ProcessEngine:
             running.clear()
             waiting.clear()
             self.close()
-            for one in (one for chunk in lost for one in chunk):
-                number = one.candidate.number
+            for point in chain.from_iterable(lost):
+                number = point.candidate.number
                 tries[number] = tries.get(number, 0) + 1
                 if tries[number] > _ATTEMPTS + len(lost):
-                    yield evaluator.failed(one, f"its process ended {_ATTEMPTS} times")
+                    yield evaluator.failed(point, f"its process ended {_ATTEMPTS} times")
                 else:
-                    waiting.append([one])
+                    waiting.append([point])
 
     def _started(self, evaluator: Evaluator) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -155,8 +156,8 @@ def be_nice() -> None:
 def chunks_of(looked: Iterable[Looked], count: int) -> Iterator[list[Looked]]:
     """The same, so many together."""
     chunk: list[Looked] = []
-    for one in looked:
-        chunk.append(one)
+    for point in looked:
+        chunk.append(point)
         if len(chunk) == count:
             yield chunk
             chunk = []

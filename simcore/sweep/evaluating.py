@@ -62,7 +62,7 @@ class Definition(Struct, frozen=True):
 
 def input_hash(data: bytes, space: Space) -> str:
     """The hash of the bytes of an input, and of each file that a parameter of the space names."""
-    found = hashlib.sha256(data)
+    digest = hashlib.sha256(data)
     texts = [flag.field for flag in FLAGS if flag.kind in ("text", "word")]
     values = {str(value) for axis in space.axes if axis.field in texts for value in axis.values}
     values |= {str(getattr(space.fixed, name)) for name in texts}
@@ -70,8 +70,8 @@ def input_hash(data: bytes, space: Space) -> str:
         path = value.partition(":")[2] or value
         if os.path.isfile(path):
             with open(path, "rb") as file:
-                found.update(b"\0" + value.encode(errors="replace") + b"\0" + file.read())
-    return found.hexdigest()[:16]
+                digest.update(b"\0" + value.encode(errors="replace") + b"\0" + file.read())
+    return digest.hexdigest()[:16]
 
 
 class Looked(Struct, frozen=True):
@@ -162,19 +162,19 @@ class Evaluator:
 
     def _training(self, parameters: Parameters) -> Training | str | None:
         """How a model is trained, or why it cannot be; None of a workload file."""
-        asked, found = self._asked
+        asked, resolved = self._asked
         if asked is parameters:
             # Each candidate is asked about its memory and its bound.
-            return found
+            return resolved
         maker = self.workload.maker
         if not isinstance(maker, ModelMaker) or maker.model is None or parameters.as_aicb is not None:
             return None
         try:
-            found = resolve(maker.model, parameters)
+            resolved = resolve(maker.model, parameters)
         except (UsageError, InputError) as error:
-            found = _one_line(error)
-        self._asked = parameters, found
-        return found
+            resolved = _one_line(error)
+        self._asked = parameters, resolved
+        return resolved
 
     def is_meant(self, looked: Looked) -> bool:
         """Whether every `--where` holds."""
@@ -192,21 +192,21 @@ class Evaluator:
             return self._skipped(looked, f"{CANNOT_BE}: {looked.why}")
         parameters = looked.candidate.parameters
         try:
-            found = self._times.of(parameters)
+            times = self._times.of(parameters)
         except (UsageError, InputError) as error:
             return self._skipped(looked, f"{CANNOT_BE}: {_one_line(error)}")
-        gpus = found.layout.world
+        gpus = times.layout.world
         layout = looked.layout
         work, tokens = looked.work, None
         if work is None:
-            layout = layout | _run_layout(found.layout, found.schedule, found.virtual_stages)
-            layout["microbatches"] = found.microbatches
-            work = found.microbatches * found.layout.replicas or 1
+            layout = layout | _run_layout(times.layout, times.schedule, times.virtual_stages)
+            layout["microbatches"] = times.microbatches
+            work = times.microbatches * times.layout.replicas or 1
         else:
-            tokens = work * 1e9 / max(found.step_time_ns, 1)
+            tokens = work * 1e9 / max(times.step_time_ns, 1)
         return self._point(
-            looked, layout=layout, step_time_ns=found.step_time_ns, tokens_per_s=tokens, gpus=gpus, work=work,
-            cost=self._cost(gpus, found.step_time_ns),
+            looked, layout=layout, step_time_ns=times.step_time_ns, tokens_per_s=tokens, gpus=gpus, work=work,
+            cost=self._cost(gpus, times.step_time_ns),
         )  # fmt: skip
 
     def no_memory(self, looked: Looked) -> Point:

@@ -52,7 +52,7 @@ def _tables(outcome: Outcome) -> list[str]:
     """The front, then the fastest points, or those of each family."""
     front, columns = outcome.front, columns_of(outcome)
     names = ", ".join("GPUs" if name == "gpus" else name for name in front.rule.objectives)
-    found = [
+    blocks = [
         section(
             "front",
             [f"The front: no other point is better in one of {names} and worse in none",
@@ -60,7 +60,7 @@ def _tables(outcome: Outcome) -> list[str]:
         )
     ]  # fmt: skip
     if front.rule.by:
-        return found + [
+        return blocks + [
             section(
                 f"family-{number}",
                 [f"Fastest with {label(front.rule.by)} {shown(family)}",
@@ -72,7 +72,7 @@ def _tables(outcome: Outcome) -> list[str]:
     left = len(ordered) - _MOST_ROWS
     more = f"; {left} slower ones are in the file of results" if left > 0 else ""
     title = f"All points that fit, the least time of a token or micro-batch first; * on the front{more}"
-    return [*found, section("points", [title, *point_table(outcome, _each(ordered), columns)])]
+    return [*blocks, section("points", [title, *point_table(outcome, _each(ordered), columns)])]
 
 
 def _each(points: list[Point]) -> list[AlikePoints]:
@@ -134,7 +134,7 @@ class _Scale:
         """Round figures, five or so."""
         rough = (self.most - self.least) / 5
         power = 10.0 ** math.floor(math.log10(rough))
-        step = next(one * power for one in (1, 2, 5, 10) if one * power >= rough * 0.999)
+        step = next(multiple * power for multiple in (1, 2, 5, 10) if multiple * power >= rough * 0.999)
         first = math.ceil(self.least / step)
         return [step * place for place in range(first, math.floor(self.most / step) + 1)]
 

@@ -50,8 +50,8 @@ def _layouts(model: Model, given: Parameters, varied: set[str]) -> Iterator[Para
     def free(field: str) -> bool:
         return field in varied and getattr(given, field) == flag_of(field).default
 
-    def of(field: str, found: list[int]) -> list[int]:
-        return found if free(field) else [getattr(given, field) or 1]
+    def of(field: str, choices: list[int]) -> list[int]:
+        return choices if free(field) else [getattr(given, field) or 1]
 
     seq = given.seq or model.seq
     for tp in of(
@@ -133,4 +133,4 @@ def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:
 
 
 def _divisors(number: int) -> list[int]:
-    return [one for one in range(1, number + 1) if not number % one]
+    return [divisor for divisor in range(1, number + 1) if not number % divisor]

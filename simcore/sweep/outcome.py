@@ -155,7 +155,7 @@ class Outcome:
         count, best = self._best()
         if count < _FEWEST:
             return []
-        found = []
+        lines = []
         for name in ("tp", "pp", "cp", "ep", "microbatch_size", "virtual_stages"):
             most = max((point.layout.get(name) or 1 for point in best), default=1)
             above = [
@@ -163,15 +163,15 @@ class Outcome:
             ]
             words = self._cost_words(above)
             if words:
-                found.append(f"{label(name)} above {most} {words}.")
-        return found
+                lines.append(f"{label(name)} above {most} {words}.")
+        return lines
 
     def regret_words(self) -> list[str]:
         """How much worse the fastest layout is that does without something that the fastest of all has."""
         if not self.front.points:
             return []
         best = min(self.front.points, key=lambda point: (measures(point).time, point.number))
-        found = []
+        parts = []
         for name, plain_values in PLAIN.items():
             mine = best.layout.get(name)
             if mine is None or mine in plain_values:
@@ -179,8 +179,8 @@ class Outcome:
             for plain in plain_values:
                 if plain in self.values.get(name, {}):
                     words = self._cost_words([self.values[name][plain]])
-                    found.append(f"{value_words(name, plain)} {words or 'costs nothing'}")
-        return [f"Simpler: {'; '.join(found)}."] if found else []
+                    parts.append(f"{value_words(name, plain)} {words or 'costs nothing'}")
+        return [f"Simpler: {'; '.join(parts)}."] if parts else []
 
     def _cost_words(self, extremes: list[Extreme]) -> str:
         """What the fastest of these takes longer than the fastest of all; "" where nothing is lost."""

@@ -106,13 +106,13 @@ class PeakMemory:
         is_bounded = not given and name not in GROWING
         few = few_microbatches(stages, count) if is_bounded else count
         key = (name, stages, training.chunks, few, parameters.overlap_fwd_bwd)
-        found = self._peaks.get(key)
-        if found is None:
+        peaks = self._peaks.get(key)
+        if peaks is None:
             batch = few * training.microbatch_size * training.dp
             held = held_chunks(replace(training, global_batch=batch), parameters)
-            found = self._peaks[key] = tuple(_highest(one, len(training.stage_chunks)) for one in held)
+            peaks = self._peaks[key] = tuple(_highest(way, len(training.stage_chunks)) for way in held)
             _forget(self._peaks)
-        return found
+        return peaks
 
 
 def _of_activations(training: Training) -> tuple[object, ...]:
@@ -156,11 +156,11 @@ def _highest(held: _Held, chunks: int) -> tuple[tuple[int, ...], ...]:
         now[chunk] += change
         if change > 0:
             seen[tuple(now)] = None
-    found: list[tuple[int, ...]] = []
+    highest: list[tuple[int, ...]] = []
     for peak in sorted(seen, key=sum, reverse=True):
-        if not any(_covers(other, peak) for other in found):
-            found.append(peak)
-    return tuple(found)
+        if not any(_covers(other, peak) for other in highest):
+            highest.append(peak)
+    return tuple(highest)
 
 
 def _fullest(training: Training, peaks: Peaks) -> list[tuple[int, _Held]]:
@@ -181,13 +181,17 @@ def _way(peaks: list[tuple[int, ...]]) -> _Held:
     """A way through all of these, as `StageProgram.held` has it: down before it goes up."""
     held: _Held = []
     now = (0,) * len(peaks[0]) if peaks else ()
-    kept = [one for one in peaks if not any(_covers(other, one) and other != one for other in peaks)]
+    kept = [
+        held_most
+        for held_most in peaks
+        if not any(_covers(other, held_most) and other != held_most for other in peaks)
+    ]
     for peak in dict.fromkeys(kept):
         changes = [(chunk, there - here) for chunk, (here, there) in enumerate(zip(now, peak, strict=True))]
-        held += [(0, chunk, change) for chunk, change in sorted(changes, key=lambda one: one[1]) if change]
+        held += [(0, chunk, change) for chunk, change in sorted(changes, key=lambda pair: pair[1]) if change]
         now = peak
     return held
 
 
-def _covers(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(left >= right for left, right in zip(one, other, strict=True))
+def _covers(peak: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return all(left >= right for left, right in zip(peak, other, strict=True))

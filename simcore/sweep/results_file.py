@@ -46,13 +46,13 @@ class ResultsReader:
         except OSError as error:
             raise _failed(self.path, "read", error) from None
         end = data.rfind(b"\n") + 1
-        found = []
+        points = []
         for line in data[:end].splitlines():
             self._lines += 1
             if line.strip():
-                found.append(point_of(line, self.path, self._lines))
+                points.append(point_of(line, self.path, self._lines))
         self._read += end
-        return found
+        return points
 
 
 class ResultsFile:
@@ -150,7 +150,7 @@ def merged(paths: Sequence[str]) -> list[Point]:
 
     Raises `UsageError` for files of several sweeps, and for two results of one point that differ.
     """
-    found: dict[int, Point] = {}
+    by_number: dict[int, Point] = {}
     first: Point | None = None
     for path in paths:
         for point in ResultsReader(path).new():
@@ -160,15 +160,15 @@ def merged(paths: Sequence[str]) -> list[Point]:
                     f"{printable(path)} is of another sweep ({point.sweep}) than {printable(paths[0])} "
                     f"({first.sweep}): only parts of one can be put together"
                 )
-            other = found.setdefault(point.number, point)
+            other = by_number.setdefault(point.number, point)
             if other != point:
                 if other.is_run == point.is_run:
                     raise UsageError(
                         f"{printable(path)}: point {point.number} is another one than in a file before it"
                     )
                 # One part left out what another one ran.
-                found[point.number] = point if point.is_run else other
-    return [found[number] for number in sorted(found)]
+                by_number[point.number] = point if point.is_run else other
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def write_all(path: str, points: Iterable[Point], force: bool) -> int:

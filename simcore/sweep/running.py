@@ -159,11 +159,11 @@ class Sweep:
         """
 
         def missing() -> Iterator[Looked]:
-            for one in looked:
-                if one.candidate.number in self._there:
-                    left.append(self._there[one.candidate.number])
+            for point in looked:
+                if point.candidate.number in self._there:
+                    left.append(self._there[point.candidate.number])
                 else:
-                    yield one
+                    yield point
 
         for point in self.engine.points(self.evaluator, missing()):
             self.progress.ran += 1
@@ -212,33 +212,33 @@ def as_one(points: Iterable[Point], wave: int = WAVE) -> list[Point]:
 
     What a part ran because it did not know the others' results is left out again.
     """
-    found = {point.number: point for point in points}
-    rule = next((point.rule for point in found.values()), "")
+    by_number = {point.number: point for point in points}
+    rule = next((point.rule for point in by_number.values()), "")
     if rule:
         bounded = sorted(
             (least_time(point.at_least_ns, point.work), number)
-            for number, point in found.items()
+            for number, point in by_number.items()
             if point.at_least_ns is not None
         )
         front = Front(rule_of(rule))
         scouts = sorted(number for _, number in bounded)[:SCOUTS]
         for number in scouts:
-            front.add(found[number])
+            front.add(by_number[number])
         bounded = [entry for entry in bounded if entry[1] not in scouts]
         for first in range(0, len(bounded), wave):
             kept = []
             for _, number in bounded[first : first + wave]:
-                point = found[number]
+                point = by_number[number]
                 least = measures_of(point.at_least_ns or 0, point.work, point.memory_peak_bytes, point.gpus)
                 if front.leaves_out(point.layout, least):
                     why = bound_words(point.at_least_ns or 0)
                     nothing = {"step_time_ns": None, "tokens_per_s": None, "cost": None, "skipped": why}
-                    found[number] = replace(point, **nothing)
+                    by_number[number] = replace(point, **nothing)
                 else:
                     kept.append(point)
             for point in kept:
                 front.add(point)
-    return [found[number] for number in sorted(found)]
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def least_time(at_least_ns: int | None, work: int | None) -> float:

@@ -81,7 +81,7 @@ class Space(Struct, frozen=True):
         """The same with their numbers, those behind one another that differ in prices alone: what they share
         is made once (`simcore.step_time`).
         """
-        axes = sorted(enumerate(self.axes), key=lambda one: one[1].field not in _ORDERING)
+        axes = sorted(enumerate(self.axes), key=lambda numbered_axis: numbered_axis[1].field not in _ORDERING)
         strides = [math.prod(len(axis.values) for axis in self.axes[place + 1 :]) for place, _ in axes]
         for places in itertools.product(*(range(len(axis.values)) for _, axis in axes)):
             given = {axis.field: axis.values[place] for (_, axis), place in zip(axes, places, strict=True)}
@@ -182,11 +182,11 @@ def _range(flag: Flag, word: str, text: str) -> Iterator[str]:
     """The figures of `A..B`, `A..B*K` and `A..B+K`, exact."""
     shown = f"--vary {printable(text, 60)}"
     first_text, _, rest = word.partition("..")
-    sign = next((one for one in "*+" if one in rest), "")
+    sign = next((character for character in "*+" if character in rest), "")
     last_text, _, step_text = rest.partition(sign) if sign else (rest, "", "1")
     try:
         first, last, step = Decimal(first_text), Decimal(last_text), Decimal(step_text)
-        fits = all(one.is_finite() for one in (first, last, step))
+        fits = all(number.is_finite() for number in (first, last, step))
     except InvalidOperation:
         fits = False
     if not fits or (not sign and flag.kind != "count"):

@@ -68,17 +68,17 @@ class Condition:
             raise UsageError(f"--where: {len(text)} characters, at most {_LONGEST} are read")
         tokens, place = [], 0
         while text[place:].strip():
-            found = _TOKEN.match(text, place)
-            if found is None:
+            token = _TOKEN.match(text, place)
+            if token is None:
                 column = place + len(text[place:]) - len(text[place:].lstrip()) + 1
                 raise UsageError(
                     f"--where {printable(text, 80)}: found {printable(text[column - 1], 4)} at character "
                     f"{column}, expected a name, a number or one of < <= > >= = != + - * / % ( )"
                 )
-            kind = found.lastgroup or ""
-            word = self._name_in(found[kind]) if kind == "name" else found[kind]
-            tokens.append((kind, word, found.start(kind) + 1))
-            place = found.start(kind) + len(word)
+            kind = token.lastgroup or ""
+            word = self._name_in(token[kind]) if kind == "name" else token[kind]
+            tokens.append((kind, word, token.start(kind) + 1))
+            place = token.start(kind) + len(word)
         return tokens
 
     def _name_in(self, text: str) -> str:
@@ -165,9 +165,10 @@ class Condition:
             self._refuse("a comparison, < <= > >= = or !=, is expected")
 
         def compared(values: Mapping[str, Any]) -> bool:
-            found = [one(values) for one in sums]
+            figures = [value_of(values) for value_of in sums]
             return all(
-                _holds(sign, left, right) for sign, left, right in zip(signs, found, found[1:], strict=False)
+                _holds(sign, left, right)
+                for sign, left, right in zip(signs, figures, figures[1:], strict=False)
             )
 
         return compared
@@ -186,7 +187,7 @@ class Condition:
         if not rest:
             return first
 
-        def found(values: Mapping[str, Any]) -> Any:
+        def whole(values: Mapping[str, Any]) -> Any:
             total = first(values)
             for apply, other in rest:
                 right = other(values)
@@ -198,7 +199,7 @@ class Condition:
                     return None
             return total
 
-        return found
+        return whole
 
     def _factor(self) -> _Node:
         kind, text = self._peek()
@@ -217,7 +218,7 @@ class Condition:
         if self._taken("-"):
             inner = self._factor()
             self._depth -= 1
-            return lambda values: -found if _is_number(found := inner(values)) else None
+            return lambda values: -figure if _is_number(figure := inner(values)) else None
         if self._taken("("):
             inner = self._sum()
             self._depth -= 1

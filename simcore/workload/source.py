@@ -57,16 +57,16 @@ class Source:
         """
         most = most or MOST_BYTES
         # Grows in place, where pieces that are put together would be there twice.
-        found = io.BytesIO()
-        size = found.write(self.head)
+        buffer = io.BytesIO()
+        size = buffer.write(self.head)
         while piece := self._read(_PIECE):
             size += len(piece)
             if size > most:
                 raise too_large(self._path, most)
-            found.write(piece)
+            buffer.write(piece)
         if not is_part_enough:
             self.refuse_cut()
-        return found.getvalue()
+        return buffer.getvalue()
 
     def refuse_cut(self) -> None:
         """Raises InputError where gzip data was found to end early."""

@@ -236,7 +236,7 @@ class Comparison(Struct, frozen=True, dict=True):
             LayerChange(name, AccountChange("compute", *ns[:2]), AccountChange("exposed", *ns[2:]))
             for name, ns in sums.items()
         ]
-        return sorted(changes, key=lambda one: (-one.moved_ns, one.name))
+        return sorted(changes, key=lambda change: (-change.moved_ns, change.name))
 
     @cached_property
     def paths(self) -> PathChanges:
@@ -249,7 +249,7 @@ class Comparison(Struct, frozen=True, dict=True):
         a, b = (_kept(side) for side in (self.a, self.b))
         peaks = max(a.values()), max(b.values())
         both = [Cost(stage, a[stage], b[stage], *peaks) for stage in a if stage in b]
-        most = max(both, key=lambda one: (abs(one.b - one.a), -one.stage))
+        most = max(both, key=lambda cost: (abs(cost.b - cost.a), -cost.stage))
         return most if most.a != most.b or peaks[0] != peaks[1] else None
 
     @cached_property
@@ -280,11 +280,11 @@ class Comparison(Struct, frozen=True, dict=True):
 def _kept(results: Results) -> dict[int, int]:
     """Micro-batches in memory at once by stage."""
     timeline = results.simulation.timeline
-    found: dict[int, int] = {}
+    kept_of: dict[int, int] = {}
     for number, rank_class in enumerate(timeline.classes):
         kept = timeline.stage_program(number).peak_microbatches
-        found[rank_class.stage] = max(found.get(rank_class.stage, 0), kept)
-    return found
+        kept_of[rank_class.stage] = max(kept_of.get(rank_class.stage, 0), kept)
+    return kept_of
 
 
 __all__ = [

@@ -31,17 +31,17 @@ class ClassPair(NamedTuple):
 
 def class_pairs(a: Simulation, b: Simulation) -> list[ClassPair]:
     """Every pair of classes with ranks in common, in the order of their lowest places."""
-    found: dict[tuple[int, int], list[int]] = {}
+    shared: dict[tuple[int, int], list[int]] = {}
     if _places(a.layout) == _places(b.layout):
         overlaps = _common_runs(_runs(a.timeline), _runs(b.timeline))
     else:
         overlaps = _common_places(a, b)
     for first, count, of_a, of_b in overlaps:
-        entry = found.setdefault((of_a, of_b), [first, 0])
+        entry = shared.setdefault((of_a, of_b), [first, 0])
         entry[0] = min(entry[0], first)
         entry[1] += count
     pairs = []
-    for (of_a, of_b), (first, count) in found.items():
+    for (of_a, of_b), (first, count) in shared.items():
         tp, dp, stage = a.layout.position(first)
         pairs.append(ClassPair((stage, dp, tp), of_a, of_b, count))
     return sorted(pairs, key=lambda pair: pair.first)
@@ -89,20 +89,20 @@ def _common_places(a: Simulation, b: Simulation) -> Iterator[tuple[int, int, int
 
 
 def _class_by_rank(timeline: Timeline) -> list[int]:
-    found = [0] * sum(len(rank_class.ranks) for rank_class in timeline.classes)
+    numbers = [0] * sum(len(rank_class.ranks) for rank_class in timeline.classes)
     for first, last, number in _runs(timeline):
-        found[first : last + 1] = [number] * (last - first + 1)
-    return found
+        numbers[first : last + 1] = [number] * (last - first + 1)
+    return numbers
 
 
 def row_names(workload: Workload) -> list[tuple[str, int]]:
     """Each row's identity: its name, and how often the name stood before it."""
     seen: dict[str, int] = {}
-    found = []
+    numbered = []
     for name in workload.name:
-        found.append((name, seen.get(name, 0)))
+        numbered.append((name, seen.get(name, 0)))
         seen[name] = seen.get(name, 0) + 1
-    return found
+    return numbered
 
 
 def rows_in(a: Workload, b: Workload) -> list[int]:

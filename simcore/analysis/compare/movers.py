@@ -71,7 +71,7 @@ def compared_ops(
     """All matched ops of the ranks that both runs have, and those that differ most: a few a measure,
     measures in their order, the largest difference of each first, none below a hundredth of that.
     """
-    found = Matched(a_ops=a.timeline.spans, b_ops=b.timeline.spans, ranks=sum(pair.ranks for pair in pairs))
+    counts = Matched(a_ops=a.timeline.spans, b_ops=b.timeline.spans, ranks=sum(pair.ranks for pair in pairs))
     # By measure, by what an op is: the one that differs most, with a key that settles ties.
     most: dict[Measure, dict[tuple[str, str, str], tuple[tuple[int, ...], Mover]]] = {
         measure: {} for measure in MEASURES
@@ -84,13 +84,13 @@ def compared_ops(
         if stages not in known:
             known[stages] = matched_ops(ops, other, rows)
         matched = known[stages]
-        found.ops += len(matched) * pair.ranks
-        _note_costs(a, b, ops, other, matched, found)
+        counts.ops += len(matched) * pair.ranks
+        _note_costs(a, b, ops, other, matched, counts)
         waits, other_waits = _waits(ops, start, end), _waits(other, other_start, other_end)
         for op, like in matched:
             duration, other_duration = end[op] - start[op], other_end[like] - other_start[like]
             if duration != other_duration:
-                found.differs.add(_what(a, ops, op))
+                counts.differs.add(_what(a, ops, op))
             values = (
                 (duration, other_duration),
                 (waits[op], other_waits[like]),
@@ -116,7 +116,7 @@ def compared_ops(
         movers += [
             mover for rank, mover in largest[:_MOST_OF_A_MEASURE] if rank[0] * _LEAST_PART <= largest[0][0][0]
         ]
-    return found, movers
+    return counts, movers
 
 
 def computed_ops(a: Simulation, b: Simulation, pair: ClassPair, rows: Sequence[int]) -> list[Alike]:
@@ -131,17 +131,17 @@ def computed_ops(a: Simulation, b: Simulation, pair: ClassPair, rows: Sequence[i
 
 
 def _note_costs(
-    a: Simulation, b: Simulation, ops: Ops, other: Ops, matched: list[tuple[int, int]], found: Matched
+    a: Simulation, b: Simulation, ops: Ops, other: Ops, matched: list[tuple[int, int]], counts: Matched
 ) -> None:
     """Note which kinds of op were compared, and whether their bytes differ."""
     for mine, like in {(ops.cost[op], other.cost[twin]) for op, twin in matched}:
         cost, twin_cost = a.program.costs[mine], b.program.costs[like]
         if isinstance(cost, ComputeCost):
-            found.compared.add("compute")
+            counts.compared.add("compute")
             continue
-        found.compared.add("collective" if isinstance(cost, CollectiveCost) else "transfer")
+        counts.compared.add("collective" if isinstance(cost, CollectiveCost) else "transfer")
         if isinstance(twin_cost, ComputeCost) or cost.bytes != twin_cost.bytes:
-            found.differs.add("bytes")
+            counts.differs.add("bytes")
 
 
 def _what(simulation: Simulation, ops: Ops, op: int) -> str:

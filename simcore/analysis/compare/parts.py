@@ -94,17 +94,17 @@ def difference_parts(a: Results, b: Results, pairs: list[ClassPair]) -> list[Acc
     """
     sides = _path(a), _path(b)
     piped = is_pipeline(a) or is_pipeline(b)
-    found = dict.fromkeys(PART_ACCOUNTS, 0)
+    ns_of = dict.fromkeys(PART_ACCOUNTS, 0)
     for sign, side in zip((-1, 1), sides, strict=True):
         for account, ns in side.ns.items():
-            found[account] += sign * ns
+            ns_of[account] += sign * ns
     elsewhere = _fill_and_drain(a, b, _longest_pair(pairs, sides), sides) if piped else {}
     if compute_is_equal(a, b, pairs):
-        elsewhere[BUSY] = found[BUSY]
+        elsewhere[BUSY] = ns_of[BUSY]
     for account, ns in elsewhere.items():
-        found[account] -= ns
-        found[FILL if piped else STANDING] += ns
-    parts = (PathPart(account, ns) for account, ns in found.items() if ns)
+        ns_of[account] -= ns
+        ns_of[FILL if piped else STANDING] += ns
+    parts = (PathPart(account, ns) for account, ns in ns_of.items() if ns)
     return sorted(parts, key=lambda part: -abs(part.ns))
 
 
@@ -128,28 +128,28 @@ def _path(results: Results) -> _Path:
     """The critical path by account, and its passes: ops of micro-batches that compute goes or waits for."""
     path, timeline = results.critical_path, results.simulation.timeline
     names = [*map(base_name, results.simulation.workload.name), ""]
-    found = _Path()
+    sums = _Path()
     # Whose compute the path went through last: a collective that comes then is named by any of its members.
     computing = path.number[0] if len(path) else 0
     for index, (number, op) in enumerate(zip(path.number, path.op, strict=True)):
         ns = path.edge[index + 1] - path.edge[index]
         if op == IDLE_OP:
-            found.ns[STILL] = found.ns.get(STILL, 0) + ns
+            sums.ns[STILL] = sums.ns.get(STILL, 0) + ns
             continue
         ops = timeline.stage_program(number).ops
         account = _account(ops.stream[op])
         hidden = 0
         if account == BUSY:
             computing = number
-            found.computed[number] = found.computed.get(number, 0) + ns
+            sums.computed[number] = sums.computed.get(number, 0) + ns
         elif ops.stream[op] < TO_NEXT and not ops.blocking[op]:
             hidden = _computes(results, computing, path.edge[index], path.edge[index + 1])
-            found.ns[BUSY] = found.ns.get(BUSY, 0) + hidden
-        found.ns[account] = found.ns.get(account, 0) + ns - hidden
+            sums.ns[BUSY] = sums.ns.get(BUSY, 0) + hidden
+        sums.ns[account] = sums.ns.get(account, 0) + ns - hidden
         if _is_of_pass(ops, op):
             cell = _Cell(account, names[ops.row[op]], ops.phase[op])
-            found.passes.setdefault(cell, _Work()).add(ns)
-    return found
+            sums.passes.setdefault(cell, _Work()).add(ns)
+    return sums
 
 
 def _fill_and_drain(a: Results, b: Results, pair: ClassPair, sides: tuple[_Path, _Path]) -> dict[str, int]:
@@ -159,7 +159,7 @@ def _fill_and_drain(a: Results, b: Results, pair: ClassPair, sides: tuple[_Path,
     there: that those which both have take longer is no matter of the pipeline.
     """
     own = _own_passes(a, pair.a), _own_passes(b, pair.b)
-    found: dict[str, float] = {}
+    ns_of: dict[str, float] = {}
     # Sorted: sums of floats are the same, with the other sign, the other way round.
     for cell in sorted({*sides[0].passes, *sides[1].passes}):
         works = [
@@ -172,11 +172,11 @@ def _fill_and_drain(a: Results, b: Results, pair: ClassPair, sides: tuple[_Path,
         more = [on_path.ops - mine.ops for on_path, mine in works]
         both = _in_both(*more)
         a_ns, b_ns = (
-            (one - both) * (on_path.each_ns or mine.each_ns)
-            for one, (on_path, mine) in zip(more, works, strict=True)
+            (row_more - both) * (on_path.each_ns or mine.each_ns)
+            for row_more, (on_path, mine) in zip(more, works, strict=True)
         )
-        found[cell.account] = found.get(cell.account, 0.0) + b_ns - a_ns
-    return {account: round(ns) for account, ns in found.items()}
+        ns_of[cell.account] = ns_of.get(cell.account, 0.0) + b_ns - a_ns
+    return {account: round(ns) for account, ns in ns_of.items()}
 
 
 def _in_both(a: int, b: int) -> int:
@@ -272,4 +272,4 @@ def _changes(
     changes = [
         AccountChange(name, sums[0].get(name, 0), sums[1].get(name, 0)) for name in {**sums[0], **sums[1]}
     ]
-    return sorted(changes, key=lambda one: (-abs(one.ns), -max(one.a_ns, one.b_ns), one.name))
+    return sorted(changes, key=lambda change: (-abs(change.ns), -max(change.a_ns, change.b_ns), change.name))

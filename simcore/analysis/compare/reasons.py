@@ -84,9 +84,9 @@ def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:
     explain = [
         reason for reason in reasons if named.intersection(reason.accounts) and ns[reason.words] >= least
     ] or reasons
-    words = dict.fromkeys(reason.words for reason in sorted(explain, key=lambda one: -ns[one.words]))
+    words = dict.fromkeys(reason.words for reason in sorted(explain, key=lambda reason: -ns[reason.words]))
     # Two parameters may have one reason, and what another file does holds that of its parameters.
-    texts = list(dict.fromkeys(one(comparison) for one in words))
+    texts = list(dict.fromkeys(words_of(comparison) for words_of in words))
     said = [text for text in texts if not any(text in other for other in texts if text != other)]
     left = max(len(said) - _MOST_SAID, 0) + len(ns) - len(words)
     return said[:_MOST_SAID], left
@@ -182,9 +182,9 @@ def _bandwidth(comparison: Comparison) -> str:
     if [dim.size for dim in a.cluster.dims] != [dim.size for dim in b.cluster.dims]:
         return ""
     changed = [
-        f" (dimension {place} has {number(other.bandwidth)} GB/s, before {number(one.bandwidth)})"
-        for place, (one, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
-        if (one.bandwidth - other.bandwidth) * comparison.difference_ns > 0
+        f" (dimension {place} has {number(other.bandwidth)} GB/s, before {number(dimension.bandwidth)})"
+        for place, (dimension, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
+        if (dimension.bandwidth - other.bandwidth) * comparison.difference_ns > 0
     ]
     return changed[0] if len(changed) == 1 else ""
 
@@ -237,15 +237,15 @@ def _slow_ns(comparison: Comparison) -> float:
     path of B is not on such a rank.
     """
     texts_a, texts_b = comparison.changed["slow_rank"]
-    found = 0.0
+    ns = 0.0
     for results, own, other in ((comparison.b, texts_b, texts_a), (comparison.a, texts_a, texts_b)):
         was, by_rank = _factors(other), results.critical_path.by_rank()
         for rank, factor in _factors(own).items():
             slower = float(factor) / (float(was.get(rank, 1)) or 1) or 1
-            found += abs(1 - 1 / slower) * by_rank.get(int(rank), 0)
-        if found:
+            ns += abs(1 - 1 / slower) * by_rank.get(int(rank), 0)
+        if ns:
             break
-    return found
+    return ns
 
 
 def _factors(texts: tuple[str, ...]) -> dict[str, str]:
@@ -257,8 +257,8 @@ def _factors(texts: tuple[str, ...]) -> dict[str, str]:
 def _longest_on_path(results: Results, ranks: Mapping[str, str]) -> tuple[str, int]:
     """Of some ranks the one on which the critical path is longest, else the first; ns of the path there."""
     on_path = {str(rank): ns for rank, ns in results.critical_path.by_rank().items()}
-    found = max(ranks, key=lambda rank: on_path.get(rank, 0))
-    return found, on_path.get(found, 0)
+    longest = max(ranks, key=lambda rank: on_path.get(rank, 0))
+    return longest, on_path.get(longest, 0)
 
 
 def _slow_link(comparison: Comparison) -> str:

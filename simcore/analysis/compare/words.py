@@ -29,13 +29,13 @@ def side_words(comparison: Comparison, side: int) -> str:
         if isinstance(value, bool):
             words.append(option if value else f"no {option}")
         elif isinstance(value, (list, tuple)):
-            words += [f"{option} {printable(str(one), 40)}" for one in value] or [f"no {option}"]
+            words += [f"{option} {printable(str(item), 40)}" for item in value] or [f"no {option}"]
         elif value is None:
             words.append(f"no {option}")
         else:
             text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
             words.append(f"{option} {text}")
-    each = [one.simulation.parameters.no_fold for one in (comparison.a, comparison.b)]
+    each = [of_side.simulation.parameters.no_fold for of_side in (comparison.a, comparison.b)]
     if each[0] != each[1]:
         words.append("--no-fold" if each[side] else "equal ranks folded")
     if results.model_figures is not None:
@@ -49,17 +49,19 @@ def side_words(comparison: Comparison, side: int) -> str:
 
 def notices(comparison: Comparison) -> list[str]:
     """That one of the two is not the model of its file, and which changes have no effect on a run."""
-    found = []
+    lines = []
     for name, results, other in (("A", comparison.a, comparison.b), ("B", comparison.b, comparison.a)):
         if results.other_model and results.other_model != other.other_model:
-            found.append(f"{name} is not the model of its file: {results.other_model}.")
+            lines.append(f"{name} is not the model of its file: {results.other_model}.")
         if results.rescaled and results.rescaled != other.rescaled:
-            found.append(f"{name}: {results.rescaled}.")
+            lines.append(f"{name}: {results.rescaled}.")
     for field in without_effect(comparison):
-        side = next(name for name, one in (("B", comparison.b), ("A", comparison.a)) if field in one.ignored)
+        side = next(
+            name for name, of_side in (("B", comparison.b), ("A", comparison.a)) if field in of_side.ignored
+        )
         results = comparison.b if side == "B" else comparison.a
-        found.append(f"{results.ignored[field][0].upper()}{results.ignored[field][1:]}.")
-    return found
+        lines.append(f"{results.ignored[field][0].upper()}{results.ignored[field][1:]}.")
+    return lines
 
 
 def without_effect(comparison: Comparison) -> list[str]:

@@ -176,7 +176,7 @@ def read_network_json(source: ClusterText) -> Settings:
 
 def _unpriced(entries: Entries) -> list[Diagnostic]:
     """A warning for each delay that is there and that no price has."""
-    found = []
+    diagnostics = []
     for key in _UNPRICED:
         if key not in entries.by_key:
             continue
@@ -185,10 +185,10 @@ def _unpriced(entries: Entries) -> list[Diagnostic]:
         if any(value != 0 for value in values):
             line, column = entries.source.place(entry.key_at)
             message = f"found a {key} other than 0, which no price here has: ignored"
-            found.append(
+            diagnostics.append(
                 Diagnostic("warning", "network-delay-ignored", message, entries.source.path, line, column)
             )
-    return found
+    return diagnostics
 
 
 def _unknown(entries: Entries) -> tuple[Diagnostic, ...]:

@@ -163,13 +163,13 @@ def line_entries(source: ClusterText, code: str, what: str) -> Entries:
     entries: dict[str, KeyEntry] = {}
     offset = 0
     for line in source.text.split("\n"):
-        found = _LINE.match(line)
-        if found is not None:
-            text = found[2]
+        entry = _LINE.match(line)
+        if entry is not None:
+            text = entry[2]
             value: Any = text
             if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text):
                 value = float(text) if "." in text else int(text)
-            entries[found[1]] = KeyEntry(value, offset + found.start(1), offset + found.start(2), [])
+            entries[entry[1]] = KeyEntry(value, offset + entry.start(1), offset + entry.start(2), [])
         elif line.strip():
             message = f"found {quoted(line.strip())}, expected {what}: lines of `key: value`"
             raise source.refusal(code, message, source.place(offset))

@@ -66,8 +66,8 @@ class Schedule(NamedTuple):
     def actions(self, shape: Shape, stage: int) -> Iterable[Action]:
         """What a stage does, in its order."""
         function = getattr(import_module(f"{__name__}.{self.name}"), self.name)
-        found: Iterable[Action] = function(shape, stage)
-        return found
+        actions: Iterable[Action] = function(shape, stage)
+        return actions
 
     def misfit(self, stages: int, microbatches: int) -> str | None:
         """What cannot be about so many stages and micro-batches, and what would fit; None if they fit."""

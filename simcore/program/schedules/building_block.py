@@ -28,8 +28,8 @@ def repeated(
     """
     blocks = [block(stage, stages) for stage in range(stages)]
     most = max(map(_most_held, blocks))
-    waiting = [_in_block_order(one, microbatches) for one in blocks]
-    head = [next(one, None) for one in waiting]
+    waiting = [_in_block_order(block, microbatches) for block in blocks]
+    head = [next(order, None) for order in waiting]
     owed: list[list[Action]] = [[] for _ in range(stages)]
     held = [0] * stages
     done: dict[tuple[int, Kind, int, int], int] = {}

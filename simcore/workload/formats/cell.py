@@ -62,8 +62,8 @@ def quoted(text: str) -> str:
 
 def cells_of(text: str, line: int, most: int | None = None, start: int = 0) -> list[TextCell]:
     """The cells of one line of text from character `start` on, the first `most` if that is given."""
-    found = islice(_CELL.finditer(text, start), most)
-    return [TextCell(match.group(), line, match.start() + 1) for match in found]
+    matches = islice(_CELL.finditer(text, start), most)
+    return [TextCell(match.group(), line, match.start() + 1) for match in matches]
 
 
 def read_number(text: str, shift: int = 0) -> Number | None:
@@ -195,17 +195,17 @@ class Findings:
 
         Raises: InputError with the errors, if there are any.
         """
-        found = [_counted(first, self._count[key]) for key, first in self._first.items()]
-        found.sort(key=lambda diagnostic: (diagnostic.line or 0, diagnostic.column or 0))
+        diagnostics = [_counted(first, self._count[key]) for key, first in self._first.items()]
+        diagnostics.sort(key=lambda diagnostic: (diagnostic.line or 0, diagnostic.column or 0))
         for code, diagnostic in self._unlisted.items():
             message = f"{self._unlisted_count[code]} more of this kind from here on are not listed"
             if self._errors >= _MOST_ERRORS:
                 message += f"; reading ends at {_MOST_ERRORS} errors"
-            found.append(replace(diagnostic, message=message))
-        errors = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
+            diagnostics.append(replace(diagnostic, message=message))
+        errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
         if errors:
-            raise InputError(*errors, found=tuple(found))
-        return tuple(found)
+            raise InputError(*errors, found=tuple(diagnostics))
+        return tuple(diagnostics)
 
 
 def _counted(first: Diagnostic, count: int) -> Diagnostic:

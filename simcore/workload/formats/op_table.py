@@ -64,21 +64,21 @@ def _places_of_columns(line: str, number: int, findings: Findings) -> list[int] 
         message = f"found more than {_MOST_COLUMNS} columns, expected {len(COLUMNS)}"
         findings.add("error", "unknown-column", message, cells[0])
         return None
-    found: dict[str, int] = {}
+    place_of: dict[str, int] = {}
     for place, cell in enumerate(cells):
-        if cell.text in found:
+        if cell.text in place_of:
             message = f"column {cell.shown()} again, expected once; the first counts"
             findings.add("warning", "repeated-column", message, cell)
         elif cell.text in COLUMNS:
-            found[cell.text] = place
+            place_of[cell.text] = place
         elif cell.text:
             findings.add("note", "unknown-column", f"found the column {cell.shown()}; ignored", cell)
-    missing = [name for name in COLUMNS if name not in found]
+    missing = [name for name in COLUMNS if name not in place_of]
     if missing:
         message = f"found no column {', '.join(missing)}, expected the {len(COLUMNS)} of an op table"
         findings.add("error", "missing-column", message, cells[0])
         return None
-    return [found[name] for name in COLUMNS]
+    return [place_of[name] for name in COLUMNS]
 
 
 def _read_rows(

@@ -108,8 +108,8 @@ class _Reader:
         texts = [_text_of(row[name]) for name in COLUMNS]
 
         def place(column: int) -> TextCell:
-            found = re.compile(rf'"{COLUMNS[column]}"\s*:\s*').search(self._text, begin, end)
-            value = self._cell(found.end() if found else begin)
+            match_ = re.compile(rf'"{COLUMNS[column]}"\s*:\s*').search(self._text, begin, end)
+            value = self._cell(match_.end() if match_ else begin)
             return TextCell(texts[column], value.line, value.column)
 
         self._rows.take(texts, cell.line, place)

@@ -82,10 +82,10 @@ class Rows:
         except (ValueError, OverflowError):
             return False
         kinds = [_kinds(columns[cell], KINDS[phase], repeated) for phase, cell in enumerate(TYPE)]
-        if not all(self._findings.is_known(*one) for one in set(repeated)):
+        if not all(self._findings.is_known(*repeat) for repeat in set(repeated)):
             return False
-        for one in repeated:
-            self._findings.count(*one)
+        for repeat in repeated:
+            self._findings.count(*repeat)
         for phase, cells in enumerate(self.phases):
             cells.compute_ns.extend(compute[phase])
             cells.collective.extend([collective for collective, _ in kinds[phase]])

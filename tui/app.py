@@ -353,15 +353,15 @@ class WltuiApp(RunsHost):
         from tui.reproducing import Reproduced, command_panel, reproduced
 
         own = self.current_view.command
-        found = reproduced(self.session) if own is None else Reproduced(own)
+        copied = reproduced(self.session) if own is None else Reproduced(own)
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
-        self.copy_to_clipboard(found.command)
-        words = cells(f"{found.left_out}: {found.command}" if found.left_out else found.command, 400)
+        self.copy_to_clipboard(copied.command)
+        words = cells(f"{copied.left_out}: {copied.command}" if copied.left_out else copied.command, 400)
         if len(words) < self.size.width:
             self.say(words)
         else:
             # Where a terminal does not take it, this is the only copy: whole, over several rows.
-            self.push_screen(command_panel(found, self.current_view.glyphs))
+            self.push_screen(command_panel(copied, self.current_view.glyphs))
 
     def say(self, words: str) -> None:
         """A line at the bottom until a key does something."""

@@ -96,19 +96,19 @@ class Background:
                 self._tell(self._app.redraw_current)
 
         try:
-            found = find(progress, lambda: worker.is_cancelled)
+            outcome = find(progress, lambda: worker.is_cancelled)
         except Cancelled:
             return
         if not worker.is_cancelled:
-            self._tell(self._take, subject, found)
+            self._tell(self._take, subject, outcome)
 
     def _tell(self, callback: Callable[..., Any], *arguments: Any) -> None:
         if self._app.is_running:
             self._app.call_from_thread(callback, *arguments)
 
-    def _take(self, subject: object, found: Any) -> None:
+    def _take(self, subject: object, outcome: Any) -> None:
         if self._subject is subject:
-            self._found, self._is_there = found, True
+            self._found, self._is_there = outcome, True
             # Those that are not open, too: one of them may have asked.
             for view in self._app.views.values():
                 view.redraw()

@@ -90,7 +90,7 @@ class Exporting:
         FileQuestion(self._app, self._begin, self._app.say).ask("export to", self._path, _NAMES)
 
     def _begin(self, path: str, force: bool) -> str:
-        ending = next((one for one in (*_FORMATS, _PICTURE) if path.lower().endswith(one)), None)
+        ending = next((suffix for suffix in (*_FORMATS, _PICTURE) if path.lower().endswith(suffix)), None)
         if ending is None:
             names = ", ".join(_FORMATS)
             raise UsageError(f"a name that ends in {names} or {_PICTURE} is expected: {cells(path, 80)}")

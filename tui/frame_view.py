@@ -68,9 +68,9 @@ def styles(color_system: str | None) -> Styles:
     color_system: as rich names it: truecolor, 256, standard (16 colours), None for no colour.
     """
     plain = _ROLES_16 if color_system == "standard" else _ROLES_256
-    found = Styles({role: Style.parse(words) for role, words in plain.items()})
-    found.update({f"{role} reversed": style + Style(reverse=True) for role, style in list(found.items())})
-    return found
+    by_role = Styles({role: Style.parse(words) for role, words in plain.items()})
+    by_role.update({f"{role} reversed": style + Style(reverse=True) for role, style in list(by_role.items())})
+    return by_role
 
 
 class FrameView(Widget, can_focus=False):
@@ -178,7 +178,7 @@ class ScreenView(FrameView, can_focus=True):
 
     def takes(self, key: str) -> bool:
         """Whether a key does something of the screen's own."""
-        return any(isinstance(one, Binding) and key in one.key.split(",") for one in self.BINDINGS)
+        return any(isinstance(bound, Binding) and key in bound.key.split(",") for bound in self.BINDINGS)
 
     def show_hints(self, hints: tuple[tuple[str, str], ...]) -> None:
         """The last row says these of the keys, if it does not yet."""

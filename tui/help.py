@@ -74,7 +74,7 @@ def _in_columns(blocks: list[list[Line]], columns: int, cells: int) -> list[Line
     blank: Line = []
     first += [blank] * (count - len(first))
     second += [blank] * (count - len(second))
-    return [[*fitted(one, cells), (" ", ""), *two] for one, two in zip(first, second, strict=True)]
+    return [[*fitted(line, cells), (" ", ""), *other] for line, other in zip(first, second, strict=True)]
 
 
 def _pair(action: KeyAction) -> tuple[str, str]:

@@ -22,14 +22,14 @@ _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
 
 
-def matching(found: Sequence[KeyAction], typed: str) -> list[KeyAction]:
+def matching(key_actions: Sequence[KeyAction], typed: str) -> list[KeyAction]:
     """The actions that hold what was typed, letters in order, the best first; all for nothing typed.
 
     Whole words come before beginnings of words, those before fragments, fragments before letters in order; of
     equal ones those of the open screen, then of others, then things.
     """
     if not typed.strip():
-        return list(found)
+        return list(key_actions)
     typed = typed.strip().lower()
     matcher = Matcher(typed)
 
@@ -46,7 +46,7 @@ def matching(found: Sequence[KeyAction], typed: str) -> list[KeyAction]:
 
     listed = [
         action
-        for action in found
+        for action in key_actions
         if nearness(action, typed) < FAR or (not is_thing(action) and matcher.match(_text(action)))
     ]
     return sorted(listed, key=place)
@@ -58,16 +58,16 @@ def _text(action: KeyAction) -> str:
 
 def elsewhere(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
     """The actions of the screens but `screen`, without what `here`, its own ones, say in the same words."""
-    found: list[KeyAction] = []
-    known = {action.id for action in here} | {one.words for one in here}
+    others: list[KeyAction] = []
+    known = {action.id for action in here} | {action.words for action in here}
     for name in SCREENS:
         if name == screen:
             continue
         for action in actions(load(name).BINDINGS, keymap, name):
             if known.isdisjoint((action.id, action.words)):
-                found.append(action)
+                others.append(action)
                 known.add(action.id)
-    return found
+    return others
 
 
 class ActionList(FrameView):
@@ -171,8 +171,8 @@ class Palette(FieldScreen["KeyAction | None"]):
         self._list.type(self._field.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        found = self._list.found
-        self.dismiss(found[self._list.chosen] if found else None)
+        actions_shown = self._list.found
+        self.dismiss(actions_shown[self._list.chosen] if actions_shown else None)
 
     def action_move(self, by: int) -> None:
         # What was typed in the same burst is on its way.

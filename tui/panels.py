@@ -142,8 +142,10 @@ def lists_and_meaning(
     of `width` cells; without the focus that of the first change in sight with such words. Where there are
     none `other`, or rows more.
     """
-    in_sight = [one for one in two_lists(knobs, row, rows - 1) if one is not None and knobs[one].flags]
-    said = [knobs[one].meaning for one in ([row] if focused else in_sight) if knobs[one].meaning]
+    in_sight = [
+        index for index in two_lists(knobs, row, rows - 1) if index is not None and knobs[index].flags
+    ]
+    said = [knobs[index].meaning for index in ([row] if focused else in_sight) if knobs[index].meaning]
     words = said[0] if said else other
     lines = _clauses(words, width, max(rows - BOTH_LISTS, 1)) if words else []
     return two_lists(knobs, row, rows - len(lines)), lines
@@ -191,12 +193,12 @@ def box(
         (aside, "dim"),
         (right_top, role),
     ]
-    found = [fitted(top, width)]
+    boxed = [fitted(top, width)]
     for row in range(height - 2):
         inner = lines[row] if row < len(lines) else []
-        found.append([(glyphs.vertical, role), *shortened(inner, width - 2), (glyphs.vertical, role)])
-    found.append([(left_bottom + line * (width - 2) + right_bottom, role)])
-    return found
+        boxed.append([(glyphs.vertical, role), *shortened(inner, width - 2), (glyphs.vertical, role)])
+    boxed.append([(left_bottom + line * (width - 2) + right_bottom, role)])
+    return boxed
 
 
 def beside(*panels: list[Line]) -> list[Line]:

@@ -66,7 +66,7 @@ class FieldScreen(Modal[ScreenResultType]):
 
         Such a key went to what had the focus then, and comes here after it has passed all of that.
         """
-        if any(event is one for one in self._field.given):
+        if any(event is key for key in self._field.given):
             if self.focused is None:
                 # So early that nothing has the focus yet: Enter still means this field.
                 self.set_focus(self._field)

@@ -33,14 +33,16 @@ def reproduced(session: Session) -> Reproduced:
     return Reproduced(f"{command} {' '.join(map(shlex.quote, ['--against', against.path, *flags]))}")
 
 
-def command_panel(found: Reproduced, glyphs: Glyphs) -> Panel:
+def command_panel(reproduction: Reproduced, glyphs: Glyphs) -> Panel:
     """A panel with all of the command line, in lines that a shell takes as one."""
 
     def lines(width: int) -> list[Line]:
         said: list[Line] = (
-            [[(line, "warn")] for line in wrapped(found.left_out, width)] if found.left_out else []
+            [[(line, "warn")] for line in wrapped(reproduction.left_out, width)]
+            if reproduction.left_out
+            else []
         )
-        return [*said, *([(line, "")] for line in shell_lines(found.command, width))]
+        return [*said, *([(line, "")] for line in shell_lines(reproduction.command, width))]
 
     return Panel("The command line of this run", lines, glyphs)
 

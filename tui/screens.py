@@ -39,8 +39,8 @@ SCREENS: dict[str, ScreenEntry] = {
 def load(name: str) -> type[ScreenView]:
     """The view of a screen, imported when it is first opened."""
     module, _, view = SCREENS[name].place.partition(":")
-    found: type[ScreenView] = getattr(import_module(module), view)
-    return found
+    view_class: type[ScreenView] = getattr(import_module(module), view)
+    return view_class
 
 
 def all_bindings() -> dict[str, Sequence[BindingType]]:

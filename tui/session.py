@@ -216,7 +216,7 @@ class Session:
         if run is not self.current and not (taken_back and self.kept(self.current) is None):
             self.other = self.current
         elif self.other is run:
-            self.other = next((one for one in reversed(self.runs) if one is not run), None)
+            self.other = next((other for other in reversed(self.runs) if other is not run), None)
         if run.label != self.opened.label:
             # What was changed was another run's.
             first = self.history[0]
@@ -233,7 +233,7 @@ class Session:
         on_screen = (self.opened, self.current, self.other, self.beside)
         room = MOST_KEPT_OPS
         for run in reversed(self.history):
-            if run.results is not None and not any(run.results is one for one in on_screen):
+            if run.results is not None and not any(run.results is shown for shown in on_screen):
                 room -= run.results.held_ops
                 if room < 0:
                     run.results = None

@@ -54,8 +54,8 @@ def keys_in(text: str) -> list[Pressed]:
 
 def size_in(text: str) -> tuple[int, int]:
     """Columns and rows of a text like `120x36`. Raises `UsageError`."""
-    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,3})", text)
-    size = (int(found[1]), int(found[2])) if found else (0, 0)
+    match_ = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,3})", text)
+    size = (int(match_[1]), int(match_[2])) if match_ else (0, 0)
     if not (1 <= size[0] <= _MOST[0] and 1 <= size[1] <= _MOST[1]):
         raise UsageError(
             f"--size: found {printable(text, 40)}, expected COLUMNSxROWS like 120x36, "

@@ -154,11 +154,11 @@ _RANKS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?(?:\+([0-9]{1,7})\*([0-9]{1,
 
 def parse_size(option: str, text: str) -> int:
     """`64MiB`, `1.5GB` or `4096` as bytes. Raises UsageError."""
-    found = re.fullmatch(r"([0-9]{1,19})(?:\.([0-9]{1,12}))? ?([A-Za-z]*)", text)
-    if found is not None and found[3] in _UNITS:
-        fraction = found[2] or ""
+    match_ = re.fullmatch(r"([0-9]{1,19})(?:\.([0-9]{1,12}))? ?([A-Za-z]*)", text)
+    if match_ is not None and match_[3] in _UNITS:
+        fraction = match_[2] or ""
         parts: int = 10 ** len(fraction)
-        size, rest = divmod(int(found[1] + fraction) * _UNITS[found[3]], parts)
+        size, rest = divmod(int(match_[1] + fraction) * _UNITS[match_[3]], parts)
         if not rest and 1 <= size <= _MOST_BYTES:
             return size
     raise UsageError(
@@ -187,14 +187,14 @@ def parse_ranks(option: str, text: str) -> RankSet:
     """`0-7,64` as ranks, blocks as reports print them (`0-7+64*16`) too. Raises UsageError."""
     ranks: set[int] = set()
     for item in text.split(","):
-        found = _RANKS.fullmatch(item)
-        if found is None:
+        match_ = _RANKS.fullmatch(item)
+        if match_ is None:
             raise UsageError(
                 f"{option} {printable(text, 60)}: ranks are expected, for example 0-7,64 "
                 f"(found `{printable(item, 40)}`)"
             )
-        first, last = int(found[1]), int(found[2] or found[1])
-        stride, repeats = int(found[3] or 0), int(found[4] or 1)
+        first, last = int(match_[1]), int(match_[2] or match_[1])
+        stride, repeats = int(match_[3] or 0), int(match_[4] or 1)
         if last < first or last + stride * (repeats - 1) >= _MOST_RANKS:
             raise UsageError(
                 f"{option} {printable(text, 60)}: `{printable(item, 40)}` is not ascending "
@@ -215,9 +215,9 @@ _TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 def parse_duration(option: str, text: str) -> int:
     """`13.75s` or `850 ms` as ns. Raises UsageError."""
-    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([a-z]+)", text)
-    if found is not None and found[2] in _TIMES:
-        ns = round(float(found[1]) * _TIMES[found[2]])
+    match_ = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([a-z]+)", text)
+    if match_ is not None and match_[2] in _TIMES:
+        ns = round(float(match_[1]) * _TIMES[match_[2]])
         if 1 <= ns < 2**62:
             return ns
     raise UsageError(f"{option} {printable(text, 60)}: a duration is expected, for example 13.75s or 850ms")

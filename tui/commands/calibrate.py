@@ -62,8 +62,8 @@ def main(words: list[str]) -> int:
     arguments = build_parser().parse_args(words)
     if arguments.model is not None:
         if arguments.trace is not None:
-            found = printable(arguments.workload, 60)
-            raise UsageError(f"--model beside WORKLOAD {found}: give one of the two")
+            name = printable(arguments.workload, 60)
+            raise UsageError(f"--model beside WORKLOAD {name}: give one of the two")
         arguments.workload, arguments.trace = arguments.model, arguments.workload
     if arguments.measured_step is not None:
         return _fit_one_step(arguments)

@@ -90,7 +90,7 @@ def main(words: list[str]) -> int:
         from simcore.messages.alone import collective_alone
 
         alone = [collective_alone(cluster, numbers, collective, size) for size in sizes]
-        done = [Done(min(one.ends), max(one.ends)) for one in alone]
+        done = [Done(min(collective.ends), max(collective.ends)) for collective in alone]
         links = alone[-1].links
     else:
         done = [collective_done(cluster, shape, collective, size) for size in sizes]
@@ -130,9 +130,9 @@ def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
     order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
     lines = [f"{len(links)} links, message by message, first come first served:"]
     lines += [
-        f"  dimension {one.dimension}, {link_words(one.source, one.target)}: {one.messages} messages, "
-        f"{byte_size(one.bytes)}, busy {percent(one.busy_ns, step_ns)} %, queued {duration(one.queued_ns)}"
-        for one in order[:_MOST_LINKS]
+        f"  dimension {link.dimension}, {link_words(link.source, link.target)}: {link.messages} messages, "
+        f"{byte_size(link.bytes)}, busy {percent(link.busy_ns, step_ns)} %, queued {duration(link.queued_ns)}"
+        for link in order[:_MOST_LINKS]
     ]
     return lines + ([f"  and {len(links) - _MOST_LINKS} more"] if len(links) > _MOST_LINKS else [])
 

@@ -93,14 +93,14 @@ def main(words: list[str]) -> int:
         raise UsageError(f"--with: {error}") from None
     from simcore.analysis.two_runs import compared
 
-    found = compared(results_of(first, mine), changed)
+    comparison = compared(results_of(first, mine), changed)
     say_warnings(first, second)
-    _print(found, arguments)
+    _print(comparison, arguments)
     if limit is None:
         return 0
     from simcore.report.changes import slower_words
 
-    slower = slower_words(found.a.step_time_ns, found.b.step_time_ns, limit)
+    slower = slower_words(comparison.a.step_time_ns, comparison.b.step_time_ns, limit)
     if slower is None:
         return 0
     sys.stdout.flush()
@@ -108,16 +108,16 @@ def main(words: list[str]) -> int:
     return _SLOWER
 
 
-def _print(found: Comparison | Beside, arguments: argparse.Namespace) -> None:
+def _print(comparison: Comparison | Beside, arguments: argparse.Namespace) -> None:
     """The page, or the JSON."""
     from simcore.report.comparisons import comparison_json, comparison_page
 
     if arguments.json:
         from simcore.json_text import json_text
 
-        print(json_text(comparison_json(found)))
+        print(json_text(comparison_json(comparison)))
     else:
-        print(comparison_page(found, arguments.all), end="")
+        print(comparison_page(comparison, arguments.all), end="")
 
 
 def joined(words: list[str]) -> list[str]:

@@ -175,8 +175,8 @@ def main(words: list[str]) -> int:
 def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
     """The page of a sweep's results. Raises `UsageError` for what is asked of runs alone."""
     if not chosen.of_runs:
-        found = f"FILE {printable(arguments.file, 60)}: found results of a sweep"
-        raise UsageError(f"{found}: --format html makes a page of them, wltui sweep --csv a table")
+        refused = f"FILE {printable(arguments.file, 60)}: found results of a sweep"
+        raise UsageError(f"{refused}: --format html makes a page of them, wltui sweep --csv a table")
     _refuse_second(arguments)
     # Loaded here: runs have other pages.
     from simcore.sweep.html_page import sweep_document

@@ -33,7 +33,7 @@ def main(words: list[str]) -> int:
     if keymap.lost:
         print(f"# {keymap.lost}")
     tables: dict[str, list[str]] = {}
-    for action in actions([one for some in (*screens.values(), everywhere) for one in some], keymap):
+    for action in actions([action for some in (*screens.values(), everywhere) for action in some], keymap):
         if action.id == FIXED:
             continue
         table, _, name = action.id.partition(".")

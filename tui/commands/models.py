@@ -59,18 +59,19 @@ def main(words: list[str]) -> int:
         from simcore.records import asdict
 
         listed = [
-            {**asdict(one), "moe": one.moe and asdict(one.moe), "mla": one.mla and asdict(one.mla),
-             "parameters": one.parameters, "active_parameters": one.active_parameters}
-            for one in models
+            {**asdict(model), "moe": model.moe and asdict(model.moe), "mla": model.mla and asdict(model.mla),
+             "parameters": model.parameters, "active_parameters": model.active_parameters}
+            for model in models
         ]  # fmt: skip
         print(json_text({"schema": "wltui.models/1", "models": listed}))
         return 0
     print(f"{'model':<18} {'parameters':>12} {'active':>9} {'layers':>7} {'hidden':>7} {'heads':>6}  experts")
-    for one in models:
-        experts = f"{one.moe.experts}, {one.moe.experts_per_token} a token" if one.moe else "-"
+    for model in models:
+        experts = f"{model.moe.experts}, {model.moe.experts_per_token} a token" if model.moe else "-"
         print(
-            f"{printable(one.name, 18):<18} {billions(one.parameters):>12} "
-            f"{billions(one.active_parameters):>9} {one.layers:>7} {one.hidden:>7} {one.heads:>6}  {experts}"
+            f"{printable(model.name, 18):<18} {billions(model.parameters):>12} "
+            f"{billions(model.active_parameters):>9} {model.layers:>7} {model.hidden:>7} {model.heads:>6}  "
+            f"{experts}"
         )
     if arguments.model is not None:
         print("\n" + model_toml(models[0]), end="")

@@ -72,17 +72,17 @@ def is_terminal() -> bool:
 
 def check_open_files(what: str, count: int = FILES_OF_SCREEN) -> None:
     """Raises `UsageError` unless `count` more files can be open: asyncio fails halfway without."""
-    found: list[int] = []
+    descriptors: list[int] = []
     try:
-        while len(found) < count:
-            found.append(os.open(os.devnull, os.O_RDONLY))
+        while len(descriptors) < count:
+            descriptors.append(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:
         raise UsageError(
-            f"{what} needs {count} more open files, and {len(found)} can be had: "
+            f"{what} needs {count} more open files, and {len(descriptors)} can be had: "
             f"{error.strerror or error} (ulimit -n)"
         ) from None
     finally:
-        for descriptor in found:
+        for descriptor in descriptors:
             os.close(descriptor)
 
 

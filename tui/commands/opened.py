@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from simcore.workload import Workload
 
 
-def results_of(found: Workload | MeasuredRun | ExecutionSet, parameters: Parameters) -> Run:
+def results_of(source: Workload | MeasuredRun | ExecutionSet, parameters: Parameters) -> Run:
     """A workload simulated with these parameters; a trace as measured, or replayed if they change it.
 
     Raises `UsageError` for parameters that it does not have.
     """
     from simcore.workload import Workload
 
-    if isinstance(found, Workload):
+    if isinstance(source, Workload):
         from simcore.analysis import Results
         from simcore.simulation import simulate
 
-        return Results(simulate(found, parameters))
-    if found.format == "chakra":
+        return Results(simulate(source, parameters))
+    if source.format == "chakra":
         from simcore.executing import executed_results
 
-        return executed_results(found, parameters)
+        return executed_results(source, parameters)
     from simcore.replay import measured_results
 
-    return measured_results(found, parameters)
+    return measured_results(source, parameters)
 
 
 def own_parameters(
-    found: Workload | MeasuredRun | ExecutionSet,
+    source: Workload | MeasuredRun | ExecutionSet,
     other: Workload | MeasuredRun | ExecutionSet,
     given: Parameters,
 ) -> Parameters:
     """What of the parameters of the command line is for `found`: a trace beside a workload is as measured."""
     from simcore.workload import Workload
 
-    measured_alone = not isinstance(found, Workload) and isinstance(other, Workload)
+    measured_alone = not isinstance(source, Workload) and isinstance(other, Workload)
     return Parameters() if measured_alone else given
 
 

@@ -150,7 +150,7 @@ def _times(text: str | None) -> UnitTimes:
 
     if text is None:
         return UnitTimes()
-    values = [plain_number(one) for one in text.split(",")]
+    values = [plain_number(figure) for figure in text.split(",")]
     if len(values) != 3 or any(value is None or value > _MOST_TIME for value in values) or not any(values):
         raise UsageError(
             f"--times {printable(text, 40)}: three numbers are expected, of 0 or more, up to 1000: F,B,W"

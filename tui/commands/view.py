@@ -67,7 +67,7 @@ _COMMANDS = (
 
 
 def _session(
-    path: str, found: Workload | MeasuredRun | ExecutionSet, parameters: Parameters, asked: Asked
+    path: str, source: Workload | MeasuredRun | ExecutionSet, parameters: Parameters, asked: Asked
 ) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from tui.commands.opened import results_of
@@ -76,7 +76,7 @@ def _session(
     def read(label: str) -> Run:
         return results_of(open_input(path, replace(asked, run=label, step=None)), Parameters())
 
-    return Session(results_of(found, parameters), read)
+    return Session(results_of(source, parameters), read)
 
 
 def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
@@ -104,9 +104,9 @@ def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> No
     mine, other = open_given(arguments, True), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
-    found = compared(a, b)
+    comparison = compared(a, b)
     say_warnings(other, mine)
-    print(comparison_page(found, False), end="")
+    print(comparison_page(comparison, False), end="")
 
 
 def build_parser() -> Parser:

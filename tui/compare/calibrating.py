@@ -80,9 +80,9 @@ class Calibrating:
     @property
     def _here(self) -> Calibration | str | None:
         """What was found for the run on the screen; None while it is not there."""
-        found = self._found
+        last = self._found
         pair = self._pair
-        return found[1] if found is not None and pair is not None and found[0] is pair[0] else None
+        return last[1] if last is not None and pair is not None and last[0] is pair[0] else None
 
     def open(self) -> None:
         """Open the panel, or say what is to be opened before."""
@@ -113,8 +113,8 @@ class Calibrating:
             except (UsageError, InputError) as error:
                 return str(error)
 
-        found = self._app.calibrations.of(results, find)
-        self._found = None if found is None else (results, found)
+        calibration = self._app.calibrations.of(results, find)
+        self._found = None if calibration is None else (results, calibration)
 
     def scroll(self, by: int) -> None:
         """Other lines of the panel."""
@@ -122,17 +122,17 @@ class Calibrating:
 
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The lines of the panel."""
-        found = self._here
-        paths = [one.path for one in self._pair or ()]
+        calibration = self._here
+        paths = [run.path for run in self._pair or ()]
         names = [cells(path.rstrip("/").rsplit("/", 1)[-1], 30) for path in paths]
         title = rule(f"Calibrate {names[0]} to {names[1]}", width, glyphs)
-        if found is None:
+        if calibration is None:
             return [title, [(f" {self._app.calibrations.progress}, Esc stops it", "dim")]]
-        if isinstance(found, str):
-            return [title, *([(f" {line}", "worse")] for line in wrapped(found, width - 2))]
+        if isinstance(calibration, str):
+            return [title, *([(f" {line}", "worse")] for line in wrapped(calibration, width - 2))]
 
-        saved = self._saved[1] if self._saved is not None and self._saved[0] is found else None
-        lines = calibration_lines(found, saved, width, glyphs)
+        saved = self._saved[1] if self._saved is not None and self._saved[0] is calibration else None
+        lines = calibration_lines(calibration, saved, width, glyphs)
         self._top, shown = page_of(
             lines, self._top, height - 1, lambda below: rule(f"{below} more: j", width, glyphs)
         )
@@ -150,15 +150,15 @@ class Calibrating:
         """The calibration of the simulated run; None where there is none or it has fitted nothing, which
         is said.
         """
-        found = self._here
+        calibration = self._here
         if not self.can:
             self.open()
-        elif found is None:
+        elif calibration is None:
             self._app.say(_WAIT if self.is_open else _NOT_YET)
-        elif isinstance(found, str) or not found.is_fitted:
+        elif isinstance(calibration, str) or not calibration.is_fitted:
             self._app.say(otherwise)
         else:
-            return found
+            return calibration
         return None
 
     def try_it(self) -> None:
@@ -213,15 +213,15 @@ def calibration_lines(calibration: Calibration, saved: str | None, width: int, g
     ranks, rest = rank_lines(calibration, room), rest_lines(calibration, room)
     steps = [piece for line in step_lines(calibration) for piece in _wrapped(line, room)]
     file = [piece for line in saved_lines(calibration, saved, "S") for piece in _wrapped(line, room)]
-    found = [
+    lines = [
         *_lines(steps, "bright"),
         *part(fitted_title(calibration), fitted_lines(calibration, room)),
         *part(kinds_title(calibration), [head], "dim"),
         *_lines(kinds, ""),
     ]
     if ranks or rest or doubts:
-        found += [*part("Left out of the fit", ranks, "warn"), *_lines(doubts, "warn"), *_lines(rest, "")]
-    return [*found, *(part("Parameters", file) if calibration.is_fitted else [])]
+        lines += [*part("Left out of the fit", ranks, "warn"), *_lines(doubts, "warn"), *_lines(rest, "")]
+    return [*lines, *(part("Parameters", file) if calibration.is_fitted else [])]
 
 
 def _lines(lines: list[str], role: str) -> list[Line]:

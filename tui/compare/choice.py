@@ -66,9 +66,9 @@ class Choice:
             self._a, self._b, session.beside = session.beside, None, None
             self._last = None
         candidates, current = self._candidates(), self._current()
-        found = self._as_before(candidates, current) or self._chosen(candidates, current)
-        self._last = None if found is None else (found[0].results, found[1].results)
-        return found
+        pair = self._as_before(candidates, current) or self._chosen(candidates, current)
+        self._last = None if pair is None else (pair[0].results, pair[1].results)
+        return pair
 
     def _as_before(
         self, candidates: list[RunChoice], current: RunChoice
@@ -154,11 +154,11 @@ def _same(a: Run, b: Run) -> bool:
 
 def compared(a: Run, b: Run) -> Compared:
     """Two runs as the screen needs them. Raises `UsageError` where nothing of them can be paired."""
-    found: Any = two_runs.compared(a, b)
-    if found.op_by_op:
+    comparison: Any = two_runs.compared(a, b)
+    if comparison.op_by_op:
         from tui.compare.simulated import SimulatedCompared
 
-        return SimulatedCompared(found)
+        return SimulatedCompared(comparison)
     from tui.compare.measured import MeasuredCompared
 
-    return MeasuredCompared(found)
+    return MeasuredCompared(comparison)

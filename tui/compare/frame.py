@@ -66,7 +66,7 @@ def _accounts(model: CompareModel, width: int, rows: int, told: int) -> tuple[li
     there = list(model.compared.accounts)
     hidden = 0
     if len(there) > rows - 1:
-        kept = sorted(there, key=lambda one: -abs(one.ns))[: max(rows - 1 - told, 0)]
+        kept = sorted(there, key=lambda change: -abs(change.ns))[: max(rows - 1 - told, 0)]
         hidden = len(there) - len(kept)
         there = [change for change in there if change in kept]
     most = max([abs(change.ns) for change in there] + [1])
@@ -126,25 +126,25 @@ def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> s
     moved = [alike for alike in model.compared.known_alike(pair) if model.has_moved(alike)]
     starts = [alike.a_start_ns for alike in moved]
     edges = model.shifted(0).edges(model.columns)
-    found = []
+    letters = []
     for column, (of_a, of_b) in enumerate(zip(*kinds, strict=True)):
         computes = of_a in COMPUTING, of_b in COMPUTING
         if computes == (True, True):
             middle = (edges[column] + edges[column + 1]) // 2
             place = bisect_right(starts, middle) - 1
             has_moved = place >= 0 and moved[place].a_end_ns > middle
-            found.append(MOVED if of_a != of_b or has_moved else SAME)
+            letters.append(MOVED if of_a != of_b or has_moved else SAME)
         elif computes == (False, False):
-            found.append(SAME)
+            letters.append(SAME)
         else:
-            found.append(ONLY_A if computes[0] else ONLY_B)
-    return "".join(found)
+            letters.append(ONLY_A if computes[0] else ONLY_B)
+    return "".join(letters)
 
 
-def marked(found: str) -> Line:
+def marked(letters: str) -> Line:
     """The marks as a line of their own."""
     line: Line = []
-    for mark in found:
+    for mark in letters:
         role = ROLES[mark]
         if line and line[-1][1] == role:
             line[-1] = (line[-1][0] + mark, role)
@@ -153,14 +153,14 @@ def marked(found: str) -> Line:
     return line
 
 
-def tinted(line: Line, found: str, mark: str) -> Line:
+def tinted(line: Line, letters: str, mark: str) -> Line:
     """A lane's cells with a tint behind those whose column has the mark."""
     tint = f"{ROLES[mark]}-tint"
     cells: Line = []
     column = 0
     for text, role in line:
         for char in text:
-            own = f"{role} on {tint}" if found[column] == mark and " " not in role else role
+            own = f"{role} on {tint}" if letters[column] == mark and " " not in role else role
             column += 1
             if cells and cells[-1][1] == own:
                 cells[-1] = (cells[-1][0] + char, own)
@@ -243,15 +243,15 @@ def draw(
 
 def _alone(model: CompareModel, room: int) -> list[str]:
     """How many lanes of A and of B are in no pair, and which, where `room` cells are enough to say it."""
-    found = [("AB"[side], names) for side, names in enumerate(model.compared.alone) if names]
+    lanes_alone = [("AB"[side], names) for side, names in enumerate(model.compared.alone) if names]
     whole = [
         f"{plural(len(names), 'lane')} of {side} alone: {names[0]}"
         + (f" to {names[-1]}" if len(names) > 1 else "")
-        for side, names in found
+        for side, names in lanes_alone
     ]
     if len(", ".join(whole)) <= room:
         return whole
-    return [f"{plural(len(names), 'lane')} of {side} alone" for side, names in found]
+    return [f"{plural(len(names), 'lane')} of {side} alone" for side, names in lanes_alone]
 
 
 def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) -> list[Line]:

@@ -67,7 +67,7 @@ class MeasuredCompared:
                 return [f"rank {track.first_rank}" for track in side.tracks if track not in paired]
             # A pair is of two stages, each by the first of its ranks.
             stages = {track.stage for track in side.tracks} - {track.stage for track in paired}
-            return [f"stage {stage}" for stage in sorted(one for one in stages if one is not None)]
+            return [f"stage {stage}" for stage in sorted(stage for stage in stages if stage is not None)]
 
         return (
             tracks(beside.a, {pair.a for pair in beside.pairs}),
@@ -82,14 +82,14 @@ class MeasuredCompared:
         return self._busy_ns(self._order[pair])
 
     def where(self, pair: int) -> str:
-        found = self.beside.pairs[self._order[pair]]
+        lane_pair = self.beside.pairs[self._order[pair]]
         if not self.beside.by_rank:
-            return "all ranks" if found.stage is None else f"stage {found.stage}"
-        return f"rank {self.beside.rank_of(found)}"
+            return "all ranks" if lane_pair.stage is None else f"stage {lane_pair.stage}"
+        return f"rank {self.beside.rank_of(lane_pair)}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
-        found = self.beside.pairs[self._order[pair]]
-        return self._sources[0].lane(found.a.number), self._sources[1].lane(found.b.number)
+        lane_pair = self.beside.pairs[self._order[pair]]
+        return self._sources[0].lane(lane_pair.a.number), self._sources[1].lane(lane_pair.b.number)
 
     def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
         return paired_streams(self._sources, self.lanes(pair))
@@ -158,13 +158,13 @@ class MeasuredCompared:
         pairs = [self.beside.pairs[number] for number in self._order]
         stages = [pair.stage for pair in pairs]
         ranks = [self.beside.rank_of(pair) for pair in pairs]
-        found = []
+        rows = []
         for mover in self.beside.movers[:_ROWS]:
             pair = stages.index(mover.stage) if mover.rank is None else ranks.index(mover.rank)
             words = f"{where_words(mover)}, {mover.change.name}"
             measure = "mean" if mover.rank is None else "sum"
-            found.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
-        return found
+            rows.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
+        return rows
 
     @property
     def unchanged(self) -> Sequence[str]:

@@ -76,8 +76,8 @@ class SimulatedCompared:
         return " ".join(min(self.lanes(pair), key=lambda lane: lane.ranks).title.split())
 
     def lanes(self, pair: int) -> tuple[Lane, Lane]:
-        found = self.comparison.pairs[self._order[pair]]
-        return self._sources[0].lane(found.a), self._sources[1].lane(found.b)
+        lane_pair = self.comparison.pairs[self._order[pair]]
+        return self._sources[0].lane(lane_pair.a), self._sources[1].lane(lane_pair.b)
 
     def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
         return paired_streams(self._sources, self.lanes(pair))
@@ -94,14 +94,14 @@ class SimulatedCompared:
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         for side in (self.comparison.a, self.comparison.b):
             side.compute_critical_path(is_cancelled)
-        found = self.comparison.why, self.comparison.movers
+        outcome = self.comparison.why, self.comparison.movers
         left = _MOST_OPS_AHEAD
         for pair in range(self.pairs):
             left -= len(self.lanes(pair)[0].spans.start)
             if left < 0 or is_cancelled():
                 break
             self.alike(pair)
-        return found
+        return outcome
 
     def told(self, pair: int, side: int, time_ns: int) -> str:
         lane = self.lanes(pair)[side]

@@ -133,8 +133,8 @@ def by_difference(busy: Sequence[tuple[int, int]], steps: tuple[int, int]) -> li
 
 def joined_legend(legends: Sequence[Sequence[Kind]]) -> list[Kind]:
     """The kinds of both runs, each once, in the first run's words; what is blank comes last."""
-    found: dict[tuple[str, str], Kind] = {}
+    joined: dict[tuple[str, str], Kind] = {}
     for kinds in legends:
         for kind in kinds:
-            found.setdefault((kind.fill, kind.role), kind)
-    return sorted(found.values(), key=lambda kind: kind.fill == "idle")
+            joined.setdefault((kind.fill, kind.role), kind)
+    return sorted(joined.values(), key=lambda kind: kind.fill == "idle")

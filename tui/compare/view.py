@@ -129,10 +129,10 @@ class CompareView(ScreenView):
             words = wrapped(self.refused or self._one_run(), width - 4)
             lines = [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in words)]
             return lines + ([] if self.refused else self._what_could_be(width, height - len(lines)))
-        found = self._app.comparisons.of(
+        comparison = self._app.comparisons.of(
             model.compared, lambda _, is_cancelled: (model.compared.find(is_cancelled),)
         )
-        return draw(model, self.names, width, height, self.glyphs, self.colour, found is not None)
+        return draw(model, self.names, width, height, self.glyphs, self.colour, comparison is not None)
 
     def _what_could_be(self, width: int, height: int) -> list[Line]:
         """The changes that would make a second run, in a screen that has nothing else to show."""

@@ -50,8 +50,8 @@ def key_of(name: str) -> str | None:
     if len(last) == 1:
         fits = last.isascii() and last.isalpha() and held in (["ctrl"], ["alt"])
         return f"{held[0]}+{last}" if fits else None
-    found = _BY_NAME.get(last) or (last if _is_function_key(last) else None)
-    return None if found is None else "+".join([*sorted(held), found])
+    named = _BY_NAME.get(last) or (last if _is_function_key(last) else None)
+    return None if named is None else "+".join([*sorted(held), named])
 
 
 def _is_function_key(name: str) -> bool:
@@ -81,16 +81,16 @@ def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -
 
     screen: where the bindings are those of a screen that is not open.
     """
-    found = []
+    key_actions = []
     for binding in bindings:
         assert isinstance(binding, Binding)
         if binding.id is None:  # a key that is part of another action, as a digit of typing a value is
             continue
         keys = (keymap.get(binding.id) or binding.key).split(",")
-        found.append(
+        key_actions.append(
             KeyAction(binding.id, binding.description, tuple(map(key_name, keys)), binding.action, screen)
         )
-    return found
+    return key_actions
 
 
 def renamed(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
@@ -148,10 +148,10 @@ _GROUPS = {
 _REST = "More"
 
 
-def grouped(screen: str, found: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
+def grouped(screen: str, key_actions: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
     """(title, actions) of each group of a screen's actions that has any; every action is in one of them."""
-    first = [action for name in _FIRST.get(screen, ()) for action in found if _name(action) == name]
-    left = [action for action in found if action not in first]
+    first = [action for name in _FIRST.get(screen, ()) for action in key_actions if _name(action) == name]
+    left = [action for action in key_actions if action not in first]
     groups = [(FIRST, first)]
     for title, names in _GROUPS.items():
         groups.append((title, [action for action in left if _name(action) in names]))

@@ -151,15 +151,19 @@ class _Reader:
             while clash := _clash(
                 actions([*bindings, *self.everywhere], {**base, **user_keys}), user_keys, own
             ):
-                one, two, key = clash
-                old = next((id for id in (one, two) if self._is_old(id, user_keys)), None)
+                first, second, key = clash
+                old = next((id for id in (first, second) if self._is_old(id, user_keys)), None)
                 if old is None:
-                    message = f'key "{key}" of {one} is already that of {two}: give {two} another key too'
-                    raise self._wrong(message, *self.written[one])
+                    message = (
+                        f'key "{key}" of {first} is already that of {second}: give {second} another key too'
+                    )
+                    raise self._wrong(message, *self.written[first])
                 # The screen of old had this key to give; the action keeps its own.
                 del user_keys[old]
                 said = ".".join(self.written[old])
-                lost.append(f'{said} = "{key_name(key)}" ({one if old == two else two} has this key now)')
+                lost.append(
+                    f'{said} = "{key_name(key)}" ({first if old == second else second} has this key now)'
+                )
         if lost:
             user_keys.lost = f"not taken from {os.path.basename(self.path)}: {', '.join(lost)}"
         for id, keys in base.items():
@@ -172,9 +176,9 @@ class _Reader:
             raise self._wrong(f'found {_quoted(named)}, expected map = "new" or map = "old"', _MAP)
         return dict(OLD_MAP) if named == _MAPS[1] else {}
 
-    def _is_old(self, id: str, found: Mapping[str, str]) -> bool:
+    def _is_old(self, id: str, user_keys: Mapping[str, str]) -> bool:
         """Whether the file has an action by the name of an earlier version."""
-        return id in found and ".".join(self.written[id]) != id
+        return id in user_keys and ".".join(self.written[id]) != id
 
     def _table(self) -> dict[str, Any]:
         try:
@@ -184,14 +188,14 @@ class _Reader:
 
     def _keys(self, table: str, name: str, value: object) -> list[str]:
         given = [value] if isinstance(value, str) else value
-        if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
+        if not isinstance(given, list) or not given or not all(isinstance(key, str) for key in given):
             message = f'found {_quoted(value)}, expected a key like "w" or a list of keys'
             raise self._wrong(message, table, name)
         keys = []
-        for one in given:
-            key = key_of(one)
+        for given_key in given:
+            key = key_of(given_key)
             if key is None:
-                message = f'found {_quoted(one)}, expected a key like "w", "Ctrl+R", "F5" or "PageDown"'
+                message = f'found {_quoted(given_key)}, expected a key like "w", "Ctrl+R", "F5" or "PageDown"'
                 raise self._wrong(message, table, name)
             # Textual separates keys by commas.
             keys.append("comma" if key == "," else key)
@@ -202,7 +206,7 @@ class _Reader:
 
 
 def _clash(
-    found: list[KeyAction], mapped: Mapping[str, str], own: list[KeyAction]
+    key_actions: list[KeyAction], mapped: Mapping[str, str], own: list[KeyAction]
 ) -> tuple[str, str, str] | None:
     """(action, action, key) of two of one screen that have the same key, but not without a keymap. The first
     is one of the keymap.
@@ -211,14 +215,14 @@ def _clash(
     """
     plain = {(action.id, key) for action in own for key in action.keys}
     owner: dict[str, str] = {}
-    for action in found:
+    for action in key_actions:
         for key in action.keys:
             other = owner.setdefault(key, action.id)
             if other == action.id:
                 continue
-            one, two = (action.id, other) if action.id in mapped else (other, action.id)
-            if one in mapped and not {(one, key), (two, key)} <= plain:
-                return one, two, key
+            mapped_id, other_id = (action.id, other) if action.id in mapped else (other, action.id)
+            if mapped_id in mapped and not {(mapped_id, key), (other_id, key)} <= plain:
+                return mapped_id, other_id, key
     return None
 
 

@@ -330,11 +330,11 @@ class OpTable:
 
     def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
         """Those whose name, kind or rank hold every word; a number is a rank's own, not a part of one's."""
-        found = list(of)
+        rows = list(of)
         for word in typed.lower().split():
             texts = self._texts
-            found = [at for at in found if word in texts[at] or word == self._number(at)]
-        return found
+            rows = [at for at in rows if word in texts[at] or word == self._number(at)]
+        return rows
 
     def _number(self, at: int) -> str:
         rank = self._all[at].rank
@@ -343,7 +343,7 @@ class OpTable:
     @cached_property
     def _texts(self) -> list[str]:
         words = f" {self._unit}" if self.each else ""
-        return [f"{one.name} {' '.join(one.kinds)} {one.work}{words}".lower() for one in self._all]
+        return [f"{op.name} {' '.join(op.kinds)} {op.work}{words}".lower() for op in self._all]
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         if not typed.strip():
@@ -388,7 +388,7 @@ class OpTable:
         key = (operation.op, operation.sub)
         ranks = [other for other in self._operations.of_each_rank if (other.op, other.sub) == key]
         ranks.sort(key=lambda other: (-other.own_ns, other.rank))
-        found = [
+        lines = [
             (
                 f"{self._unit:>6}{'runs':>7}{'a run':>11}{'the longest':>13}{'waits':>11}{'% step':>8}",
                 "bright",
@@ -399,11 +399,11 @@ class OpTable:
             run, most = ("-", "-") if not other.measured else (
                 duration(round(other.total_ns / other.measured)), duration(other.most_ns)
             )  # fmt: skip
-            found.append(
+            lines.append(
                 (
                     f"{self._ranks[other.rank].number:>6}{other.count:>7}{run:>11}{most:>13}"
                     f"{duration(round(other.waits_ns)):>11}{percent(other.own_ns, self._step_ns):>8}",
                     "",
                 )
             )
-        return found
+        return lines

@@ -13,10 +13,10 @@ from tui.frame import cells, wrapped
 
 def origin_words(operations: Operations, operation: Operation, width: int) -> list[tuple[str, str]]:
     """Lines of (text, role) of at most `width` cells."""
-    found = []
+    lines = []
     for words, role in _sentences(operations, operation):
-        found += [(line, role) for line in wrapped(words, width)]
-    return found
+        lines += [(line, role) for line in wrapped(words, width)]
+    return lines
 
 
 def _sentences(operations: Operations, operation: Operation) -> Iterator[tuple[str, str]]:

@@ -217,7 +217,14 @@ class WorkloadTable:
         self.learn_path()
         self.key, self.descending, self.typed = "", True, ""
         columns = [results.simulation.workload.cells(phase) for phase in PHASES]
-        pairs = zip(*(column for one in columns for column in (one.compute_ns, one.bytes)), strict=True)
+        pairs = zip(
+            *(
+                column
+                for phase_columns in columns
+                for column in (phase_columns.compute_ns, phase_columns.bytes)
+            ),
+            strict=True,
+        )
         shown = [
             (1 if fwd_bytes or fwd not in NOT_MODELLED else 0)
             | (2 if ig_bytes or ig not in NOT_MODELLED else 0)
@@ -416,11 +423,11 @@ class WorkloadTable:
         last = first + 1
         while last < len(self.lines) and not self.lines[last].first:
             last += 1
-        found: list[tuple[str, str]] = []
+        lines: list[tuple[str, str]] = []
         for other in range(first, last):
             if other != line:
-                found += [(f"{self.lines[other].phase}:", "bright"), *self._cell_words(other, width)]
-        return found
+                lines += [(f"{self.lines[other].phase}:", "bright"), *self._cell_words(other, width)]
+        return lines
 
     def _same_name(self, line: PhaseLine) -> str:
         """What all rows of the layer take, where it has others than those of this line; "" where not."""

@@ -36,12 +36,12 @@ class ChangeTimes:
 
 def changes_of(fields: Sequence[FormField], opened: Any, now: Any) -> list[FieldChange]:
     """What was changed in the run since it was opened, in the order of the form. opened, now: their bases."""
-    found = []
+    changes = []
     for field in fields:
         if field.differs(opened, now):
             words = field.words(field.text(now.parameters, now))
-            found.append(FieldChange(words, _moved(field, now, opened), _moved(field, opened, now)))
-    return found
+            changes.append(FieldChange(words, _moved(field, now, opened), _moved(field, opened, now)))
+    return changes
 
 
 def _moved(field: FormField, source: Any, target: Any) -> Parameters | None:
@@ -69,21 +69,23 @@ class KnownStepTimes:
         cancelled: Callable[[], bool],
     ) -> list[ChangeTimes]:
         """The times of all changes of a run. Raises `Cancelled` when `cancelled()` becomes true."""
-        asked = dict.fromkeys(one for change in changes for one in (change.alone, change.without) if one)
+        asked = dict.fromkeys(
+            parameters for change in changes for parameters in (change.alone, change.without) if parameters
+        )
         # A copy: a search that was cancelled may still write.
         known = dict(self._known)
         # None is the parameters that cannot be, and has no time.
         times: dict[Parameters | None, int | None] = {None: None}
-        times.update((one, known[one]) for one in asked if one in known)
-        missing = [one for one in asked if one not in known]
+        times.update((parameters, known[parameters]) for parameters in asked if parameters in known)
+        missing = [parameters for parameters in asked if parameters not in known]
         if len(known) + len(missing) > _MOST_KNOWN:
-            self._known = {one: known[one] for one in asked if one in known}
+            self._known = {parameters: known[parameters] for parameters in asked if parameters in known}
         for done, parameters in enumerate(missing):
             if cancelled():
                 raise Cancelled
             progress(done, len(missing))
             times[parameters] = self._known[parameters] = _step_ns(now, parameters, cancelled)
-        return [ChangeTimes(one.words, times[one.alone], times[one.without]) for one in changes]
+        return [ChangeTimes(change.words, times[change.alone], times[change.without]) for change in changes]
 
 
 def _step_ns(now: Run, parameters: Parameters, cancelled: Callable[[], bool]) -> int | None:

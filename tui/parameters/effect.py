@@ -88,10 +88,10 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
         return []
     if len(lines) < rows or not weights:
         return [heading, *lines][:rows]
-    found = [lines[place] for place in largest(weights, rows - 1)]
+    largest_lines = [lines[place] for place in largest(weights, rows - 1)]
     text, role = heading[0]
-    more = f"{text.partition('  ')[0]}, {len(lines) - len(found)} more"
-    return [[(more + text[len(more) :], role)], *found]
+    more = f"{text.partition('  ')[0]}, {len(lines) - len(largest_lines)} more"
+    return [[(more + text[len(more) :], role)], *largest_lines]
 
 
 def step_line(opened: Run, now: Run) -> Line:
@@ -118,7 +118,7 @@ def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
     words = memory_words(figures)
     short = "fits" if figures.fits else "does not fit"
     room = width - len(reaches) - len(was) - 3
-    memory = next((one for one in (f"memory {words}", words, short) if len(one) <= room), short)
+    memory = next((text for text in (f"memory {words}", words, short) if len(text) <= room), short)
     role = "" if figures.fits else "worse"
     return [[(memory, role), (f"   {reaches}", ""), (was, "dim")]]
 
@@ -226,10 +226,10 @@ def _left_out(count: int, room: int) -> str:
 
 def _legend(drawn: set[str], width: int, glyphs: Glyphs) -> Line:
     """What the glyphs of the bars are, as far as there is room. drawn: those that the bars have."""
-    found = [(fill, words) for fill, *words in _LEGEND if glyphs.fills[fill] in drawn]
-    long = sum(len(words[0]) + 3 for _, words in found) - 1 <= width
+    drawn_fills = [(fill, words) for fill, *words in _LEGEND if glyphs.fills[fill] in drawn]
+    long = sum(len(words[0]) + 3 for _, words in drawn_fills) - 1 <= width
     line: Line = []
-    for fill, words in found:
+    for fill, words in drawn_fills:
         role = "comm" if fill == "exposed" else fill
         line += [(" " if line else "", ""), (glyphs.fills[fill], role), (f" {words[0 if long else 1]}", "")]
     return line

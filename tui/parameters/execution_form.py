@@ -59,7 +59,7 @@ class ExecutionField(FormField):
     def shown(self, parameters: Parameters, basis: Any) -> str:
         if self.flag.field != "dim" or parameters.dim:
             return self.text(parameters, basis)
-        return " x ".join(_dimension_words(one) for one in basis.used["dim"])
+        return " x ".join(_dimension_words(dimension) for dimension in basis.used["dim"])
 
     def _value(self, parameters: Parameters, basis: Any) -> Any:
         value = getattr(parameters, self.flag.field)
@@ -105,8 +105,8 @@ class ExecutionField(FormField):
         of_system = parameters.system is not None and self.flag.field != "dim"
         return "the files" if of_system else of_cluster(parameters)
 
-    def differs(self, one: Any, other: Any) -> bool:
-        return bool(getattr(one.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
+    def differs(self, basis: Any, other: Any) -> bool:
+        return bool(getattr(basis.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
 
     def moved(self, source: Any, target: Any) -> Parameters:
         return replaced(target.parameters, self.flag.field, getattr(source.parameters, self.flag.field))
@@ -181,11 +181,11 @@ class ExecutionForm:
 
 
 def _used(cluster: Cluster, values: Mapping[str, Any], parameters: Parameters) -> Mapping[str, Any]:
-    found = {**values, "dim": tuple(dim.written() for dim in cluster.dims)}
+    used = {**values, "dim": tuple(dim.written() for dim in cluster.dims)}
     if any(cluster.algorithms):
         named = ((index, name) for index, name in enumerate(cluster.algorithms) if name is not None)
-        found["algorithm"] = tuple(f"{index}={name}" for index, name in named)
-    return found if parameters.dim else {**found, "cluster": DEFAULT_PRESET}
+        used["algorithm"] = tuple(f"{index}={name}" for index, name in named)
+    return used if parameters.dim else {**used, "cluster": DEFAULT_PRESET}
 
 
 def _ends(opened: TraceResults, now: TraceResults, rows: int) -> list[Line]:

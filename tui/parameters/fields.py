@@ -375,7 +375,7 @@ class AlgorithmField(FormField):
     def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
         given = f"{self.index}={text}"
         check_algorithm(given, text, also=("default",))
-        others = [one for one in parameters.algorithm if one.split("=", 1)[0] != str(self.index)]
+        others = [choice for choice in parameters.algorithm if choice.split("=", 1)[0] != str(self.index)]
         mine = [] if text == "default" else [given]
         return replaced(parameters, "algorithm", tuple(sorted([*others, *mine])))
 

@@ -185,7 +185,7 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
     if at and not was and row.form:
         # How one types it, as far as there is room; the help of the field has all of it.
         room = width - 24 - max(len(value), 18)
-        form = next((one for one in (row.form, row.form.partition(",")[0]) if len(one) <= room), "")
+        form = next((form for form in (row.form, row.form.partition(",")[0]) if len(form) <= room), "")
         return [*line, (form, "dim")]
     # Words have no unit: their old value may begin where the unit would stand.
     if row.unit or not row.was:

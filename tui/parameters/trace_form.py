@@ -50,7 +50,9 @@ class FactorField(FormField):
             return replaced(parameters, field, factor)
         # A factor of 1 is none: the run is then the one that never had it.
         factors = {**_factors(getattr(parameters, field)), self.key: factor}
-        words = (f"{key}={repr(one).removesuffix('.0')}" for key, one in factors.items() if one != 1.0)
+        words = (
+            f"{key}={repr(factor).removesuffix('.0')}" for key, factor in factors.items() if factor != 1.0
+        )
         return replaced(parameters, field, tuple(words))
 
     def words(self, text: str) -> str:

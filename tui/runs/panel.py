@@ -201,16 +201,16 @@ class RunsPanel(Panel, inherit_bindings=False):
     def _read_steps(self) -> None:
         worker = get_current_worker()
         for run in list(self._unread):
-            found, why = _read(self._session, run)
+            results, why = _read(self._session, run)
             if worker.is_cancelled or not self.app.is_running:
                 return
-            self.app.call_from_thread(self._reading, run, found, why)
+            self.app.call_from_thread(self._reading, run, results, why)
 
-    def _reading(self, run: KeptRun, found: Run | None, why: str) -> None:
+    def _reading(self, run: KeptRun, results: Run | None, why: str) -> None:
         """A run was read; None where it cannot be, and why."""
         self._unread.remove(run)
-        if found is not None:
-            self._session.found(run, found)
+        if results is not None:
+            self._session.found(run, results)
         if self.is_attached:
             self._redraw(why or self._said)
 

@@ -75,16 +75,16 @@ def text(value: object, where: str, most: int = MOST_TEXT) -> str:
 
 
 def items(
-    value: object, where: str, one: Callable[[object, str], T], most: int = MOST_ITEMS
+    value: object, where: str, check: Callable[[object, str], T], most: int = MOST_ITEMS
 ) -> tuple[T, ...]:
     """A list of at most `most` items, each of which `one` reads."""
     if not isinstance(value, list):
         raise wrong(value, where, "a list")
     if len(value) > most:
         raise Damaged(f"{where}: found {len(value)} items, expected at most {most}")
-    return tuple(one(item, f"{where}[{index}]") for index, item in enumerate(value))
+    return tuple(check(item, f"{where}[{index}]") for index, item in enumerate(value))
 
 
-def optional(value: object, where: str, one: Callable[[object, str], T]) -> T | None:
+def optional(value: object, where: str, check: Callable[[object, str], T]) -> T | None:
     """What `one` reads, or None for null."""
-    return None if value is None else one(value, where)
+    return None if value is None else check(value, where)

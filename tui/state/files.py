@@ -131,13 +131,13 @@ class Identity(NamedTuple):
     @classmethod
     def read(cls, value: object, where: str) -> Identity:
         """Checked. Raises `Damaged`."""
-        found = checking.table(value, where)
+        entries = checking.table(value, where)
         return cls(
-            checking.whole(found.get("size"), f"{where}.size"),
-            checking.whole(found.get("mtime_ns"), f"{where}.mtime_ns", -_MOST_TIME_NS, _MOST_TIME_NS),
+            checking.whole(entries.get("size"), f"{where}.size"),
+            checking.whole(entries.get("mtime_ns"), f"{where}.mtime_ns", -_MOST_TIME_NS, _MOST_TIME_NS),
             checking.optional(
-                found.get("content"), f"{where}.content",
-                lambda one, place: checking.whole(one, place, 0, 2**32 - 1),
+                entries.get("content"), f"{where}.content",
+                lambda number, place: checking.whole(number, place, 0, 2**32 - 1),
             ),
         )  # fmt: skip
 
@@ -147,15 +147,18 @@ def identity_of(path: str) -> Identity:
     if os.path.isdir(path):
         return _of_directory(path)
     with open(path, "rb") as file:
-        found = os.fstat(file.fileno())
-        content = zlib.crc32(file.read(_SMALL)) if found.st_size <= _SMALL else None
-    return Identity(found.st_size, found.st_mtime_ns, content)
+        status = os.fstat(file.fileno())
+        content = zlib.crc32(file.read(_SMALL)) if status.st_size <= _SMALL else None
+    return Identity(status.st_size, status.st_mtime_ns, content)
 
 
 def _of_directory(path: str) -> Identity:
     """Its files are not read: thousands of traces would take longer than opening them."""
     with os.scandir(path) as entries:
         files = sorted((entry.name, entry.stat()) for entry in entries if entry.is_file())
-    size, newest = sum(one.st_size for _, one in files), max((one.st_mtime_ns for _, one in files), default=0)
-    listed = "".join(f"{name}\0{one.st_size}\0{one.st_mtime_ns}\n" for name, one in files)
+    size, newest = (
+        sum(status.st_size for _, status in files),
+        max((status.st_mtime_ns for _, status in files), default=0),
+    )
+    listed = "".join(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n" for name, status in files)
     return Identity(size, newest, zlib.crc32(os.fsencode(listed)))

@@ -55,7 +55,7 @@ class Keeper:
         self.screen = stored.screen
         self.screens = dict(stored.screens)
         self.places = same
-        found = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
+        parts = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
         there, label = len(session.history), session.opened.label
         for run in stored.runs:
             step_ns = run.step_ns if known else None
@@ -64,18 +64,18 @@ class Keeper:
         if stored.parameters is not None and not session.history[0].is_of(shown.label, shown.parameters):
             if same and not parameters_given:
                 self.run = shown
-                found.append("parameters" if shown.label == label else "run")
+                parts.append("parameters" if shown.label == label else "run")
             else:
                 session.recall(shown)
         more = len(session.history) - there
         if more:
-            found.append(f"{plural(more, 'more run')} (R)")
+            parts.append(f"{plural(more, 'more run')} (R)")
         if not same:
             self.notice = (
-                f"the input changed since: {', '.join(found) or 'nothing'} kept, not the place in it"
+                f"the input changed since: {', '.join(parts) or 'nothing'} kept, not the place in it"
             )
-        elif found:
-            self.notice = f"restored from last time: {', '.join(found)}; --no-session starts fresh"
+        elif parts:
+            self.notice = f"restored from last time: {', '.join(parts)}; --no-session starts fresh"
         if stored.lost:
             self.notice = f"{stored.lost}; {self.notice}" if self.notice else stored.lost
 

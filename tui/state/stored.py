@@ -95,22 +95,22 @@ def as_text(stored: Stored) -> str:
 
 def from_text(given: str) -> Stored:
     """The session of a file. Raises `Damaged` that says where, what was found and what was expected."""
-    found = table(parsed(given), "the file")
-    if found.get("format") != FORMAT:
-        raise wrong(found.get("format"), "format", f'"{FORMAT}"')
-    screen = text(found.get("screen"), "screen")
+    entries = table(parsed(given), "the file")
+    if entries.get("format") != FORMAT:
+        raise wrong(entries.get("format"), "format", f'"{FORMAT}"')
+    screen = text(entries.get("screen"), "screen")
     if screen not in SCREENS:
         raise wrong(screen, "screen", f"one of {', '.join(SCREENS)}")
-    screens = table(found.get("screens"), "screens")
-    parameters = optional(found.get("parameters"), "parameters", _parameters)
-    runs = items(found.get("runs"), "runs", _run, MOST_RUNS)
+    screens = table(entries.get("screens"), "screens")
+    parameters = optional(entries.get("parameters"), "parameters", _parameters)
+    runs = items(entries.get("runs"), "runs", _run, MOST_RUNS)
     lost = ""
-    if found.get("replay") is not None:
-        shown, replay, lost = read_replay(found["replay"], "replay")
+    if entries.get("replay") is not None:
+        shown, replay, lost = read_replay(entries["replay"], "replay")
         parameters, runs = (replay, runs) if shown else (parameters, (*runs, StoredRun(replay)))
     return Stored(
-        Identity.read(found.get("input"), "input"),
-        text(found.get("version"), "version", 60),
+        Identity.read(entries.get("input"), "input"),
+        text(entries.get("version"), "version", 60),
         screen,
         parameters,
         runs,
@@ -119,18 +119,18 @@ def from_text(given: str) -> Stored:
             for name, read in READERS.items()
             if screens.get(name) is not None
         },
-        optional(found.get("label"), "label", text),
+        optional(entries.get("label"), "label", text),
         lost,
     )
 
 
 def _run(value: object, where: str) -> StoredRun:
-    found = table(value, where)
+    entries = table(value, where)
     return StoredRun(
-        _parameters(found.get("parameters"), f"{where}.parameters"),
-        text(found.get("name"), f"{where}.name", MOST_NAME),
-        optional(found.get("step_ns"), f"{where}.step_ns", whole),
-        optional(found.get("label"), f"{where}.label", text),
+        _parameters(entries.get("parameters"), f"{where}.parameters"),
+        text(entries.get("name"), f"{where}.name", MOST_NAME),
+        optional(entries.get("step_ns"), f"{where}.step_ns", whole),
+        optional(entries.get("label"), f"{where}.label", text),
     )
 
 
@@ -140,13 +140,13 @@ def _stated(parameters: Parameters) -> dict[str, Any]:
 
 
 def _parameters(value: object, where: str) -> Parameters:
-    found = table(value, where)
+    entries = table(value, where)
     known = {flag.field: flag for flag in FLAGS}
     values = {}
-    for name, one in found.items():
+    for name, entry in entries.items():
         if name not in known:
             raise wrong(name, where, "the name of a parameter")
-        values[name] = _value(known[name], one, f"{where}.{name}")
+        values[name] = _value(known[name], entry, f"{where}.{name}")
     return Parameters(**values)
 
 
@@ -173,14 +173,14 @@ def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
     """(whether it was on the screen, its parameters, what of it is lost in words). Raises `Damaged`."""
     from simcore.replay.parameters import Scales, parameters_of
 
-    found = table(value, where)
-    shown = found.get("shown")
+    entries = table(value, where)
+    shown = entries.get("shown")
     if not isinstance(shown, bool):
         raise wrong(shown, f"{where}.shown", "true or false")
     where = f"{where}.scales"
-    found = table(found.get("scales"), where)
-    parts = {name: _factor(found.get(name), f"{where}.{name}") for name in _PARTS}
-    ranks = _factors(found.get("ranks"), f"{where}.ranks", _number)
+    entries = table(entries.get("scales"), where)
+    parts = {name: _factor(entries.get(name), f"{where}.{name}") for name in _PARTS}
+    ranks = _factors(entries.get("ranks"), f"{where}.ranks", _number)
     # A rank without any compute could be asked for then; its flag takes what is above 0.
     free = [rank for rank, factor in ranks.items() if factor == 0]
     lost = f"not kept of the replay: rank {free[0]} x0" if free else ""
@@ -190,21 +190,21 @@ def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
         parts["comm"],
         parts["gaps"],
         parts["host"],
-        ops=_factors(found.get("ops"), f"{where}.ops", text),
-        kinds=_factors(found.get("kinds"), f"{where}.kinds", text),
+        ops=_factors(entries.get("ops"), f"{where}.ops", text),
+        kinds=_factors(entries.get("kinds"), f"{where}.kinds", text),
         ranks={rank: factor for rank, factor in ranks.items() if factor > 0},
         stages=_factors(
-            found.get("stages"), f"{where}.stages", lambda one, place: optional(one, place, _number)
+            entries.get("stages"), f"{where}.stages", lambda stage, place: optional(stage, place, _number)
         ),
     )
     return shown, parameters_of(scales), lost
 
 
 def _factors(value: object, where: str, key: Callable[[object, str], _Key]) -> dict[_Key, float]:
-    def pair(one: object, place: str) -> tuple[_Key, float]:
-        if not isinstance(one, list) or len(one) != 2:
-            raise wrong(one, place, "a pair")
-        return key(one[0], place), _factor(one[1], place)
+    def pair(item: object, place: str) -> tuple[_Key, float]:
+        if not isinstance(item, list) or len(item) != 2:
+            raise wrong(item, place, "a pair")
+        return key(item[0], place), _factor(item[1], place)
 
     return dict(items(value, where, pair))
 

@@ -47,13 +47,13 @@ def said_lines(shown_sweep: ShownSweep, width: int, rows: int, glyphs: Glyphs) -
         return []
     heading = "So far" if shown_sweep.state == RUNNING else "In words"
     said = shown_sweep.said()
-    texts = [(line, one) for one in said for line in _hanging(cells(one, 1000), width - 2)]
+    texts = [(line, sentence) for sentence in said for line in _hanging(cells(sentence, 1000), width - 2)]
     more = len(texts) - rows + 1
     if more > 0:
         heading += f", {plural(more, 'more line')} where there is room"
     lines: list[Line] = [rule(heading, width, glyphs)]
-    for text, one in texts[: rows - 1]:
-        lines.append([(f" {text}", "warn" if shown_sweep.state == FAILED and one is said[0] else "")])
+    for text, sentence in texts[: rows - 1]:
+        lines.append([(f" {text}", "warn" if shown_sweep.state == FAILED and sentence is said[0] else "")])
     return lines
 
 
@@ -77,9 +77,9 @@ def beside(left: Sequence[Line], right: Sequence[Line], width: int, split: int, 
     """Two columns of lines, a rule between them. split: cells of the left one."""
     lines = []
     for row in range(max(len(left), len(right))):
-        one = fitted(left[row] if row < len(left) else [], split)
+        line = fitted(left[row] if row < len(left) else [], split)
         other = fitted(right[row] if row < len(right) else [], width - split - 1)
-        lines.append([*one, (glyphs.vertical, "dim"), *other])
+        lines.append([*line, (glyphs.vertical, "dim"), *other])
     return lines
 
 

@@ -91,7 +91,7 @@ def plot(
     points, front = shown_sweep.outcome.front.points, shown_sweep.outcome.front
     up, right = plane
     signs = signs_of(glyphs)
-    ups, rights = [up.value(one) for one in points], [right.value(one) for one in points]
+    ups, rights = [up.value(point) for point in points], [right.value(point) for point in points]
     above, below = up.text(max(ups)), up.text(min(ups))
     gutter = min(max(len(above), len(below)), width // 3)
     rows, columns = max(height - 3, 1), max(width - gutter - 2, 1)

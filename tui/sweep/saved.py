@@ -30,15 +30,17 @@ class SavedSweep(NamedTuple):
     @classmethod
     def read(cls, value: object, where: str) -> SavedSweep:
         """Checked. Raises `Damaged`."""
-        found = table(value, where)
+        entries = table(value, where)
         for name in ("descending", "everything"):
-            if not isinstance(found.get(name), bool):
-                raise wrong(found.get(name), f"{where}.{name}", "true or false")
+            if not isinstance(entries.get(name), bool):
+                raise wrong(entries.get(name), f"{where}.{name}", "true or false")
         return cls(
-            text(found.get("key"), f"{where}.key", 100),
-            found["descending"] is True,
-            text(found.get("typed"), f"{where}.typed", _MOST_TYPED),
-            found["everything"] is True,
-            whole(found.get("plane"), f"{where}.plane", 0, 1000),
-            optional(found.get("point"), f"{where}.point", lambda one, at: whole(one, at, 0, _MOST_POINT)),
+            text(entries.get("key"), f"{where}.key", 100),
+            entries["descending"] is True,
+            text(entries.get("typed"), f"{where}.typed", _MOST_TYPED),
+            entries["everything"] is True,
+            whole(entries.get("plane"), f"{where}.plane", 0, 1000),
+            optional(
+                entries.get("point"), f"{where}.point", lambda number, at: whole(number, at, 0, _MOST_POINT)
+            ),
         )

@@ -172,7 +172,9 @@ class SweepView(TableView):
             return [rule(words, width, self.glyphs)]
         names = [name for name in point.layout if name not in ("world", "gpus")]
         first, *rest = details(point, names)
-        marks = "".join(f" {letter}" for letter, one in zip("AB", self._marked, strict=False) if one is point)
+        marks = "".join(
+            f" {letter}" for letter, mark in zip("AB", self._marked, strict=False) if mark is point
+        )
         title = f"Point {point.number}{f', marked{marks}' if marks else ''}"
         if not rest:
             return [rule(f"{title}: {first}", width, self.glyphs)]
@@ -258,13 +260,13 @@ class SweepView(TableView):
         if point is None:
             self._app.say(_NO_POINT)
             return
-        if any(one is point for one in self._marked):
-            self._marked = [one for one in self._marked if one is not point]
+        if any(mark is point for mark in self._marked):
+            self._marked = [mark for mark in self._marked if mark is not point]
         else:
             # A third mark takes the place of the second.
             self._marked = [*self._marked[:1], point]
         names = " and ".join(
-            f"{letter} is point {one.number}" for letter, one in zip("AB", self._marked, strict=False)
+            f"{letter} is point {mark.number}" for letter, mark in zip("AB", self._marked, strict=False)
         )
         self._app.say(f"{names}: 6 compares" if names else "no point is marked")
         self.redraw()

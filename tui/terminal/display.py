@@ -43,8 +43,8 @@ _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 def textual_version() -> str:
     """The version of Textual, by the name of its directory: importlib.metadata costs 20 ms."""
     packages = Path(textual.__file__).resolve().parent.parent
-    found = [path.name for path in packages.glob("textual-*.dist-info")]
-    return found[0].split("-")[1].removesuffix(".dist") if len(found) == 1 else textual.__version__
+    versions = [path.name for path in packages.glob("textual-*.dist-info")]
+    return versions[0].split("-")[1].removesuffix(".dist") if len(versions) == 1 else textual.__version__
 
 
 @cache
@@ -164,8 +164,8 @@ class Display:
         """The parameters that Textual would send for a style: the terminal's colours are its matter."""
         if len(self._sgr) > 4096:
             self._sgr = {None: PLAIN}
-        found = _PARAMETERS.search(Strip([Segment("x", style)]).render(self._app.console))
-        self._sgr[style] = parsed(found[1]) if found else PLAIN
+        match_ = _PARAMETERS.search(Strip([Segment("x", style)]).render(self._app.console))
+        self._sgr[style] = parsed(match_[1]) if match_ else PLAIN
         return self._sgr[style]
 
     # -- what the terminal gets ------------------------------------------------------

@@ -62,8 +62,8 @@ class LaneListing:
 
     def _number_of(self, key: LaneKey) -> int:
         """The group of ranks that a lane belongs to."""
-        found = self.source.of.number_of(key.rank) if key.rank >= 0 else key.number
-        return key.number if found is None else found
+        number = self.source.of.number_of(key.rank) if key.rank >= 0 else key.number
+        return key.number if number is None else number
 
     def _has_others(self, number: int) -> bool:
         """Whether some ranks of a group have lanes of their own, and some have not."""
@@ -81,17 +81,17 @@ class LaneListing:
 
     def _pinned_rows(self, key: LaneKey) -> Iterator[LaneRow]:
         if key.path:
-            found: Iterator[LaneRow] = (
+            rows: Iterator[LaneRow] = (
                 self._group_rows(self._groups[key], 0) if key in self._groups else iter(())
             )
         elif key.stream is not None:
             lanes = self.source.streams(self._number_of(key), key.rank)
-            found = (LaneRow(lane, lane.key, 0, " ") for lane in lanes if lane.key == key)
+            rows = (LaneRow(lane, lane.key, 0, " ") for lane in lanes if lane.key == key)
         elif key.rank == ALL:
-            found = self._ranks_rows(key.number, 0)
+            rows = self._ranks_rows(key.number, 0)
         else:
-            found = self._single_rows(self._number_of(key), key.rank, 0)
-        return (row._replace(pinned=True) for row in found)
+            rows = self._single_rows(self._number_of(key), key.rank, 0)
+        return (row._replace(pinned=True) for row in rows)
 
     def _below(self, children: Sequence[Group | int], depth: int) -> Iterator[LaneRow]:
         order = self.order
@@ -111,11 +111,11 @@ class LaneListing:
             else:
                 yield from self._ranks_rows(child, depth)
 
-    def _measure(self, order: LaneOrder, one: Group | int) -> int:
+    def _measure(self, order: LaneOrder, item: Group | int) -> int:
         """A group goes where the first of its lanes does."""
         if not order.id:
             return 0
-        numbers = one.numbers if isinstance(one, Group) else (one,)
+        numbers = item.numbers if isinstance(item, Group) else (item,)
         return min(self.source.measure(order, number) for number in numbers)
 
     def _group_rows(self, group: Group, depth: int) -> Iterator[LaneRow]:
@@ -211,7 +211,9 @@ class Arrangement(LaneListing):
             self._rebuild(key)
             return
         self._begin()
-        of_stage = (one for one in source.numbers if path and source.of.headings(one)[:1] == path[:1])
+        of_stage = (
+            number for number in source.numbers if path and source.of.headings(number)[:1] == path[:1]
+        )
         group = LaneKey(path[:1])
         self._rebuild(group if group in self._groups else LaneKey((), next(of_stage, number)))
 
@@ -233,7 +235,7 @@ class Arrangement(LaneListing):
     @property
     def held(self) -> set[int]:
         """The groups of ranks that the lane of another one stands for."""
-        return {one for first in self._together for one in self._alike(first)[1:]}
+        return {held for first in self._together for held in self._alike(first)[1:]}
 
     @property
     def pinned_rows(self) -> int:
@@ -443,7 +445,7 @@ class Arrangement(LaneListing):
         pinned = self._pinned.copy()
         self._pinned.pop(row.key, None)
         # The next row that is not under this one takes over the cursor.
-        after = (one.key for one in self.rows[self.focus + 1 :] if one.depth <= row.depth)
+        after = (lane_row.key for lane_row in self.rows[self.focus + 1 :] if lane_row.depth <= row.depth)
         key = next(after, self.rows[self.focus - 1].key)
         if not self._rebuild(key):
             del self._hidden[row.key]
@@ -514,8 +516,8 @@ class Arrangement(LaneListing):
         """
         alike = self.source.of.alike
         self._together = {
-            one for one in self._together
-            if one in self.source.numbers and alike(one)[0] == one and len(alike(one)) > 1
+            number for number in self._together
+            if number in self.source.numbers and alike(number)[0] == number and len(alike(number)) > 1
         }  # fmt: skip
         for keys in (self._pinned, self._hidden, self._unfolded):
             for key in [key for key in keys if key.rank == OTHERS and not self._has_others(key.number)]:
@@ -534,5 +536,5 @@ class Arrangement(LaneListing):
             number = self._number_of(key)
             candidates += [LaneKey((), number), LaneKey((), self._alike(number)[0])]
             holding = [lane_key for lane_key, group in self._groups.items() if number in group.numbers]
-            candidates += sorted(holding, key=lambda one: -len(one.path))
+            candidates += sorted(holding, key=lambda group: -len(group.path))
         return next((places[candidate] for candidate in candidates if candidate in places), self.focus)

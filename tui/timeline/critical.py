@@ -54,9 +54,9 @@ class PathLanes:
     def _joined(
         self, numbers: tuple[int, ...], rank: int, stream: str | None
     ) -> tuple[array[int], array[int]]:
-        found = sorted(index for number in numbers for index in self._of_number.get(number, ()))
+        indices = sorted(index for number in numbers for index in self._of_number.get(number, ()))
         starts, ends = array("q"), array("q")
-        for index in found:
+        for index in indices:
             if (rank >= 0 and self._rank[index] != rank) or (stream and self._stream[index] != stream):
                 continue
             if ends and ends[-1] == self._start[index]:
@@ -119,7 +119,7 @@ def mark_names(pieces: list[tuple[str, str]], flags: bytearray, named: Iterable[
 
 def faded(line: Line, flags: bytearray) -> Line:
     """A lane's cells, those that are not on the path without their colours, so that the others stand out."""
-    found: Line = []
+    pieces: Line = []
     at = 0
     for text, role in line:
         off = f"{OFF_PATH} reversed" if role.endswith(" reversed") else OFF_PATH
@@ -128,6 +128,6 @@ def faded(line: Line, flags: bytearray) -> Line:
             # Stretches on the path and off it in turn.
             last = flags.find(not flags[at], at, end)
             last = end if last < 0 else last
-            found.append((text[here : here + last - at], role if flags[at] else off))
+            pieces.append((text[here : here + last - at], role if flags[at] else off))
             here, at = here + last - at, last
-    return found
+    return pieces

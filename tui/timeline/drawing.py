@@ -122,18 +122,18 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
         return [NOTHING] * columns
     together = sums
     if _WG in sums and _BWD in sums:
-        together = {one: values for one, values in sums.items() if one != _WG}
+        together = {kind: values for kind, values in sums.items() if kind != _WG}
         together[_BWD] = list(map(add, sums[_BWD], sums[_WG]))
     order = sorted(together)
     if len(order) == 1:
         kinds = [order[0]] * columns
         most = together[order[0]]
     else:
-        by_column = list(zip(*(together[one] for one in order), strict=True))
+        by_column = list(zip(*(together[kind] for kind in order), strict=True))
         most = list(map(max, by_column))
-        kinds = [order[values.index(one)] for values, one in zip(by_column, most, strict=True)]
+        kinds = [order[values.index(ns)] for values, ns in zip(by_column, most, strict=True)]
     if 0 in most:
-        kinds = [kind if one else NOTHING for kind, one in zip(kinds, most, strict=True)]
+        kinds = [kind if ns else NOTHING for kind, ns in zip(kinds, most, strict=True)]
     if together is not sums:
         for column, (kind, other) in enumerate(zip(kinds, sums[_WG], strict=True)):
             if kind == _BWD and 3 * other >= 2 * together[_BWD][column]:
@@ -152,14 +152,14 @@ def _running_in_idle(
 ) -> list[int]:
     """The kinds, where a cell is mostly idle, that is blank, of what runs there: that leaves a trace."""
     seen = list(kinds)
-    running = {one: values for one, values in sums.items() if one in _RUNNING}
+    running = {kind: values for kind, values in sums.items() if kind in _RUNNING}
     if not running:
         return seen
     # Nothing in most idle cells.
     anything = map(any, zip(*running.values(), strict=True))
     idle = map(_IDLE.__eq__, kinds)
     for column in compress(range(len(kinds)), map(and_, anything, idle)):
-        most = max(running, key=lambda one: (running[one][column], -one))
+        most = max(running, key=lambda kind: (running[kind][column], -kind))
         seen[column] = most
         pieces[column] = glyphs.partly, KINDS[most]
     return seen
@@ -176,7 +176,7 @@ def _half_empty(
 
     Else gaps shorter than a cell, and spans of a few ns, would look like work without a break.
     """
-    filled = list(map(sum, zip(*(values for one, values in sums.items() if one != _IDLE), strict=True)))
+    filled = list(map(sum, zip(*(values for kind, values in sums.items() if kind != _IDLE), strict=True)))
     left = list(kinds)
     for column, kind in enumerate(kinds):
         if kind not in (NOTHING, _IDLE) and 2 * filled[column] < edges[column + 1] - edges[column]:
@@ -207,8 +207,8 @@ def _shaded(
 ) -> list[tuple[str, str]]:
     """Cells as high as their ranks are busy; where kinds alternate, all in the colour of the largest."""
     calm = _calmed(kinds, sums)
-    computing = [values for one, values in sums.items() if one in COMPUTING]
-    other = [values for one, values in sums.items() if one not in COMPUTING and one != _IDLE]
+    computing = [values for kind, values in sums.items() if kind in COMPUTING]
+    other = [values for kind, values in sums.items() if kind not in COMPUTING and kind != _IDLE]
     levels = len(glyphs.heat) - 1
     pieces = []
     for column, kind in enumerate(calm):
@@ -249,7 +249,7 @@ def _merged(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
     if not columns:
         return []
     first, last = columns[0], columns[-1] + 1
-    together = {one: [sum(values[first:last])] for one, values in sums.items()}
+    together = {kind: [sum(values[first:last])] for kind, values in sums.items()}
     return kinds_of(together, 1) * len(columns)
 
 

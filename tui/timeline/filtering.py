@@ -138,11 +138,11 @@ def matching(source: LaneSource, text: str) -> set[int]:
     """The groups of ranks that a filter's words mean."""
     numbers = _RANK_WORDS.fullmatch(text)
     if numbers is not None:
-        found = set()
+        matched = set()
         for part in numbers[1].replace(" ", "").split(","):
             first, _, last = part.partition("-")
-            found |= _with_ranks(source, range(int(first), int(last or first) + 1))
-        return found
+            matched |= _with_ranks(source, range(int(first), int(last or first) + 1))
+        return matched
     stages = _STAGE_WORDS.fullmatch(text)
     if stages is not None:
         wanted = {

@@ -216,14 +216,14 @@ class TimelineFrame:
             )
             self._drawn[row.key] = drawn = left_over, cells_of
         crowded, plain = drawn[1].crowded, drawn[1].plain
-        found = [row_of(plain, above, high, crowded) for above in range(high - 1, 0, -1)]
-        found.append(row_of(drawn[1].line, 0, high, crowded) if high > 1 else drawn[1].line)
+        rows = [row_of(plain, above, high, crowded) for above in range(high - 1, 0, -1)]
+        rows.append(row_of(drawn[1].line, 0, high, crowded) if high > 1 else drawn[1].line)
         if focused:
-            found = [_reversed_at(cells, model.cursor_column) for cells in found]
+            rows = [_reversed_at(cells, model.cursor_column) for cells in rows]
         labels = [(" " * left, ""), (label, "accent" if focused else "")]
         return [
-            [labels[place == len(found) - 1], (self.glyphs.vertical, "dim"), *cells]
-            for place, cells in enumerate(found)
+            [labels[place == len(rows) - 1], (self.glyphs.vertical, "dim"), *cells]
+            for place, cells in enumerate(rows)
         ]
 
     def _accounts(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
@@ -233,16 +233,16 @@ class TimelineFrame:
             return []
         # A heading is of several sets of ranks.
         key = lanes[model.lane].key
-        track = next((one for one in run.tracks if one.number == key.number and not key.path), None)
+        track = next((track for track in run.tracks if track.number == key.number and not key.path), None)
         if track is None:
             return []
-        found = [(name, ns // len(track.ranks)) for name, ns in run.account_ns([track]).items() if ns]
-        if len(found) + 2 > rows:
+        account_ns = [(name, ns // len(track.ranks)) for name, ns in run.account_ns([track]).items() if ns]
+        if len(account_ns) + 2 > rows:
             return []
-        most, step = max((ns for _, ns in found), default=0), run.step_time_ns
+        most, step = max((ns for _, ns in account_ns), default=0), run.step_time_ns
         who = f"{'rank' if len(track.ranks) == 1 else 'each of the ranks'} {track.ranks.text()}"
         lines: list[Line] = [[], rule(f"Where the step of {cells(who, 60)} goes", width, self.glyphs)]
-        for name, ns in found:
+        for name, ns in account_ns:
             words = f"  {name:<18}{duration(ns):>10}{percent(ns, step):>7} % "
             bar = "=" * round((width - len(words) - 1) * ns / most)
             lines.append([(words, ""), (bar, "dim")])
@@ -268,7 +268,7 @@ class TimelineFrame:
         """
         here = model.source.axis.clock(model.cursor_ns)
         # What is not in the list is said on every size of screen.
-        said = [one for one in (model.notice, model.arrangement.words) if one]
+        said = [words for words in (model.notice, model.arrangement.words) if words]
         if (low or width < _WIDE) and model.filter.is_on:
             said.append(filter_words(model))
         if (low or width < _WIDE) and self._path is not None:
@@ -277,8 +277,8 @@ class TimelineFrame:
         line: Line = []
         for words in (f"At the cursor, {here}", here):
             line = [(glyph * 2, "dim"), (f" {words} ", "")]
-            for one in said:
-                line += [(glyph * 2, "dim"), (f" {one} ", "accent")]
+            for notice in said:
+                line += [(glyph * 2, "dim"), (f" {notice} ", "accent")]
             if width_of(line) < width and (width >= _WIDE or not said):
                 break
         return (
@@ -424,5 +424,5 @@ def _reversed_at(line: Line, column: int) -> Line:
     plain, inverse = (
         (role, f"{role} reversed") if not role.endswith("reversed") else (role, role[: -len(" reversed")])
     )
-    found = [(text[:at], plain), (text[at], inverse), (text[at + 1 :], plain)]
-    return [*line[:piece], *[part for part in found if part[0]], *line[piece + 1 :]]
+    cut = [(text[:at], plain), (text[at], inverse), (text[at + 1 :], plain)]
+    return [*line[:piece], *[part for part in cut if part[0]], *line[piece + 1 :]]

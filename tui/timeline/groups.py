@@ -35,22 +35,22 @@ def grouped(
         by_heading.setdefault(headings[depth], []).append(number)
     if len(by_heading) == 1:
         return grouped(source, numbers, depth + 1)
-    found: list[Group | int] = []
+    items: list[Group | int] = []
     for those in by_heading.values():
         if len(those) == 1:
-            found.append(those[0])
+            items.append(those[0])
         else:
             path = source.of.headings(those[0])[: depth + 1]
-            found.append(Group(path, tuple(those), grouped(source, those, depth + 1)))
-    return tuple(found)
+            items.append(Group(path, tuple(those), grouped(source, those, depth + 1)))
+    return tuple(items)
 
 
 def all_groups(below: Sequence[Group | int]) -> Iterator[Group]:
     """Every group, each before those in it."""
-    for one in below:
-        if isinstance(one, Group):
-            yield one
-            yield from all_groups(one.below)
+    for item in below:
+        if isinstance(item, Group):
+            yield item
+            yield from all_groups(item.below)
 
 
 class GroupLane(SpanLane):

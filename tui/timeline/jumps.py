@@ -102,7 +102,9 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     here = model.current.key._replace(stream=None)
     if everywhere:
         lanes = set(model.source.numbers)
-        ranking = [(LaneKey((), one), span) for one, span in model.source.of.all_waits() if one in lanes]
+        ranking = [
+            (LaneKey((), number), span) for number, span in model.source.of.all_waits() if number in lanes
+        ]
     else:
         ranking = [(here, span) for span in model.source.of.waits(model.current.number)]
     if not ranking:
@@ -112,13 +114,13 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     walk = model.walk
     if walk is not None and walk[1:] == (everywhere, here, model.cursor_ns):
         place = (walk[0] + 1) % len(ranking)
-    key, found = ranking[place]
+    key, wait = ranking[place]
     model.go_to(key)
     spans = model.current.spans
-    model.jump_to(spans.start[found])
+    model.jump_to(spans.start[wait])
     model.walk = place, everywhere, model.current.key, model.cursor_ns
-    length = model.source.axis.length(model.source.of.waited_ns(model.current.number, found))
-    waits = bisect_left(ranking, True, key=lambda one: _is_idle(model, one))
+    length = model.source.axis.length(model.source.of.waited_ns(model.current.number, wait))
+    waits = bisect_left(ranking, True, key=lambda wait: _is_idle(model, wait))
     count, noun = (waits, "wait") if place < waits else (len(ranking) - waits, "idle stretch")
     place -= 0 if place < waits else waits
     which = f"{ordinal(place + 1)} longest" if place else "longest"
@@ -190,8 +192,8 @@ def new_search(model: TimelineModel, query: Query) -> Search:
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:
     """The cursor to the first match from the left edge of the view on; None if nothing matches."""
-    found = search.first(model.window.first_ns, model.current.key)
-    return None if found is None else _go_to(model, search, *found)
+    match = search.first(model.window.first_ns, model.current.key)
+    return None if match is None else _go_to(model, search, *match)
 
 
 def next_match(model: TimelineModel, direction: int) -> None:
@@ -205,11 +207,11 @@ def next_match(model: TimelineModel, direction: int) -> None:
         search = model.search = new_search(model, search.query)
     while not search.advance(1.0):
         pass
-    found = search.next(model.cursor_ns, model.current.key, direction)
-    if found is None:
+    match = search.next(model.cursor_ns, model.current.key, direction)
+    if match is None:
         model.notice = no_match_words(search)
     else:
-        _go_to(model, search, *found)
+        _go_to(model, search, *match)
 
 
 def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:

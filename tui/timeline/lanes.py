@@ -163,15 +163,15 @@ class SpanLane:
             return Shares.of_columns(spans.start, spans.end, spans.category)
         start, end, category = array("q"), array("q"), bytearray()
         last: dict[int, int] = {}
-        for begin, over, one in zip(spans.start, spans.end, spans.category, strict=True):
-            place = last.get(one)
+        for begin, over, kind in zip(spans.start, spans.end, spans.category, strict=True):
+            place = last.get(kind)
             if place is not None and begin <= end[place]:
                 end[place] = max(over, end[place])
             else:
-                last[one] = len(start)
+                last[kind] = len(start)
                 start.append(begin)
                 end.append(over)
-                category.append(one)
+                category.append(kind)
         return Shares.of_columns(start, end, category)
 
     def column_sums(self, edges: Sequence[int]) -> dict[int, list[int]]:
@@ -260,14 +260,14 @@ def legend_of(names: Collection[str], communication: str) -> tuple[Kind, ...]:
 
 
 def told_group(
-    title: Line, ranks: Sequence[int], found: Mapping[str, Sequence[int]], length: int
+    title: Line, ranks: Sequence[int], spread: Mapping[str, Sequence[int]], length: int
 ) -> list[Line]:
     """Which of several lanes have the extremes, behind `title`; then each figure from least to most.
 
     ranks: the first of each lane. found: figure -> ns of each lane, the compute first.
     """
     line: Line = []
-    for words, values in found.items():
+    for words, values in spread.items():
         if max(values):
             least, most = percent(min(values), length), percent(max(values), length)
             line += [
@@ -275,7 +275,7 @@ def told_group(
                 (least if least == most else f"{least}..{most}", "bright"),
                 (" % ", ""),
             ]
-    busy = next(iter(found.values()))
+    busy = next(iter(spread.values()))
     if min(busy) == max(busy):
         return [title, line]
     least_busy, most_busy = (ranks[busy.index(pick(busy))] for pick in (min, max))
@@ -455,12 +455,12 @@ class LaneSource:
     def lane(self, number: int, rank: int = ALL, left: int = 0) -> Lane:
         """The folded lane of a group, of one of its ranks, or (OTHERS) of the `left` others."""
         # A comparison asks for a track of any rank, not only for those that stand for their equals.
-        found = self._lane(self.of.number_like(number), rank, None)
+        alike = self._lane(self.of.number_like(number), rank, None)
         # How many are left changes with every rank that is shown apart.
         return (
-            Lane(self.of, number, None, OTHERS, found.rank_set, "the others", found.like, left)
+            Lane(self.of, number, None, OTHERS, alike.rank_set, "the others", alike.like, left)
             if left
-            else found
+            else alike
         )
 
     def _lane(self, number: int, rank: int, stream: str | None) -> Lane:
@@ -506,8 +506,8 @@ class LaneSource:
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
         """What there is to say of several groups of ranks together, behind their title."""
-        found = self.of.spread(numbers)
-        if not found:
+        spread = self.of.spread(numbers)
+        if not spread:
             return [title]
         firsts = [self.of.ranks(number).first for number in numbers]
-        return told_group(title, firsts, found, self.length)
+        return told_group(title, firsts, spread, self.length)

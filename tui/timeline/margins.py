@@ -83,7 +83,7 @@ def ticks(window: Window, columns: int, axis: TimeAxis = TIME) -> list[tuple[int
     neighbouring ticks apart.
     """
     unit_ns, unit = next(
-        (found for found in axis.units if window.last_ns >= found[0] or found[0] == 1), axis.units[-1]
+        (unit for unit in axis.units if window.last_ns >= unit[0] or unit[0] == 1), axis.units[-1]
     )
     least = 6
     while True:
@@ -94,11 +94,11 @@ def ticks(window: Window, columns: int, axis: TimeAxis = TIME) -> list[tuple[int
             break
         least = needed
     first = -(-window.first_ns // step) * step
-    found: list[tuple[int, str]] = []
+    labels: list[tuple[int, str]] = []
     for time_ns in range(first, window.last_ns, step):
         label = f"{time_ns / unit_ns:.{decimals}f}"
-        found.append((window.column(time_ns, columns), label if found else f"{label} {unit}"))
-    return found
+        labels.append((window.column(time_ns, columns), label if labels else f"{label} {unit}"))
+    return labels
 
 
 def filled_ns(spans: Spans, categories: Collection[int], edges: Sequence[int]) -> list[int]:
@@ -346,12 +346,12 @@ def filter_words(model: TimelineModel) -> str:
 
 def mark_columns(model: TimelineModel, columns: int) -> dict[int, str]:
     """Column -> letter of each mark in view; of several in a column the last that was set."""
-    found = {}
+    letters = {}
     for mark in model.marks.all:
         column = model.window.column(mark.time_ns, columns)
         if 0 <= column < columns:
-            found[column] = mark.letter
-    return found
+            letters[column] = mark.letter
+    return letters
 
 
 def range_columns(model: TimelineModel, columns: int) -> tuple[int, int] | None:
@@ -405,13 +405,13 @@ _LABEL, _SPACE = 16, 2
 def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
     """What makes its lines of at most a given width: of the run as it is now, whichever comes meanwhile."""
     lane, index = model.current, model.span
-    found = []
+    facts = []
     if index is not None:
         words = model.source.of.words
-        found = words.all_of(lane.number, lane.stream, index, model.rank)
+        facts = words.all_of(lane.number, lane.stream, index, model.rank)
     stretch = model.selection.stretch(model.cursor_ns)
     table = _Table(model, *stretch) if stretch is not None and stretch[0] < stretch[1] else None
-    labels = [*(label for label, _ in found), *(table.names if table is not None else ())]
+    labels = [*(label for label, _ in facts), *(table.names if table is not None else ())]
     label_cells = max(_LABEL, *(len(label) + _SPACE for label in labels), 0)
 
     def lines(width: int) -> list[Line]:
@@ -419,7 +419,7 @@ def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
         for told in lane.told(index, "", width, wide=True)[:1]:
             # What it is; whose it is stands below.
             made += [[("  ", ""), *told[:1]], []]
-        for label, words in found:
+        for label, words in facts:
             made += _paragraph(label, words, label_cells, width)
         return made + table.lines(label_cells, width) if table is not None else made
 

@@ -53,8 +53,8 @@ class MarksPanel(Panel):
             words = f"{axis.clock(mark.time_ns)}   {mark.title:<20} {side} the cursor"
             lines.append([(f"{sign} {mark.letter}  ", "key"), (words, "accent" if sign == ">" else "")])
         chosen = marks[self._chosen]
-        others = [(one.letter, one.time_ns) for one in marks if one is not chosen]
-        others.sort(key=lambda one: abs(one[1] - chosen.time_ns))
+        others = [(mark.letter, mark.time_ns) for mark in marks if mark is not chosen]
+        others.sort(key=lambda mark: abs(mark[1] - chosen.time_ns))
         lines += [[], [(f"  From {chosen.letter}, on {self._model.whose}:", "")]]
         for name, time_ns in [("cursor", cursor), *others[:_MOST_STRETCHES]]:
             first, last = sorted((chosen.time_ns, time_ns))

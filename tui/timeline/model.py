@@ -197,9 +197,9 @@ class TimelineModel(Navigation):
     def step_span(self, direction: int) -> None:
         """The cursor to the next (1) or previous (-1) span of its lane, of those that the filter leaves."""
         lane = self.shown(self.current)
-        found = lane.next_start(self.cursor_ns) if direction > 0 else lane.previous_start(self.cursor_ns)
-        index = None if found is None else lane.at(found)
+        start_ns = lane.next_start(self.cursor_ns) if direction > 0 else lane.previous_start(self.cursor_ns)
+        index = None if start_ns is None else lane.at(start_ns)
         if direction < 0 and index is not None and lane.at(self.cursor_ns) == index:
-            found = lane.previous_start(lane.spans.start[index])
-        if found is not None:
-            self.move_to(found)
+            start_ns = lane.previous_start(lane.spans.start[index])
+        if start_ns is not None:
+            self.move_to(start_ns)

@@ -46,7 +46,7 @@ def edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence
 
     kinds: what fills most of each column. sums: ns of each kind by column.
     """
-    found: dict[int, Edge] = {}
+    edge_at: dict[int, Edge] = {}
     columns = range(1, len(kinds) - 1)
     filled = list(map(sum, zip(*sums.values(), strict=True)))
     for column in compress(columns, map(ne, kinds, kinds[2:])):
@@ -68,8 +68,8 @@ def edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence
             continue
         role, beside = _role(left, right)
         if role:
-            found[column] = Edge(_EIGHTHS[eighths], role, beside)
-    return found
+            edge_at[column] = Edge(_EIGHTHS[eighths], role, beside)
+    return edge_at
 
 
 def _is_one_kind(kinds: Sequence[int]) -> bool:
@@ -77,9 +77,9 @@ def _is_one_kind(kinds: Sequence[int]) -> bool:
     return kinds.count(kinds[0]) == len(kinds)
 
 
-def put_edges(pieces: list[tuple[str, str]], found: dict[int, Edge]) -> None:
+def put_edges(pieces: list[tuple[str, str]], edges: dict[int, Edge]) -> None:
     """Put the edges into cells whose names are written."""
-    for column, edge in found.items():
+    for column, edge in edges.items():
         if not edge.beside or pieces[column + edge.beside][1].endswith(" reversed"):
             pieces[column] = edge.glyph, edge.role
 

@@ -102,7 +102,7 @@ def parse_query(text: str) -> Query:
     """The query that was typed. What cannot be understood is said in `problem`, nothing is raised."""
     plain = _SPACED.sub("micro-batch", text.lower())
     tokens = _TOKEN.findall(_GLUED.sub(r"\1 ", plain))
-    found: dict[str, int] = {}
+    limits: dict[str, int] = {}
     words: list[Word] = []
     place = 0
     while place < len(tokens):
@@ -112,16 +112,16 @@ def parse_query(text: str) -> Query:
             number = _number(behind)
             if number is None:
                 return _not_understood(text, f"{token} 3", f"a number behind {token}", behind)
-            found[_PLACES[token]] = number
+            limits[_PLACES[token]] = number
             place += 2
         elif token[0] in "<>":
             length_ns, used = _length(tokens[place + 1 : place + 3])
             if length_ns is None:
                 return _not_understood(text, f"{token} 1 ms", "a length with its unit", behind)
-            found["least_ns" if token[0] == ">" else "most_ns"] = length_ns
+            limits["least_ns" if token[0] == ">" else "most_ns"] = length_ns
             place += 1 + used
         elif (number := _number(token)) is not None:
-            found["rank"] = number
+            limits["rank"] = number
             place += 1
         elif token in _FIRST_OF_TWO and behind.startswith("grad"):
             words.append(Word(KEYWORDS[f"{token} grad"], ""))
@@ -130,8 +130,8 @@ def parse_query(text: str) -> Query:
             words.append(_word(token))
             place += 1
     return Query(
-        text.strip(), found.get("rank"), found.get("stage"), found.get("microbatch"),
-        found.get("least_ns"), found.get("most_ns"), tuple(words),
+        text.strip(), limits.get("rank"), limits.get("stage"), limits.get("microbatch"),
+        limits.get("least_ns"), limits.get("most_ns"), tuple(words),
     )  # fmt: skip
 
 
@@ -171,10 +171,10 @@ def _word(token: str) -> Word:
 
 def matches(spans: Spans, searched: Searched, query: Query) -> bytes:
     """For each span 1 if the query means it, else 0. Rank and stage are not looked at."""
-    found = [_meant(searched, word) for word in query.words]
+    flags = [_meant(searched, word) for word in query.words]
     if query.microbatch is not None:
-        found.append(_picked(searched.microbatch, {query.microbatch + 1}))
-    return both([*found, lasting(spans.start, spans.end, query)])
+        flags.append(_picked(searched.microbatch, {query.microbatch + 1}))
+    return both([*flags, lasting(spans.start, spans.end, query)])
 
 
 def _meant(searched: Searched, word: Word) -> bytes:
@@ -196,31 +196,31 @@ def _picked(codes: Sequence[int], wanted: Collection[int]) -> bytes:
 def both(flags: Sequence[bytes]) -> bytes:
     """1 where all of the flags are 1."""
     # As numbers: `&` of a million takes microseconds.
-    found = int.from_bytes(flags[0], "little")
+    together = int.from_bytes(flags[0], "little")
     for other in flags[1:]:
-        found &= int.from_bytes(other, "little")
-    return found.to_bytes(len(flags[0]), "little")
+        together &= int.from_bytes(other, "little")
+    return together.to_bytes(len(flags[0]), "little")
 
 
-def either(one: bytes, other: bytes) -> bytes:
+def either(left: bytes, other: bytes) -> bytes:
     """1 where one of the flags is."""
-    together = int.from_bytes(one, "little") | int.from_bytes(other, "little")
-    return together.to_bytes(len(one), "little")
+    together = int.from_bytes(left, "little") | int.from_bytes(other, "little")
+    return together.to_bytes(len(left), "little")
 
 
 def lasting(start: Sequence[int], end: Sequence[int], query: Query) -> bytes:
     """1 for each span that is as long as the query says."""
-    found = [b"\1" * len(start)]
+    flags = [b"\1" * len(start)]
     if query.least_ns is not None:
-        found.append(bytes(map(query.least_ns.__le__, map(sub, end, start))))
+        flags.append(bytes(map(query.least_ns.__le__, map(sub, end, start))))
     if query.most_ns is not None:
-        found.append(bytes(map(query.most_ns.__ge__, map(sub, end, start))))
-    return both(found)
+        flags.append(bytes(map(query.most_ns.__ge__, map(sub, end, start))))
+    return both(flags)
 
 
 def table(values: Iterable[int]) -> bytes:
     """For `translate`: 1 for each of the values."""
-    found = bytearray(256)
+    flags = bytearray(256)
     for value in values:
-        found[value] = 1
-    return bytes(found)
+        flags[value] = 1
+    return bytes(flags)

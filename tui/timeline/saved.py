@@ -70,10 +70,10 @@ class SavedTimeline(NamedTuple):
     @classmethod
     def read(cls, value: object, where: str) -> SavedTimeline:
         """Checked, each value in itself; whether a run has these lanes is seen when it is restored."""
-        found = table(value, where)
+        entries = table(value, where)
 
         def get(name: str) -> tuple[object, str]:
-            return found.get(name), f"{where}.{name}"
+            return entries.get(name), f"{where}.{name}"
 
         step = whole(*get("step_ns"), 1)
         span = whole(*get("span_ns"), 1, step)
@@ -93,13 +93,13 @@ class SavedTimeline(NamedTuple):
             pinned=items(*get("pinned"), _key),
             hidden=items(*get("hidden"), _key),
             only=text(*get("only")),
-            kept=optional(*get("kept"), lambda one, place: items(one, place, _number)),
+            kept=optional(*get("kept"), lambda number, place: items(number, place, _number)),
             filter=text(*get("filter")),
-            anchor_ns=optional(*get("anchor_ns"), lambda one, place: whole(one, place, 0, step)),
-            fixed=optional(*get("fixed"), lambda one, place: _stretch(one, place, step)),
-            marks=items(*get("marks"), lambda one, place: _mark(one, place, step), 26),
+            anchor_ns=optional(*get("anchor_ns"), lambda number, place: whole(number, place, 0, step)),
+            fixed=optional(*get("fixed"), lambda stretch, place: _stretch(stretch, place, step)),
+            marks=items(*get("marks"), lambda mark, place: _mark(mark, place, step), 26),
             # What was saved before there were any has none.
-            together=items(found.get("together", []), f"{where}.together", _number),
+            together=items(entries.get("together", []), f"{where}.together", _number),
         )
 
 
@@ -131,7 +131,7 @@ def _apart(value: object, where: str) -> tuple[int, tuple[int, ...]]:
 
 
 def _stretch(value: object, where: str, step: int) -> tuple[int, ...]:
-    first, last = items(_list(value, where, 2), where, lambda one, place: whole(one, place, 0, step))
+    first, last = items(_list(value, where, 2), where, lambda number, place: whole(number, place, 0, step))
     if first > last:
         raise wrong(value, where, "a range that ends after it begins")
     return first, last
@@ -252,7 +252,7 @@ class _Lanes:
 
     def of(self, keys: Iterable[Key]) -> list[LaneKey]:
         """Those that are there."""
-        return [key for key in (LaneKey(*one) for one in keys) if key in self]
+        return [key for key in (LaneKey(*parts) for parts in keys) if key in self]
 
 
 def _sorted(keys: object) -> tuple[Key, ...]:

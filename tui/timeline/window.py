@@ -273,7 +273,7 @@ class Marks:
     def set(self, time_ns: int, lane: LaneKey, title: str) -> Mark | None:
         """A mark with the first letter that is free; None when none is."""
         taken = {mark.letter for mark in self.all}
-        letter = next((one for one in LETTERS if one not in taken), None)
+        letter = next((letter for letter in LETTERS if letter not in taken), None)
         if letter is None:
             return None
         mark = Mark(letter, time_ns, lane, title)

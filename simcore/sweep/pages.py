@@ -163,7 +163,7 @@ def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -
         "best": [
             {"family": list(family) if isinstance(family, tuple) else family,
              "points": [asdict(group.point) for group in groups],
-             "alike": [[point.point for point in group.others] for group in groups]}
+             "alike": [[one.point for one in group.others] for group in groups]}
             for family, groups in families.items()
         ],
         "front": [asdict(point) for point in front.front],

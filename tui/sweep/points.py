@@ -104,33 +104,33 @@ class PointTable:
             ALIKE: any(self._alike.values()),
         }
         named = [(figure, ListColumn(*figure)) for figure in _FIGURES if known.get(figure[0], True)]
-        columns: list[tuple[str, ListColumn]] = [(heading[0], column) for heading, column in named]
+        columns: list[tuple[str, ListColumn]] = [(one[0], column) for one, column in named]
         for name in self._names:
             left = not all(_is_number(point.layout.get(name)) for point in runs)
             columns.append((name, ListColumn(_head(name), self._sizes[name], left)))
         for name in _DROPPED:
             if _room(columns) <= width:
                 break
-            columns = [column for column in columns if column[0] != name]
+            columns = [one for one in columns if one[0] != name]
         while _room(columns) > width and len(columns) > 2:
             columns.pop()
         return [column for _, column in columns]
 
     def texts(self, line: int) -> dict[str, str]:
         point = self.point(line)
-        texts = {_head(name): cells(shown(point.layout.get(name))) for name in self._names}
-        texts[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
-        texts[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
-        texts[GPUS] = "-" if point.gpus is None else str(point.gpus)
+        found = {_head(name): cells(shown(point.layout.get(name))) for name in self._names}
+        found[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
+        found[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
+        found[GPUS] = "-" if point.gpus is None else str(point.gpus)
         alike = self._alike.get(point.number, 0)
-        texts[ALIKE] = f"+{alike}" if alike else ""
-        texts[TOKENS] = "-" if point.tokens_per_s is None else digits(round(point.tokens_per_s))
-        texts[COST] = "-" if point.cost is None else f"{point.cost:.4g}"
+        found[ALIKE] = f"+{alike}" if alike else ""
+        found[TOKENS] = "-" if point.tokens_per_s is None else digits(round(point.tokens_per_s))
+        found[COST] = "-" if point.cost is None else f"{point.cost:.4g}"
         if point.step_time_ns is None:
-            return texts | {STEP: "not run", MORE: ""}
-        texts[STEP] = duration(point.step_time_ns)
-        texts[MORE] = slower_words(point, self._fastest) if point.fits else "no room"
-        return texts
+            return found | {STEP: "not run", MORE: ""}
+        found[STEP] = duration(point.step_time_ns)
+        found[MORE] = slower_words(point, self._fastest) if point.fits else "no room"
+        return found
 
     # -- order and filter ------------------------------------------------------------
 
@@ -202,9 +202,9 @@ class PointTable:
             return None
         refused = self.refused
         wanted = self._wanted(typed.strip(), self.lines)
-        row = None if self.refused else found_from(self.lines, wanted, line, direction)
+        found = None if self.refused else found_from(self.lines, wanted, line, direction)
         self.refused = refused
-        return row
+        return found
 
     def inside(self, typed: str, line: int) -> str:
         return ""

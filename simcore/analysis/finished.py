@@ -434,6 +434,13 @@ class Finished(Struct, frozen=True, dict=True):
         program = self.simulation.program
         return program.microbatches if program.has_pipeline_schedule else 0
 
+    @cached_property
+    def microbatches_alike(self) -> bool:
+        """Whether its micro-batches are as good as equal, so that a mean of them says something."""
+        from simcore.analysis.blocks import unequal_blocks
+
+        return unequal_blocks(self.simulation) is None
+
     @property
     def steps(self) -> int:
         """How many steps its times are of together."""

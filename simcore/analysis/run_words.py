@@ -73,7 +73,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     ns = microbatch_ns(results)
     # Of one micro-batch alone the step time says it.
-    has_mean = ns and program.steps == 1 and ns != results.step_time_ns
+    has_mean = program.steps == 1 and ns != results.step_time_ns and results.microbatches_alike
     schedule = schedule_words(program) + (f", mean {duration(ns)}" if ns and has_mean else "")
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []

@@ -125,6 +125,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
     measured_step_ns = None
 
     microbatches = 0
+    microbatches_alike = True
 
     rank_map = None
 

@@ -270,6 +270,11 @@ class Timed(Struct, frozen=True, dict=True):
         """How many micro-batches the step has, 0 where the trace does not tell."""
         return self.measured.microbatches
 
+    @property
+    def microbatches_alike(self) -> bool:
+        """No trace says how much each of them should be: they count as equal."""
+        return True
+
 
 def _moved(
     rank: RankTrace,

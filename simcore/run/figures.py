@@ -198,6 +198,8 @@ class Stepped(Protocol):
     @property
     def microbatches(self) -> int: ...
     @property
+    def microbatches_alike(self) -> bool: ...
+    @property
     def steps(self) -> int: ...
 
 
@@ -210,19 +212,23 @@ def microbatch_ns(run: Stepped) -> int | None:
 def throughput_words(run: Stepped) -> str:
     """`16 micro-batches: mean 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
 
-    The step over their number: they may be unequal, and several are on their way at a time.
+    The step over their number: several are on their way at a time. Of unequal ones their number alone.
     """
     each = microbatch_ns(run)
     if not each:
         return ""
-    return f"{plural(run.microbatches, 'micro-batch')}: {_average(run, each)}, {_rate(each)} a second"
+    count = plural(run.microbatches, "micro-batch")
+    if not run.microbatches_alike:
+        return f"{run.microbatches} unequal micro-batches"
+    return f"{count}: {_average(run, each)}, {_rate(each)} a second"
 
 
 def each_words(run: Stepped) -> str:
-    """`mean 923.4 ms a micro-batch`, "" where the run has none."""
+    """`mean 923.4 ms a micro-batch`, "" where the run has none, or unequal ones."""
     each = microbatch_ns(run)
     # Of one alone the step time says it.
-    return f"mean {duration(each)} a micro-batch" if each and each != run.step_time_ns else ""
+    has_mean = each and each != run.step_time_ns and run.microbatches_alike
+    return f"mean {duration(each)} a micro-batch" if each and has_mean else ""
 
 
 def each_difference(a: Stepped, b: Stepped) -> str:

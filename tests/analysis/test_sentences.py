@@ -15,6 +15,7 @@ from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
+from tests.analysis.test_blocks import one_block_too_many, uneven_microbatches
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import read, text_of
 
@@ -89,29 +90,6 @@ def test_what_a_bubble_absorbs_of_a_slow_rank_is_said() -> None:
         "Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (14.2 %) each; the step grows by "
         "only 136.3 ms (0.9 %) against the run without the slow rank, the bubble of stage 0 absorbs the rest."
     )
-
-
-UNEVEN = [layer("embedding_layer"), *[layer("mlp", 1000, 1000, 1000)] * 2]
-UNEVEN += [layer("embedding_layer"), layer("mlp", 1000, 1000, 1000)]
-
-
-def uneven_microbatches() -> Simulation:
-    """One of two layers, one of one: 6,000 ns against 3,000 ns."""
-    return run(UNEVEN, {"pp": 2}, schedule="1f1b")
-
-
-def test_unequal_micro_batches_are_said_before_a_mean_of_them() -> None:
-    sentence = first(uneven_microbatches())
-    assert sentence.rule == "uneven-microbatches"
-    assert sentence.lead + sentence.text == (
-        "The micro-batches of the file are unequal. Micro-batch 0 computes 2.0 times as long as micro-batch "
-        "1: it has 2 layers, the other 1. A mean of them says little."
-    )
-    # Alike; not both of them run; a loop over rows has none.
-    assert "uneven-microbatches" not in said(run([BLOCK] * 4, {"pp": 4}, schedule="1f1b"))
-    assert "uneven-microbatches" not in said(run(UNEVEN, {"pp": 2}, schedule="1f1b", microbatches=1))
-    assert "uneven-microbatches" not in said(run(UNEVEN, {}, schedule="layer-loop"))
-    assert "uneven-microbatches" not in said(simulate(open_workload(SEED_002), Parameters()))
 
 
 def test_an_exposed_all_reduce_is_the_cause() -> None:
@@ -238,23 +216,6 @@ def test_slots_of_interleaved_are_chunks() -> None:
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
     text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
     assert text == "Every stage waits 3.000 us (20.0 %) in all for its neighbours. All stages compute alike."
-
-
-def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
-    """1f1b on 4 stages with blocks of 2 layers and 1: 2 of blocks alike leave 3 of 5 slots empty."""
-    text = said(run(UNEVEN, {"pp": 4}, schedule="1f1b"))["bubble"]
-    assert text.endswith(
-        " %): the micro-batches are unequal, and with 4 stages and 2 equal ones 1f1b would leave 3 of 5 "
-        "slots empty on every stage; all stages compute alike."
-    )
-    alike = Facts(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
-    assert 5 * (alike.step_ns - alike.mean_busy_ns) == 3 * alike.step_ns
-    assert "unequal" not in said(alike.simulation)["bubble"]
-    assert "3 of 5 slots empty" in said(alike.simulation)["bubble"]
-    uneven = Facts(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
-    lost = uneven.step_ns - uneven.mean_busy_ns
-    # More than the 13.5 us that 3 of 5 slots are beside 9 us of compute.
-    assert (lost, uneven.mean_busy_ns) == (17_000, 9_000)
 
 
 def test_stages_of_which_one_computes_longer_are_not_alike() -> None:
@@ -401,6 +362,7 @@ def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_g
 
 SPEAKS = {
     "uneven-microbatches": uneven_microbatches,
+    "surplus-blocks": one_block_too_many,
     "another-model": half_the_stages,
     "no-compute": without_compute,
     "straggler": straggler,
@@ -420,6 +382,7 @@ SPEAKS = {
 }
 SILENT = {
     "uneven-microbatches": bubble_bound,
+    "surplus-blocks": uneven_microbatches,
     "another-model": mostly_compute,
     "no-compute": mostly_compute,
     "straggler": exposed_all_reduce,

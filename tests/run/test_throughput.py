@@ -23,6 +23,7 @@ class Made(Struct, frozen=True):
     microbatches: int
     steps: int = 1
     origin: str = "simulated"
+    microbatches_alike: bool = True
 
 
 def seed(**changes: int) -> Results:
@@ -53,10 +54,13 @@ def test_twice_the_micro_batches_are_no_slower_step() -> None:
     assert any(line.startswith(steps) for line in page)
 
 
-def test_unequal_micro_batches_have_a_mean_and_one_alone_has_none() -> None:
+def test_unequal_micro_batches_and_one_alone_have_no_mean() -> None:
     unequal = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    assert throughput_words(unequal) == "2 micro-batches: mean 87.060 ms, 11.49 a second"
-    assert unequal.headline(True)[1] == "1f1b, 2 micro-batches, mean 87.060 ms"
+    assert throughput_words(unequal) == "2 unequal micro-batches"
+    assert unequal.headline(True)[1] == "1f1b, 2 micro-batches"
+    assert each_words(unequal) == ""
+    alike = unequal.with_parameters(Parameters(microbatches=1))
+    assert throughput_words(alike) == "1 micro-batch: 171.2 ms, 5.841 a second"
     one = seed(microbatches=1)
     assert "mean" not in throughput_words(one) + "".join(one.headline(True)) + each_words(one)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from simcore.analysis.alike import alike
+from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
 from simcore.units import duration, plural
 
 # The count of slots is said where it gives the time that was lost as closely as this.
 _SLOTS_WITHIN = 0.1
+# Blocks that a header does not ask for whose layers are named.
+_NAMED = 4
 
 
 def bubble(facts: Facts) -> Sentence | None:
@@ -89,39 +92,67 @@ def idle(facts: Facts) -> Sentence | None:
     return Sentence("idle", text, worst)
 
 
-# The largest micro-batch computes so many times as long as the smallest, or they count as equal.
-_UNEVEN = 1.5
-
-
-def _uneven(facts: Facts) -> tuple[int, int, float] | None:
-    """(the micro-batch that computes longest, the one that computes shortest, how many times as long); None
-    where they count as equal.
+def _uneven(facts: Facts) -> UnequalBlocks | None:
+    """How unequal the micro-batches are; None where they count as equal, or where other times than those of
+    the file decide.
     """
-    simulation = facts.simulation
-    program, workload = simulation.program, simulation.workload
-    used = program.structure.blocks[: program.microbatches]
-    scaled = simulation.parameters.layer_scale or simulation.parameters.time_scale
-    if not program.has_pipeline_schedule or workload.stages or len(used) < 2 or scaled:
-        return None
-    columns = [cells.compute_ns for cells in (workload.fwd, workload.ig, workload.wg)]
-    computes = [sum(column[row] for row in block for column in columns) for block in used]
-    most, least = (computes.index(edge(computes)) for edge in (max, min))
-    if not computes[least] or computes[most] < _UNEVEN * computes[least]:
-        return None
-    return most, least, computes[most] / computes[least]
+    parameters = facts.simulation.parameters
+    scaled = parameters.layer_scale or parameters.time_scale
+    return None if scaled else unequal_blocks(facts.simulation)
 
 
 def uneven_microbatches(facts: Facts) -> Sentence | None:
-    """That the micro-batches of a pipeline are not alike, before a mean of them is read."""
+    """That the micro-batches of a pipeline are not alike, where they stand, and what is read in place of a
+    mean.
+    """
     uneven = _uneven(facts)
     if uneven is None:
         return None
     most, least, factor = uneven
-    layers = facts.simulation.program.structure.layers_per_block
-    text = f"Micro-batch {most} computes {factor:.1f} times as long as micro-batch {least}"
+    workload, structure = facts.simulation.workload, facts.simulation.program.structure
+    layers = structure.layers_per_block
+    where = [line_words(workload, structure.blocks[number]) for number in (most, least)]
+    longer, shorter = (
+        f"{number}{f' ({lines})' if lines else ''}"
+        for number, lines in zip((most, least), where, strict=True)
+    )
+    text = f"Micro-batch {longer} computes {factor:.1f} times as long as {shorter}"
     if layers[most] != layers[least]:
         text += f": it has {plural(layers[most], 'layer')}, the other {layers[least]}"
-    text += ". A mean of them says little."
+    text += ". Read the step time: a mean of them says little."
     return Sentence(
         "uneven-microbatches", text, facts.step_ns, "the micro-batches of the file are unequal", fault=True
     )
+
+
+def surplus(facts: Facts) -> Sentence | None:
+    """That a file has blocks which its header does not ask for, where they stand, and the step without them
+    by a run of its own.
+    """
+    found = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
+    if found is None:
+        return None
+    workload = facts.simulation.workload
+    asked, more = line_words(workload, found.asked), line_words(workload, found.more)
+    ns = facts.step_with(microbatches=found.microbatches)
+    if not asked or not more or ns is None:
+        return None
+    blocks = plural(len(found.more_layers), "more block")
+    layers = " and ".join(map(str, found.more_layers[:_NAMED]))
+    layers += " ..." if len(found.more_layers) > _NAMED else ""
+    of = "layer" if layers == "1" else "layers"
+    copied = line_words(workload, found.copied)
+    same = f", {'a copy' if len(found.more_layers) == 1 else 'copies'} of {copied}" if copied else ""
+    count = found.microbatches
+    text = (
+        f"The header asks for {plural(count, 'micro-batch')} of {plural(found.layers, 'layer')} (ga {count}, "
+        f"vpp {found.layers}), as {asked} are; {more} are {blocks}, of {layers} {of}{same}: "
+        f"--microbatches {count} leaves them out, and the step is {duration(ns)}."
+    )
+    if found.between:
+        text += (
+            f" Without {line_words(workload, found.between)} between the two there would be the "
+            f"{workload.declared_rows} rows that the file declares, and one block of "
+            f"{plural(found.layers + found.more_layers[0], 'layer')}."
+        )
+    return Sentence("surplus-blocks", text, ns)

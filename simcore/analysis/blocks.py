@@ -1,0 +1,113 @@
+"""The micro-batches that a file has rows of beside each other: whether they are unequal, and which of them its
+header does not ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcore.program.blocks import is_layer
+from simcore.records import NamedTuple
+from simcore.simulation import Simulation
+from simcore.workload.model import PHASES, Workload, base_name
+
+# The largest micro-batch computes so many times as long as the smallest, or they count as equal.
+_UNEVEN = 1.5
+
+
+class UnequalBlocks(NamedTuple):
+    """Micro-batches that are not alike: the one that computes longest, the one that computes shortest, and how
+    many times as long that is.
+    """
+
+    most: int
+    least: int
+    factor: float
+
+
+class SurplusBlocks(NamedTuple):
+    """Blocks behind those that the header asks for, of other lengths. microbatches, layers: of the header.
+
+    asked, more: the rows of those and of the blocks behind them. more_layers: of each of these. copied: the
+    rows of the first block that the layers of each of these repeat, apart from the numbers behind their names;
+    none where one of them does not. between: of one block behind one other, the rows between their layers,
+    where without these there were as many rows as the file declares; else none.
+    """
+
+    microbatches: int
+    layers: int
+    asked: tuple[int, ...]
+    more: tuple[int, ...]
+    more_layers: tuple[int, ...]
+    copied: tuple[int, ...]
+    between: tuple[int, ...]
+
+
+def unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
+    """How unequal the micro-batches of a pipeline are by the compute cells of the file; None where they count
+    as equal, and where there is one alone.
+    """
+    program, workload = simulation.program, simulation.workload
+    used = program.structure.blocks[: program.microbatches]
+    if not program.has_pipeline_schedule or workload.stages or len(used) < 2:
+        return None
+    columns = [workload.cells(phase).compute_ns for phase in PHASES]
+    computes = [sum(column[row] for row in block for column in columns) for block in used]
+    most, least = (computes.index(edge(computes)) for edge in (max, min))
+    if not computes[least] or computes[most] < _UNEVEN * computes[least]:
+        return None
+    return UnequalBlocks(most, least, computes[most] / computes[least])
+
+
+def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
+    """The blocks that a header does not ask for: it says how many there are and of how many layers, the first
+    ones are so, and none behind them is. None where that is not so, and where the user said how many run.
+    """
+    workload, structure = simulation.workload, simulation.program.structure
+    count, size = workload.header.ga, workload.header.vpp
+    blocks, layers = structure.blocks, structure.layers_per_block
+    if not count or not size or simulation.parameters.microbatches is not None or len(blocks) <= count:
+        return None
+    if set(layers[:count]) != {size} or size in layers[count:]:
+        return None
+    asked, more = blocks[:count], blocks[count:]
+    first, *others = (_layer_rows(workload, block) for block in (blocks[0], *more))
+    copied: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    if all(rows and _same(workload, rows, first) for rows in others):
+        copied = first[: max(map(len, others))]
+        rest = tuple(range(first[-1] + 1, others[0][0]))
+        is_declared = workload.declared_rows == len(workload) - len(rest)
+        between = rest if len(blocks) == 2 and is_declared else ()
+    return SurplusBlocks(count, size, _joined(asked), _joined(more), layers[count:], copied, between)
+
+
+def line_words(workload: Workload, rows: Sequence[int]) -> str:
+    """`lines 9-83`: where rows stand in the file, "" where none of it has these rows."""
+    lines = [workload.line[row] for row in rows] if workload.line and not workload.rescaled else []
+    if not lines or min(lines) < 1:
+        return ""
+    return f"line {lines[0]}" if len(lines) == 1 else f"lines {min(lines)}-{max(lines)}"
+
+
+def _joined(blocks: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(row for block in blocks for row in block)
+
+
+def _layer_rows(workload: Workload, block: Sequence[int]) -> tuple[int, ...]:
+    return tuple(row for row in block if is_layer(workload.name[row]))
+
+
+def _same(workload: Workload, rows: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether these rows are as many of the first of the others."""
+    pairs = zip(rows, others, strict=False)
+    return len(rows) <= len(others) and all(_row(workload, row) == _row(workload, other) for row, other in pairs)
+
+
+def _row(workload: Workload, row: int) -> tuple[object, ...]:
+    """What a row is apart from the number behind its name."""
+    columns = [
+        (cells.compute_ns[row], cells.collective[row], cells.group[row], cells.bytes[row])
+        for cells in map(workload.cells, PHASES)
+    ]
+    return base_name(workload.name[row]), *columns

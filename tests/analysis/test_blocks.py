@@ -1,0 +1,145 @@
+"""Blocks of a file beside each other: unequal ones are said with their lines, and those that no header asks
+for; figures by a run of their own.
+"""
+
+from simcore.analysis import Results
+from simcore.analysis.blocks import line_words, surplus_blocks, unequal_blocks
+from simcore.analysis.sentences.model import Facts
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, simulate
+from simcore.units import duration
+from simcore.workload import open_workload
+from tests.analysis.booking import run
+from tests.strategies import layer
+from tests.workload.texts import read, text_of
+
+MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
+BLOCK = layer("embedding_layer", 1000, 1000, 1000)
+UNEVEN = [layer("embedding_layer"), *[layer("mlp", 1000, 1000, 1000)] * 2]
+UNEVEN += [layer("embedding_layer"), layer("mlp", 1000, 1000, 1000)]
+
+HEADER = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: {vpp} ga: {ga} all_gpus: 2"
+EMBEDDING = "embedding_layer -1 500 NONE 0 500 NONE 0 500 NONE 0 100"
+LAYER = "mlp_{} -1 4000 NONE 0 4000 NONE 0 4000 NONE 0 100"
+FINAL = "final_norm -1 500 NONE 0 500 NONE 0 500 NONE 0 100"
+TOO_MANY = [EMBEDDING, *(LAYER.format(one) for one in range(3)), FINAL, EMBEDDING, LAYER.format(3), FINAL]
+
+
+def said(simulation: Simulation) -> dict[str, str]:
+    return {one.rule: one.lead + one.text for one in Results(simulation).sentences}
+
+
+def uneven_microbatches() -> Simulation:
+    """One of two layers, one of one: 6,000 ns against 3,000 ns."""
+    return run(UNEVEN, {"pp": 2}, schedule="1f1b")
+
+
+def of_rows(
+    *rows: str, vpp: int = 3, ga: int = 1, declared: int | None = None, **parameters: int
+) -> Simulation:
+    text = text_of(*rows, header=HEADER.format(vpp=vpp, ga=ga))
+    if declared is not None:
+        header, _, below = text.split("\n", 2)
+        text = f"{header}\n{declared}\n{below}"
+    return simulate(read(text), Parameters(schedule="1f1b", **parameters))
+
+
+def one_block_too_many() -> Simulation:
+    """One micro-batch of 3 layers is asked for; behind it stands another one, of 1 layer."""
+    return of_rows(*TOO_MANY)
+
+
+def test_unequal_micro_batches_are_said_with_their_lines_and_what_is_read_in_place_of_a_mean() -> None:
+    sentence = Results(uneven_microbatches()).sentences[0]
+    assert sentence.rule == "uneven-microbatches"
+    assert sentence.lead + sentence.text == (
+        "The micro-batches of the file are unequal. Micro-batch 0 (lines 3-5) computes 2.0 times as long as "
+        "1 (lines 6-7): it has 2 layers, the other 1. Read the step time: a mean of them says little."
+    )
+    # Alike; not both of them run; a loop over rows has none; other times than the file's decide.
+    assert "uneven-microbatches" not in said(run([BLOCK] * 4, {"pp": 4}, schedule="1f1b"))
+    assert "uneven-microbatches" not in said(run(UNEVEN, {"pp": 2}, schedule="1f1b", microbatches=1))
+    assert "uneven-microbatches" not in said(run(UNEVEN, {}, schedule="layer-loop"))
+    scaled = run(UNEVEN, {"pp": 2}, schedule="1f1b", time_scale=("compute fwd=0.5",))
+    assert "uneven-microbatches" not in said(scaled)
+    assert "uneven-microbatches" not in said(
+        simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters())
+    )
+
+
+def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
+    """1f1b on 4 stages with blocks of 2 layers and 1: 2 of blocks alike leave 3 of 5 slots empty."""
+    text = said(run(UNEVEN, {"pp": 4}, schedule="1f1b"))["bubble"]
+    assert text.endswith(
+        " %): the micro-batches are unequal, and with 4 stages and 2 equal ones 1f1b would leave 3 of 5 "
+        "slots empty on every stage; all stages compute alike."
+    )
+    alike = Facts(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
+    assert 5 * (alike.step_ns - alike.mean_busy_ns) == 3 * alike.step_ns
+    assert "unequal" not in said(alike.simulation)["bubble"]
+    assert "3 of 5 slots empty" in said(alike.simulation)["bubble"]
+    uneven = Facts(Results(run(UNEVEN, {"pp": 4}, schedule="1f1b")))
+    lost = uneven.step_ns - uneven.mean_busy_ns
+    # More than the 13.5 us that 3 of 5 slots are beside 9 us of compute.
+    assert (lost, uneven.mean_busy_ns) == (17_000, 9_000)
+
+
+def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_without_it() -> None:
+    without = of_rows(*TOO_MANY, microbatches=1)
+    assert said(one_block_too_many())["surplus-blocks"] == (
+        "The header asks for 1 micro-batch of 3 layers (ga 1, vpp 3), as lines 3-7 are; lines 8-10 are 1 more "
+        "block, of 1 layer, a copy of line 4: --microbatches 1 leaves them out, and the step is "
+        f"{duration(without.step_time_ns)}."
+    )
+    # The same step as that of a file without these lines.
+    assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
+
+
+def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
+    """Lines 7 and 8 cut a block of 4 layers in two: without them there are the 6 rows of line 2."""
+    text = said(of_rows(*TOO_MANY, declared=6))["surplus-blocks"]
+    assert text.endswith(
+        " Without lines 7-8 between the two there would be the 6 rows that the file declares, and one block of "
+        "4 layers."
+    )
+    joined = [*TOO_MANY[:4], *TOO_MANY[6:]]
+    assert of_rows(*joined).program.structure.layers_per_block == (4,)
+    assert len(joined) == 6
+    for declared in (5, 7, 8):
+        assert "Without lines" not in said(of_rows(*TOO_MANY, declared=declared))["surplus-blocks"]
+
+
+def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
+    # As many as it asks for; none as long as it says; one behind them is; asked for by the user.
+    assert surplus_blocks(of_rows(*TOO_MANY, ga=2)) is None
+    assert surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
+    assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
+    assert "surplus-blocks" not in said(of_rows(*TOO_MANY, microbatches=4))
+    assert "surplus-blocks" not in said(uneven_microbatches())
+
+
+def test_another_layer_is_no_copy() -> None:
+    other = [*TOO_MANY[:6], LAYER.format(3).replace("4000", "4001"), FINAL]
+    found = surplus_blocks(of_rows(*other, declared=6))
+    assert found is not None
+    assert (found.copied, found.between) == ((), ())
+    assert " copy of " not in said(of_rows(*other, declared=6))["surplus-blocks"]
+
+
+def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
+    two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
+    text = said(two)["surplus-blocks"]
+    assert "lines 8-14 are 2 more blocks, of 1 and 2 layers, copies of lines 4-5: " in text
+
+
+def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
+    results = Results(simulate(open_workload(MISTAKES), Parameters()))
+    workload = results.simulation.workload
+    found, uneven = surplus_blocks(results.simulation), unequal_blocks(results.simulation)
+    assert found is not None
+    assert uneven is not None
+    assert (uneven.most, uneven.least) == (0, 1)
+    assert [line_words(workload, rows) for rows in (found.asked, found.more, found.copied, found.between)] == [
+        "lines 9-82", "lines 83-93", "lines 10-18", "lines 82-83"
+    ]  # fmt: skip
+    assert not results.microbatches_alike

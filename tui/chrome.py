@@ -37,23 +37,25 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
                 facts.insert(max(changed, 1) + 1, said)
             if len(name) + sum(len(fact) + 3 for fact in facts[:3]) > width - 9:
                 facts = [fact.partition(", mean ")[0] for fact in facts]
-        name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), _LEAST_NAME))
-        row: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
+        name, said_of_it = _beside_facts(name, facts, width - 9, facts[:2])
+        row: Line = [(" wltui  ", "accent"), (name, "bright"), *said_of_it]
         return [fitted(row, width), second]
     # A cell on the left, and three before the step, three before the notes, one behind them. What was changed
-    # and the layout stay, without the number of ranks if need be, then beside a difference in per cent alone.
-    forms = [(facts[: changed + 1], short) for short in (False, True)]
-    forms += [(facts[:changed], short) for short in (False, True)] if changed else []
+    # and the layout stay, without the number of ranks if need be, then beside a difference in per cent alone;
+    # to which run that is goes last.
+    forms = [(facts[: changed + 1], short, True) for short in (False, True)]
+    forms += [(facts[:changed], short, True) for short in (False, True)] if changed else []
+    forms += [(facts[:changed], True, False)]
     step, room, least = _step(session), 0, min(len(name), _LEAST_NAME)
-    for first, short, cut in ((first, short, cut) for first, short in forms for cut in (False, True)):
-        step = _step(session, short)
+    for (first, short, against), cut in ((form, cut) for form in forms for cut in (False, True)):
+        step = _step(session, short, against=against)
         room = width - width_of(step) - len(notes_words) - 8
         kept = _degrees(first) if cut else first
         if room >= least + sum(len(fact) + 3 for fact in kept):
             facts = [*kept, *facts[len(kept) :]]
             break
-    name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), _LEAST_NAME))
-    row = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
+    name, said_of_it = _beside_facts(name, facts, room, facts)
+    row = [(" ", ""), (name, "bright"), *said_of_it]
     return [spread(row, [*step, *note], width), fitted(_tabs(session, screen, False), width)]
 
 
@@ -77,9 +79,10 @@ def _wide_second(
     forms = [(True, " ", run, False, True), (False, " ", run, False, True), (True, " ", "", False, True)]
     forms += [(False, gap, "", short, True) for short in (False, True) for gap in (" ", "")]
     forms += [(False, gap, "", True, False) for gap in (" ", "")]
-    for titles, gap, words, short, told in forms:
+    forms = [(*form, True) for form in forms] + [(False, gap, "", True, False, False) for gap in (" ", "")]
+    for titles, gap, words, short, told, against in forms:
         tabs = _tabs(session, screen, titles, gap)
-        step: Line = [*_step(session, short, with_model), *([(f"   {words}", "")] if words else [])]
+        step: Line = [*_step(session, short, with_model, against), *([(f"   {words}", "")] if words else [])]
         step += note if told else [(" ", "")]
         # Without a gap there is a blank behind the last screen.
         if width_of(tabs) + width_of(step) < width + (not gap):
@@ -120,6 +123,15 @@ def _short(name: str, room: int) -> str:
     return name if len(name) <= room else name[: room - 3] + "..."
 
 
+def _beside_facts(name: str, facts: list[str], room: int, first: list[str]) -> tuple[str, Line]:
+    """A file's name and the facts behind it: these have their room before it, but for its first letters, and
+    what no fact takes is the name's again. first: those that are worth cutting it for.
+    """
+    cut = _short(name, max(room - sum(len(fact) + 3 for fact in first), _LEAST_NAME))
+    line = _that_fit(facts, room - len(cut))
+    return _short(name, max(room - width_of(line), _LEAST_NAME)), line
+
+
 def _that_fit(facts: list[str], room: int) -> Line:
     """As many whole facts as there is room for: half a word tells nothing."""
     line: Line = []
@@ -131,10 +143,13 @@ def _that_fit(facts: list[str], room: int) -> Line:
     return line
 
 
-def _step(session: Session, short: bool = False, with_model: bool = True) -> Line:
+def _step(
+    session: Session, short: bool = False, with_model: bool = True, against: bool = True
+) -> Line:
     """The step time, never off the screen; after a change also the difference to what it was.
 
-    short: the difference as a share alone. with_model: whether it says that it is another model's.
+    short: the difference as a share alone. with_model: whether it says that it is another model's. against:
+    whether it says to which of several runs the difference is.
     """
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
@@ -147,6 +162,8 @@ def _step(session: Session, short: bool = False, with_model: bool = True) -> Lin
         share = text_of([found])
         other = share if not with_model else "other model" if short else f"{share}, other model"
         line += [("  ", ""), *([(other, "warn")] if is_other else found)]
+        if against and share and found[0][1] != "dim":
+            line.append((session.against_words(), "dim"))
         if anew:
             line.append((" rescaled", "dim"))
     if session.error:

@@ -25,11 +25,19 @@ def layout_words(layout: Layout) -> str:
 
 
 def schedule_words(program: Program) -> str:
-    """`1f1b, 16 micro-batches`, or `layer-loop`, which has none."""
+    """`interleaved, 16 micro-batches, 8 virtual stages`, or `layer-loop`, which has none."""
     if not program.has_pipeline_schedule:
         return program.schedule
     words = f"{printable(program.schedule, 40)}, {plural(program.microbatches, 'micro-batch')}"
-    return words if program.steps == 1 else f"{words}, {plural(program.steps, 'step')}"
+    words += "" if program.steps == 1 else f", {plural(program.steps, 'step')}"
+    return words if program.virtual_stages == 1 else f"{words}, {program.virtual_stages} virtual stages"
+
+
+def _short_schedule(program: Program) -> list[str]:
+    """The same as facts of a small screen: `interleaved vpp 8`, `16 mb`."""
+    chunks = f" vpp {program.virtual_stages}" if program.virtual_stages > 1 else ""
+    words = f"{printable(program.schedule, 20)}{chunks}"
+    return [words, f"{program.microbatches} mb"] if program.has_pipeline_schedule else [words]
 
 
 def structure_words(simulation: Simulation) -> str:
@@ -67,9 +75,8 @@ def headline(results: Finished, wide: bool) -> list[str]:
         ranks = plural(layout.world, "rank")
         return [memory_words(figures), total, each, flops, mfu, hfu, ranks, program.schedule]
     if not wide:
-        count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
         made = ["rescaled"] if simulation.workload.rescaled else []
-        return [_short_layout(layout), *made, f"{printable(program.schedule, 20)}{count}"]
+        return [_short_layout(layout), *made, *_short_schedule(program)]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     ns = microbatch_ns(results)
     # Of one micro-batch alone the step time says it.
@@ -93,15 +100,12 @@ def facts(results: Finished) -> list[tuple[str, str]]:
     declared = (
         "" if workload.declared_rows in (None, len(workload)) else f", {workload.declared_rows} declared"
     )
-    schedule = schedule_words(program)
-    if program.virtual_stages > 1:
-        schedule += f", {program.virtual_stages} virtual stages"
     rows = [
         ("file", printable(workload.path)),
         ("format", f"{workload.format}, {printable(workload.policy)}"),
         ("rows", f"{len(workload)}{declared}: {structure_words(simulation)}"),
         ("ranks", layout_words(simulation.layout)),
-        ("schedule", schedule),
+        ("schedule", schedule_words(program)),
         ("cluster", f"{simulation.network.words()}; {printable(simulation.parameters.network)}"),
         (
             "simulated",

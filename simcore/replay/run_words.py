@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 # So many steps are listed, of more so many of the slowest.
 _MOST_STEPS, _SLOWEST = 6, 3
 # Cells for what a replay changes: on a page, in a wide row of the screen, in a narrow one.
-_ON_A_PAGE, _IN_A_ROW, _SHORT = 80, 34, 11
+_ON_A_PAGE, _IN_A_ROW, _SHORT = 80, 34, 26
 
 
 def title(results: Timed) -> str:
@@ -91,10 +92,7 @@ def headline(results: Timed, wide: bool) -> list[str]:
     run, scales = results.run, results.scales
     what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
     if not wide:
-        changes = [] if scales is None else scales.changes()
-        if changes:
-            what = changes[0] if len(changes) == 1 else plural(len(changes), "change")
-            what = what if len(what) <= _SHORT else "1 change"
+        what = _short_changes(scales) or what
         degrees = (("tp", run.degrees.tp), ("dp", run.degrees.dp), ("pp", run.degrees.pp))
         # Of a part of the ranks the whole layout would say too much.
         is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
@@ -130,6 +128,16 @@ def replay_words(scales: Scales | None, room: int) -> str:
         shown.append(change)
     left = len(changes) - len(shown)
     return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def _short_changes(scales: Scales | None) -> str:
+    """`rank 7 x0.5` for a small screen, of several `3 changes` where not all have room; "" for nothing."""
+    changes = [] if scales is None else scales.changes()
+    if len(changes) == 1:
+        words, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
+        return f"{short_name(words, _SHORT - len(factor) - 1)} {factor}"
+    words = ", ".join(changes)
+    return words if len(words) <= _SHORT else plural(len(changes), "change")
 
 
 def clock_words(run: MeasuredRun) -> str:

@@ -141,11 +141,11 @@ async def test_a_small_screen_has_the_layout_on_top_and_after_a_change_what_runs
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         assert "1024: tp 8 dp 8 pp 16" in screen_rows(app)[0]
-        assert "1f1b x16" in screen_rows(app)[0]
+        assert "1f1b   16 mb" in screen_rows(app)[0]
         await press(pilot, "t")
         await run_over(pilot)
         # What was changed and the difference need the room of the layout.
-        assert "   interleaved x16   " in screen_rows(app)[0]
+        assert "   interleaved vpp 8   " in screen_rows(app)[0]
         assert f"(-{100 - 100 * 8702 / 14774:.1f} %)" in screen_rows(app)[0]
 
 

@@ -72,15 +72,20 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
     """An op table of a pipeline hands on activations, under layer-loop: it has no micro-batches to count."""
     table = Results(simulate(read(PP), Parameters(dim=RING)))
     for results, words, short in (
-        (seed(), "1f1b, 16 micro-batches", "1f1b x16"),
-        (run(seed_workload(), microbatches=1), "1f1b, 1 micro-batch", "1f1b x1"),
+        (seed(), "1f1b, 16 micro-batches", "1f1b 16 mb"),
+        (run(seed_workload(), microbatches=1), "1f1b, 1 micro-batch", "1f1b 1 mb"),
+        (
+            seed(schedule="interleaved", virtual_stages=4), "interleaved, 16 micro-batches, 4 virtual stages",
+            "interleaved vpp 4 16 mb",
+        ),
         (table, "layer-loop", "layer-loop"),
     ):
         session = session_of(results)
         assert f"\n  schedule   {words}\n" in run_page(results)
-        assert (session.facts(True)[1].partition(", mean ")[0], session.facts(False)[1]) == (words, short)
+        in_short = " ".join(session.facts(False)[1:])
+        assert (session.facts(True)[1].partition(", mean ")[0], in_short) == (words, short)
         lines = text_of(step_lines(results, ASCII, 40, 9))
-        _, _, count = words.partition(", ")
+        count = words.partition(", ")[2].partition(", ")[0]
         assert ("micro-batch" in lines) == bool(count)
         assert f"  {count}: " in lines or not count
 
@@ -90,7 +95,7 @@ def test_a_long_file_name_leaves_room_for_ranks_and_schedule(path: str) -> None:
     opened = run(replace(seed_workload(), path=path))
     for width, ranks, words in (
         (120, "1024 ranks = tp 8 x dp 8 x pp 16", "1f1b, 16 micro-batches"),
-        (80, "1024: tp 8 dp 8 pp 16", "1f1b x16"),
+        (80, "1024: tp 8 dp 8 pp 16", "1f1b   16 mb"),
     ):
         text = text_of(heading(session_of(opened), "timeline", width))
         assert words in text
@@ -103,7 +108,7 @@ def test_what_a_change_made_of_the_schedule_stands_first(width: int) -> None:
     row = line_text(heading(session_of(seed(), now), "summary", width)[0])
     name, schedule = row.replace(" wltui  ", " ").split("   ")[:2]
     assert name.startswith(" 002_gpt_1")
-    assert schedule.startswith("interleaved, 16 micro-batches" if width >= 100 else "interleaved x16")
+    assert schedule.startswith("interleaved, 16 micro-batches" if width >= 100 else "interleaved vpp 4")
     # As opened the layout is first.
     assert "tp 8" in line_text(heading(session_of(seed()), "summary", width)[0]).split("   ")[1]
 
@@ -112,9 +117,35 @@ def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
     opened = run(replace(seed_workload(), path="c.txt"))
     now = run(replace(seed_workload(), path="c.txt"), schedule="interleaved", virtual_stages=4)
     row = line_text(heading(session_of(opened, now), "summary", 80)[0])
-    assert " c.txt   interleaved x16   tp 8 dp 8 pp 16      step 9.723 s  -34.2 %" in row
+    assert " c.txt   interleaved vpp 4   tp 8 dp 8 pp 16    step 9.723 s  -34.2 %   4 notes" in row
     wide = line_text(heading(session_of(opened, now), "summary", 120)[0])
     assert "draft after run 1" in wide
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_to_which_run_a_difference_is_is_said_where_there_is_a_third_one(width: int) -> None:
+    session = Session(seed())
+    for number, count in enumerate((2, 4), 2):
+        session.show(seed(schedule="interleaved", virtual_stages=count))
+        assert session.keep() == number
+        rows = text_of(heading(session, "summary", width))
+        assert (" to run 1" in rows) == (number == 3 and width != 100)
+        assert "-34.2 %" in rows or number == 2
+        assert "interleaved vpp" in rows or width >= 100
+    # The run as opened differs from nothing; another draft may be held against any of three.
+    session.show(session.opened)
+    assert " to run" not in text_of(heading(session, "summary", width))
+    session.show(seed(schedule="gpipe"))
+    assert (" to run 1" in text_of(heading(session, "summary", width))) == (width != 100)
+
+
+def test_the_name_has_the_room_that_no_fact_takes() -> None:
+    opened, now = (
+        run(replace(seed_workload(), path="x" * 90), **changed)
+        for changed in ({}, {"schedule": "interleaved", "virtual_stages": 4})
+    )
+    row = line_text(heading(session_of(opened, now), "summary", 100)[0])
+    assert row.startswith(f" wltui  {'x' * 37}...   interleaved, 16 micro-batches, 4 virtual stages")
 
 
 def test_what_is_open_is_said_in_the_first_row() -> None:
@@ -131,7 +162,7 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
 def test_eighty_columns_have_the_same_in_short() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "notes", 80))
     assert " ".join(first.split()) == (
-        "002_gpt_1024np... 1024: tp 8 dp 8 pp 16 1f1b x16 step 14.774 s 4 notes"
+        "002_gpt_10... 1024: tp 8 dp 8 pp 16 1f1b 16 mb step 14.774 s 4 notes"
     )
     assert len(first) == 80
     screens = "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare  7 Sweep [! Notes]"

@@ -75,7 +75,11 @@ def test_row_1_names_what_a_replay_changes() -> None:
         ["replayed: rank 1 x0.5", "1 micro-batch", ranks],
         ["rank 1 x0.5", "2: dp 2"],
     ]
-    assert [one[0] for one in facts(Scales(gaps=0.25))] == ["replayed: host gaps x0.25", "1 change"]
+    assert [one[0] for one in facts(Scales(gaps=0.25))] == ["replayed: host gaps x0.25", "host gaps x0.25"]
+    assert facts(Scales(ranks={1: 0.5}, compute=2.0))[1][0] == "compute x2, rank 1 x0.5"
+    assert facts(Scales(rank_gaps={1: 0.25}))[1][0] == "host of rank 1 x0.25"
+    # Of a long name its two ends, of many changes their number.
+    assert facts(Scales(ops={f"ampere_{'x' * 60}_nt": 0.5}))[1][0] == "ampere_xx...xxxxxx_nt x0.5"
     assert [one[0] for one in facts(MANY)] == [
         "replayed: compute x2, communication x0.5 and 8 more", "10 changes",
     ]  # fmt: skip

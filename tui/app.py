@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
-from tui.background import Background
+from tui.background import Background, ModelsBehind
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView, ScreenView
@@ -146,7 +146,7 @@ class WltuiApp(RunsHost):
         self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
-        self.models_behind = Background(self, "model behind")
+        self.models_behind = ModelsBehind(self, "model behind")
         self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
 

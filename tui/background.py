@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.worker import get_current_worker
 
 from simcore.diagnostics import Cancelled
 
 if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.recovery.recovered import Recovered
+    from simcore.workload import Workload
     from tui.host import Host
 
 # Progress is worth a picture this often, s.
@@ -112,3 +115,21 @@ class Background:
             # Those that are not open, too: one of them may have asked.
             for view in self._app.views.values():
                 view.redraw()
+
+
+class ModelsBehind(Background):
+    """What made the rows of AICB's files."""
+
+    def recovered(self, run: Run) -> Recovered | None:
+        """The model behind the rows of a run; None until it is found, and of rows that are not like AICB's."""
+        if run.origin != "simulated":
+            return None
+        # Imported here: of other runs nothing is asked.
+        from simcore.recovery.rescale import known
+        from simcore.recovery.statement import is_like_aicb
+
+        workload = cast("Workload", run.source)
+        if not is_like_aicb(workload):
+            return None
+        found: Recovered | None = self.of(workload, lambda _, __: known(workload))
+        return found

@@ -81,6 +81,14 @@ class Recovered(Struct, frozen=True, dict=True):
         assert self.difference is not None
         return f"{said}; {self._but()}{self.difference.text()}"
 
+    def paragraph(self) -> str:
+        """All of it, and what follows from it for a run, in sentences."""
+        line = self.line()
+        follows = "These rows are run as they are, and --rescale on is refused."
+        if self.exact:
+            follows = "With --rescale on these rows are made anew for other degrees."
+        return f"{line[0].upper()}{line[1:]}. {follows}"
+
     def title(self) -> str:
         """The shortest that names it: `AICB: Llama 405B, 128 layers`, and where it is something else."""
         config, difference = self.config, self.difference

@@ -48,6 +48,51 @@ def mistakes(tmp_path: Path) -> Path:
     return Path(shutil.copy(ROOT / "fixtures" / MISTAKES, tmp_path))
 
 
+# -- what made the rows ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_what_the_summary_says_of_a_files_rows_is_explained_below_the_notes(
+    make_app: MakeApp, mistakes: Path, size: tuple[int, int]
+) -> None:
+    app = app_over(make_app, mistakes)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        await pilot.pause()
+        text = " ".join(screen_text(app).split())
+        why = "Not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write."
+        assert "── line 10 is not what AICB writes ──" in text
+        assert f"─ {why}" in text
+        assert "These rows are run as they are, and --rescale on is refused." in text
+        # It is no note of the run.
+        assert "── 5 notes on the file and the run" in text
+        assert "5 notes" in screen_rows(app)[1 if size[0] > 100 else 0]
+        await press(pilot, "1")
+        await run_over(pilot)
+        assert "line 10 is not what AICB writes" in screen_text(app)
+
+
+async def test_of_rows_that_aicb_makes_it_is_said_that_they_can_be_made_anew(make_app: MakeApp) -> None:
+    app = app_over(make_app, ROOT / "fixtures" / "002_gpt_1024npu.txt")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        await pilot.pause()
+        text = " ".join(screen_text(app).split())
+        assert "── AICB: Llama 405B, 128 layers ──" in text
+        assert "15 configs have them. With --rescale on these rows are made anew for other degrees." in text
+
+
+@pytest.mark.parametrize("name", ["003_gpt2_large_op_table.txt", MISTAKES])
+async def test_nothing_is_said_of_rows_that_are_not_like_aicbs_or_without_room(
+    make_app: MakeApp, name: str
+) -> None:
+    app = app_over(make_app, ROOT / "fixtures" / name)
+    async with app.run_test(size=(80, 24 if name != MISTAKES else 9)) as pilot:
+        await run_over(pilot)
+        await pilot.pause()
+        assert "AICB" not in screen_text(app)
+
+
 # -- the list --------------------------------------------------------------------------
 
 
@@ -189,6 +234,7 @@ async def test_enter_shows_the_line_as_before(
 ) -> None:
     app = app_over(make_app, mistakes)
     async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
         before = screen_text(app)
         await press(pilot, "j", "j", "enter")
         assert "\n".join(row.rstrip() for row in screen_rows(app)) == snapshot

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import Binding, BindingType
 
 from simcore.units import plural
-from tui.frame import Glyphs, Line, cells, rule
+from tui.frame import Glyphs, Line, cells, rule, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.notes.listing import ROLES, NoteList, SourceLines, counted_weights, note_lines
 from tui.panel import Panel
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # The lines of a file stand below the notes in so many rows at least, where it takes no time to read; so many
 # of them before and behind the one that is meant.
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
+# Rows for notes before what made the rows of the file has any.
+_LEAST_NOTES = 4
 
 
 _NO_NOTE = " no note; the parameters in force stand on screen 5"
@@ -87,10 +89,13 @@ class NotesView(ScreenView):
         words = f"{plural(len(notes.all), 'note')} on the file and the run{counted_weights(notes.all)}"
         if notes.typed:
             words = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
+        behind = self._behind(width)
         if not len(notes):
             none = " no note has these words" if notes.typed else _NO_NOTE
-            return [rule(words, width, self.glyphs), [(none, "dim")]]
-        rows = max(height - 1, 1)
+            return [rule(words, width, self.glyphs), [(none, "dim")], *behind]
+        if height - 1 - len(behind) < _LEAST_NOTES:
+            behind = []
+        rows = max(height - 1 - len(behind), 1)
         self.top = notes.first_in_view(self.top, self.focus_at, rows, width)
         lines: list[Line] = []
         place = self.top
@@ -103,7 +108,20 @@ class NotesView(ScreenView):
         below = len(notes) - place + (len(lines) > rows)
         if self.top or below:
             words += f", {self.top} above, {below} below"
-        return [rule(words, width, self.glyphs), *lines[:rows], *self._source(width, rows - len(lines))]
+        source = self._source(width, rows - len(lines))
+        return [rule(words, width, self.glyphs), *lines[:rows], *behind, *source]
+
+    def _behind(self, width: int) -> list[Line]:
+        """What made the rows of the file, under the words that the summary has for it; none until it is found.
+        It is no note: a run does not use it.
+        """
+        if not self.is_mounted:
+            return []
+        found = self._app.models_behind.recovered(self.session.current)
+        if found is None:
+            return []
+        lines = [[(f" {line}", "")] for line in wrapped(cells(found.paragraph(), 2000), width - 2)]
+        return [[], rule(cells(found.title(), 200), width, self.glyphs), *lines]
 
     def _source(self, width: int, rows: int) -> list[Line]:
         """The lines of the file around the one that the note at the cursor is about, in rows that no note

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.units import duration
-from tui.background import Background, Watched
+from tui.background import Background, ModelsBehind, Watched
 from tui.frame import cells
 from tui.host import Host
 from tui.session import KeptRun, Run, Session
@@ -31,7 +31,7 @@ class RunsHost(Host):
     layer_paths: Background
     change_times: Background
     calibrations: Background
-    models_behind: Background
+    models_behind: ModelsBehind
 
     @property
     def sweeping(self) -> Sweeping:

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from simcore.workload import Workload
 from tui.frame import Line
 from tui.frame_view import binding
 from tui.panels_view import PanelsView, panel_bindings
@@ -41,24 +40,9 @@ class SummaryView(PanelsView):
             self.hints = (("jk", "note"), ("Enter", "all notes"), ("2", "timeline"))
 
     def frame(self, width: int, height: int) -> list[Line]:
-        self.model.behind = self._behind()
+        found = self._app.models_behind.recovered(self.model.results)
+        self.model.behind = found.title() if found is not None else ""
         return draw(self.model, width, height, self.glyphs, self.look_for_changes())
-
-    def _behind(self) -> str:
-        """The model behind the rows of AICB's file; found behind the picture, "" until then."""
-        simulation = getattr(self.model.results, "simulation", None)
-        workload = getattr(simulation, "workload", None)
-        if not isinstance(workload, Workload):
-            return ""
-        # Imported here: of other runs nothing is asked.
-        from simcore.recovery.rescale import known
-        from simcore.recovery.statement import is_like_aicb
-
-        workload = workload.as_written
-        if not is_like_aicb(workload):
-            return ""
-        found = self._app.models_behind.of(workload, lambda _, __: known(workload))
-        return found.title() if found is not None else ""
 
     def action_move(self, rows: int, columns: int = 0) -> None:
         model = self.model

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # of them before and behind the one that is meant.
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
 # Rows for notes before what made the rows of the file has any.
-_LEAST_NOTES = 4
+_LEAST_NOTES = 10
 
 
 _NO_NOTE = " no note; the parameters in force stand on screen 5"

@@ -121,7 +121,7 @@ class ModelsBehind(Background):
     """What made the rows of AICB's files."""
 
     def recovered(self, run: Run) -> Recovered | None:
-        """The model behind the rows of a run; None until it is found, and of rows that are not like AICB's."""
+        """What made the rows of a run; None until it is found, and of rows that are not like AICB's."""
         if run.origin != "simulated":
             return None
         # Imported here: of other runs nothing is asked.

@@ -79,8 +79,9 @@ def _wide_second(
     forms = [(True, " ", run, False, True), (False, " ", run, False, True), (True, " ", "", False, True)]
     forms += [(False, gap, "", short, True) for short in (False, True) for gap in (" ", "")]
     forms += [(False, gap, "", True, False) for gap in (" ", "")]
-    forms = [(*form, True) for form in forms] + [(False, gap, "", True, False, False) for gap in (" ", "")]
-    for titles, gap, words, short, told, against in forms:
+    all_forms = [(*form, True) for form in forms]
+    all_forms += [(False, gap, "", True, False, False) for gap in (" ", "")]
+    for titles, gap, words, short, told, against in all_forms:
         tabs = _tabs(session, screen, titles, gap)
         step: Line = [*_step(session, short, with_model, against), *([(f"   {words}", "")] if words else [])]
         step += note if told else [(" ", "")]
@@ -143,9 +144,7 @@ def _that_fit(facts: list[str], room: int) -> Line:
     return line
 
 
-def _step(
-    session: Session, short: bool = False, with_model: bool = True, against: bool = True
-) -> Line:
+def _step(session: Session, short: bool = False, with_model: bool = True, against: bool = True) -> Line:
     """The step time, never off the screen; after a change also the difference to what it was.
 
     short: the difference as a share alone. with_model: whether it says that it is another model's. against:

@@ -1,5 +1,5 @@
-"""The micro-batches that a file has rows of beside each other: whether they are unequal, and which of them its
-header does not ask for.
+"""The micro-batches of a file beside each other: whether they are unequal, and which of them its header does
+not ask for.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _UNEVEN = 1.5
 
 
 class UnequalBlocks(NamedTuple):
-    """Micro-batches that are not alike: the one that computes longest, the one that computes shortest, and how
-    many times as long that is.
+    """Micro-batches that are not alike: the one that computes longest, the one that computes shortest, and
+    the factor between the two.
     """
 
     most: int
@@ -29,9 +29,9 @@ class SurplusBlocks(NamedTuple):
     """Blocks behind those that the header asks for, of other lengths. microbatches, layers: of the header.
 
     asked, more: the rows of those and of the blocks behind them. more_layers: of each of these. copied: the
-    rows of the first block that the layers of each of these repeat, apart from the numbers behind their names;
-    none where one of them does not. between: of one block behind one other, the rows between their layers,
-    where without these there were as many rows as the file declares; else none.
+    rows of the first block that the layers of each of these repeat, apart from the numbers behind names; none
+    where one of them does not. between: of one block behind one other, the rows between their layers, where
+    without these there were as many rows as the file declares; else none.
     """
 
     microbatches: int
@@ -100,8 +100,10 @@ def _layer_rows(workload: Workload, block: Sequence[int]) -> tuple[int, ...]:
 
 def _same(workload: Workload, rows: Sequence[int], others: Sequence[int]) -> bool:
     """Whether these rows are as many of the first of the others."""
-    pairs = zip(rows, others, strict=False)
-    return len(rows) <= len(others) and all(_row(workload, row) == _row(workload, other) for row, other in pairs)
+    if len(rows) > len(others):
+        return False
+    pairs = zip(rows, others[: len(rows)], strict=True)
+    return all(_row(workload, row) == _row(workload, other) for row, other in pairs)
 
 
 def _row(workload: Workload, row: int) -> tuple[object, ...]:

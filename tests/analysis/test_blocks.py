@@ -87,8 +87,8 @@ def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
 def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_without_it() -> None:
     without = of_rows(*TOO_MANY, microbatches=1)
     assert said(one_block_too_many())["surplus-blocks"] == (
-        "The header asks for 1 micro-batch of 3 layers (ga 1, vpp 3), as lines 3-7 are; lines 8-10 are 1 more "
-        "block, of 1 layer, a copy of line 4: --microbatches 1 leaves them out, and the step is "
+        "The header asks for 1 micro-batch of 3 layers (ga 1, vpp 3), as lines 3-7 are; lines 8-10 are 1 "
+        "more block, of 1 layer, a copy of line 4: --microbatches 1 leaves them out, and the step is "
         f"{duration(without.step_time_ns)}."
     )
     # The same step as that of a file without these lines.
@@ -99,8 +99,8 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     """Lines 7 and 8 cut a block of 4 layers in two: without them there are the 6 rows of line 2."""
     text = said(of_rows(*TOO_MANY, declared=6))["surplus-blocks"]
     assert text.endswith(
-        " Without lines 7-8 between the two there would be the 6 rows that the file declares, and one block of "
-        "4 layers."
+        " Without lines 7-8 between the two there would be the 6 rows that the file declares, and one block "
+        "of 4 layers."
     )
     joined = [*TOO_MANY[:4], *TOO_MANY[6:]]
     assert of_rows(*joined).program.structure.layers_per_block == (4,)
@@ -139,7 +139,7 @@ def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
     assert found is not None
     assert uneven is not None
     assert (uneven.most, uneven.least) == (0, 1)
-    assert [line_words(workload, rows) for rows in (found.asked, found.more, found.copied, found.between)] == [
-        "lines 9-82", "lines 83-93", "lines 10-18", "lines 82-83"
-    ]  # fmt: skip
+    parts = (found.asked, found.more, found.copied, found.between)
+    lines = ["lines 9-82", "lines 83-93", "lines 10-18", "lines 82-83"]
+    assert [line_words(workload, rows) for rows in parts] == lines
     assert not results.microbatches_alike

@@ -112,7 +112,7 @@ class NotesView(ScreenView):
         return [rule(words, width, self.glyphs), *lines[:rows], *behind, *source]
 
     def _behind(self, width: int) -> list[Line]:
-        """What made the rows of the file, under the words that the summary has for it; none until it is found.
+        """What made the rows of the file, under the words of the summary for it; none until it is found.
         It is no note: a run does not use it.
         """
         if not self.is_mounted:

@@ -98,8 +98,8 @@ class Layout(Struct, frozen=True):
     def groups(self, kind: GroupKind) -> Iterator[list[int]]:
         """All groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
         for stage in range(1 if kind in ("all", "pp") else self.pp):
-            for place in self._first_places(kind):
-                yield sorted(self._members(kind, place, stage))
+            for first in self._first_places(kind):
+                yield sorted(self._members(kind, first, stage))
 
     def group_of(self, kind: GroupKind, rank: int) -> Iterable[int]:
         """The ranks of one rank's group of a kind, ascending in their places, without listing the others."""

@@ -46,11 +46,11 @@ def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Over
         dimension, colon, rank = left.partition(":")
         if not colon:
             raise UsageError(f"--slow-link {printable(text, 60)}: {form} is expected")
-        place = (
+        link = (
             _number(dimension, "--slow-link", text, "dimension", dimensions),
             _number(rank, "--slow-link", text, "rank", world),
         )
-        links[place] = factor
+        links[link] = factor
     return Overrides(ranks, links, parameters.jitter, parameters.seed)
 
 

@@ -160,11 +160,11 @@ def _scope(workload: Workload, row: int) -> Scope:
 
 def _scoped(workload: Workload, phase: Phase, scopes: list[Scope], layout: Layout) -> Cells:
     cells = workload.cells(phase)
-    place = PHASES.index(phase)
+    phase_number = PHASES.index(phase)
     groups: list[GroupKind | None] = []
     sizes = array("q")
     for row, (collective, size) in enumerate(zip(cells.collective, cells.bytes, strict=True)):
-        group = scopes[row][place] if collective is not None else None
+        group = scopes[row][phase_number] if collective is not None else None
         groups.append(group)
         if collective == "ALLGATHER" and group is not None:
             members = layout.group_size(group)

@@ -58,9 +58,9 @@ class Prices(Struct):
             if key not in tables:
                 priced = [self._price(cost, folding, rank_class) for cost in program.costs]
                 table = [scaled(ns, scale) for ns, scale in priced]
-                for place, cost in enumerate(program.costs):
+                for index, cost in enumerate(program.costs):
                     if isinstance(cost, CollectiveCost) and cost.pieces > 1:
-                        table[place] = cost.share_of(table[place])
+                        table[index] = cost.share_of(table[index])
                 tables[key] = list(map(table.__getitem__, ops.cost))
             durations.append(tables[key])
         return durations
@@ -107,9 +107,9 @@ class Prices(Struct):
         priced = [self._price(cost, folding, rank_class) for cost in program.costs]
         assert self.jitter is not None
         factors = self.jitter.factors(number, program, folding)
-        for place, cost in enumerate(program.costs):
+        for index, cost in enumerate(program.costs):
             if isinstance(cost, CollectiveCost) and cost.pieces > 1:
-                priced[place] = cost.share_of(priced[place][0]), priced[place][1]
+                priced[index] = cost.share_of(priced[index][0]), priced[index][1]
         return [
             round(priced[number][0] * (priced[number][1] * factor))
             for number, factor in zip(ops.cost, factors, strict=True)

@@ -78,14 +78,14 @@ else:
                 return super().__new__(cls, name, bases, namespace)
             fields = tuple(namespace.get("__annotations__", ()))
             defaults: dict[str, Any] = {}
-            for place, field in enumerate(fields):
+            for index, field in enumerate(fields):
                 if field in namespace:
                     defaults[field] = namespace[field]
                 elif defaults:
                     raise TypeError(f"{name}.{field} has no default, and stands behind fields that have one")
-                namespace[field] = _tuplegetter(place, f"Field {place}")
+                namespace[field] = _tuplegetter(index, f"Field {index}")
             if len(fields) not in _CODE:
-                names = "".join(f"_{place}, " for place in range(len(fields)))
+                names = "".join(f"_{index}, " for index in range(len(fields)))
                 _CODE[len(fields)] = eval(f"lambda _cls, {names}: _make_tuple(_cls, ({names}))").__code__
             code = _CODE[len(fields)].replace(co_varnames=("_cls", *fields), co_name="__new__")
             new = namespace["__new__"] = FunctionType(code, globals(), "__new__", tuple(defaults.values()))

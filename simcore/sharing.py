@@ -123,16 +123,16 @@ def _flow(cluster: Cluster, phase: Phase) -> Flow:
     else:
         work = max(load_ns(cluster, load) for load in loads)
     fixed_ns = whole - min(chain_ns, work)
-    place = phase.leg.dimension
+    dimension = phase.leg.dimension
     if not work:
-        return Flow(fixed_ns, 0, 0.0, (), place)
+        return Flow(fixed_ns, 0, 0.0, (), dimension)
     rates = {}
     for index, size, links in loads:
         most = dims[index].bandwidth * links
         rates[index] = most if len(loads) == 1 else min(most, size / work)
     highest = max(rates.values())
     shares = tuple([(index, rate / highest) for index, rate in rates.items() if rate])
-    return Flow(fixed_ns, work, highest, shares, place)
+    return Flow(fixed_ns, work, highest, shares, dimension)
 
 
 class ChunkWalk:
@@ -159,25 +159,25 @@ class ChunkWalk:
     def finish(self, chunk: int, phase: int) -> list[tuple[int, int]]:
         """(chunk, phase) of those that start when a chunk has finished a phase."""
         flows = self.transmission.flows
-        place = flows[phase].place
-        self.running[place] -= 1
+        dimension = flows[phase].place
+        self.running[dimension] -= 1
         if phase + 1 == len(flows):
             self.missing -= 1
-            return self._serve(place)
+            return self._serve(dimension)
         self._queue(chunk, phase + 1)
         following = flows[phase + 1].place
-        started = self._serve(place)
-        return started if following == place else started + self._serve(following)
+        started = self._serve(dimension)
+        return started if following == dimension else started + self._serve(following)
 
     def _queue(self, chunk: int, phase: int) -> None:
-        place = self.transmission.flows[phase].place
-        self.waiting.setdefault(place, deque()).append((chunk, phase))
+        dimension = self.transmission.flows[phase].place
+        self.waiting.setdefault(dimension, deque()).append((chunk, phase))
 
-    def _serve(self, place: int) -> list[tuple[int, int]]:
-        waiting = self.waiting[place]
+    def _serve(self, dimension: int) -> list[tuple[int, int]]:
+        waiting = self.waiting[dimension]
         started = []
-        while waiting and self.running.get(place, 0) < self.transmission.active_chunks:
-            self.running[place] = self.running.get(place, 0) + 1
+        while waiting and self.running.get(dimension, 0) < self.transmission.active_chunks:
+            self.running[dimension] = self.running.get(dimension, 0) + 1
             started.append(waiting.popleft())
         return started
 
@@ -434,8 +434,8 @@ class PortNetwork:
         running, flow = step.running, step.flow
         ports = []
         for dimension, share in flow.shares:
-            ports += [(self._port(place, dimension, OUT), share) for place in running.senders]
-            ports += [(self._port(place, dimension, IN), share) for place in running.receivers]
+            ports += [(self._port(rank, dimension, OUT), share) for rank in running.senders]
+            ports += [(self._port(rank, dimension, IN), share) for rank in running.receivers]
         part = step.part = FlowPart((running.stream, step.chunk), flow.rate, step.work_ns, ports)
         part.since = now
         part.enter()

@@ -128,7 +128,7 @@ def plain_value(flag: Flag, value: object) -> Any:
     if flag.kind == "words":
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) and item for item in value):
             raise Unfit(value, _EXPECTED[flag.kind])
-        return tuple(word for place, item in enumerate(value) for word in _items(flag, item, place))
+        return tuple(word for index, item in enumerate(value) for word in _items(flag, item, index))
     wanted = str if flag.kind in ("word", "text") else (int, float)
     if not isinstance(value, wanted) or isinstance(value, bool):
         raise Unfit(value, _EXPECTED[flag.kind])
@@ -151,14 +151,14 @@ def text_value(flag: Flag, text: str, known: tuple[str, ...] | None = None) -> A
         raise Unfit(text, "", _said(flag, error)) from None
 
 
-def _items(flag: Flag, value: str, place: int) -> Iterator[str]:
+def _items(flag: Flag, value: str, index: int) -> Iterator[str]:
     """The words of one item of a list."""
     try:
         for word in parse_value(flag, value):
             check_item(flag.field, word)
             yield word
     except UsageError as error:
-        raise Unfit(value, "", _said(flag, error), place) from None
+        raise Unfit(value, "", _said(flag, error), index) from None
 
 
 def _said(flag: Flag, error: UsageError) -> str:

@@ -41,8 +41,8 @@ class HelpScreen(Panel):
         if view.mouse:
             blocks.append(("Mouse", list(view.mouse)))
         # What leads from screen to screen comes behind the first keys of this one.
-        place = 1 if blocks and blocks[0][0] == FIRST else 0
-        blocks.insert(place, ("Everywhere", list(map(_pair, always))))
+        index = 1 if blocks and blocks[0][0] == FIRST else 0
+        blocks.insert(index, ("Everywhere", list(map(_pair, always))))
         blocks.append(("Where time goes", list(_ACCOUNTS)))
 
         def lines(width: int) -> list[Line]:

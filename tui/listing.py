@@ -106,8 +106,8 @@ class Listing(Protocol):
 
 def found_from(lines: Sequence[int], wanted: Collection[int], line: int, direction: int) -> int | None:
     """The first place in `lines` of one that is wanted, from `line` on (1) or back (-1), and round."""
-    matching = [place for place, at in enumerate(lines) if at in wanted]
+    matching = [index for index, at in enumerate(lines) if at in wanted]
     if direction < 0:
         matching.reverse()
-    ahead = (place for place in matching if (place - line) * direction >= 0)
+    ahead = (index for index in matching if (index - line) * direction >= 0)
     return next(ahead, matching[0] if matching else None)

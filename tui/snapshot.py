@@ -48,7 +48,7 @@ def keys_in(text: str) -> list[Pressed]:
             raise UsageError(f"--snapshot: found {found}, expected keys like: j Space ww Ctrl+R")
         else:
             named = word if re.match("[A-Z][a-z]", word) else ""
-            keys += [Pressed(char, "" if place else named) for place, char in enumerate(word)]
+            keys += [Pressed(char, "" if index else named) for index, char in enumerate(word)]
     return keys
 
 

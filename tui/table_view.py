@@ -81,8 +81,8 @@ class TableView(ScreenView):
     def _heading(self, columns: Sequence[ListColumn], width: int) -> list[Line]:
         """The headings, and under them a rule that shows which one is chosen and what figures are of."""
         heading: Line = [(" ", "")]
-        for place, column in enumerate(columns):
-            here = " reversed" if place == self.column else ""
+        for index, column in enumerate(columns):
+            here = " reversed" if index == self.column else ""
             sign = self._sign(column.heading)
             # Where a heading fills its column the sign stands behind it.
             inside = sign if len(column.title) < column.size else ""
@@ -90,9 +90,9 @@ class TableView(ScreenView):
             role = f"{'accent' if sign else 'bright'}{here}"
             heading += [(words[:-1], role), (" " if inside else sign or " ", "accent")]
         line_below: Line = [(self.glyphs.horizontal, "dim")]
-        for place, column in enumerate(columns):
+        for index, column in enumerate(columns):
             # Under the heading of the chosen column, for who sees no reversed cells.
-            chosen = place == self.column
+            chosen = index == self.column
             under = (self.glyphs.view if chosen else self.glyphs.horizontal) * column.size
             words = f" {column.of}" if column.of and len(column.of) < column.size else column.of
             line_below.append((under[len(words) :], "accent" if chosen else "dim"))
@@ -210,11 +210,11 @@ class TableView(ScreenView):
 
     def _search_typed(self, text: str) -> None:
         self.line = self._before[0]
-        place = self.table.find(text, self.line, 1)
-        if place is not None:
-            self.line = place
+        line = self.table.find(text, self.line, 1)
+        if line is not None:
+            self.line = line
         if self._prompt is not None:
-            nothing = self.table.no_match(text) if place is None and text.strip() else ""
+            nothing = self.table.no_match(text) if line is None and text.strip() else ""
             self._prompt.say(nothing or (self.table.inside(text, self.line) if text.strip() else ""))
         self.redraw()
 
@@ -237,12 +237,12 @@ class TableView(ScreenView):
         if not self._sought:
             self._app.say("nothing was searched for: / does")
             return
-        place = self.table.find(self._sought, self.line + direction, direction)
-        if place is None:
+        line = self.table.find(self._sought, self.line + direction, direction)
+        if line is None:
             words = f"{self.table.no_match(self._sought)}: {cells(self._sought, 40)}"
             self._app.say(words)
         else:
-            self.line = place
+            self.line = line
             self._say_inside()
             self.redraw()
 

@@ -224,10 +224,10 @@ class _AccountWalk:
             self._lanes[lane] = self._on(IS_STREAM[lane])
         earlier = self._lanes[lane]
         # What was issued behind `op` cannot run before that has ended.
-        behind = place = bisect_left(earlier, op)
-        while place and self.end[earlier[place - 1]] > now:
-            place -= 1
-        for other in earlier[place:behind]:
+        behind = at = bisect_left(earlier, op)
+        while at and self.end[earlier[at - 1]] > now:
+            at -= 1
+        for other in earlier[at:behind]:
             first, last = self.start[other], min(self.end[other], begin)
             if first > now:
                 self.accounts.book(now, min(first, begin), WAIT, op)
@@ -245,12 +245,12 @@ class _AccountWalk:
             # All that is no compute.
             self._lanes[COMPUTE] = self._on(IS_COMMUNICATION)
         every = self._lanes[COMPUTE]
-        place = bisect_left(every, issued)
+        until = bisect_left(every, issued)
         # What has ended is never looked at again.
         self._running = [
-            other for other in (*self._running, *every[self._seen : place]) if self.end[other] > now
+            other for other in (*self._running, *every[self._seen : until]) if self.end[other] > now
         ]
-        self._seen = place
+        self._seen = until
         running = [other for other in self._running if self.start[other] < begin]
         edges = {now, begin}
         edges.update(time for other in running for time in (self.start[other], self.end[other]))

@@ -251,13 +251,13 @@ class _LayerUses(OnDemand[LayerUse]):
         blocks = results.simulation.program.structure.blocks
         self._block_of = {row: number for number, block in enumerate(blocks) for row in block}
 
-    def make(self, place: int) -> LayerUse:
-        group = None if self._groups is None else self._groups[place]
-        row = self._rows[place] if group is None else group.rows[0]
+    def make(self, index: int) -> LayerUse:
+        group = None if self._groups is None else self._groups[index]
+        row = self._rows[index] if group is None else group.rows[0]
         row_or_group = row if group is None else group
-        slack_ns = self._slack_ns[place]
+        slack_ns = self._slack_ns[index]
         return LayerUse(
-            place, row_or_group.name, 1 if group is None else len(group.rows), row.line,
+            index, row_or_group.name, 1 if group is None else len(group.rows), row.line,
             self._block_of.get(row.index), row.cells, None, row_or_group.compute_ns, row_or_group.exposed_ns,
-            self._critical_ns[place], None if slack_ns == NO_SLACK else slack_ns,
+            self._critical_ns[index], None if slack_ns == NO_SLACK else slack_ns,
         )  # fmt: skip

@@ -146,9 +146,9 @@ def held_chunks(training: Training, parameters: Parameters) -> list[list[tuple[i
     for stage in range(training.pp):
         actions = schedule.actions(shape, stage) if given is None else given.order.stages[stage]
         held: list[tuple[int, int, int]] = []
-        for place, action in enumerate(actions):
+        for index, action in enumerate(actions):
             if action.kind != "I":
-                held.append((place, action.chunk, 1 if action.kind == "F" else -1))
+                held.append((index, action.chunk, 1 if action.kind == "F" else -1))
         stages.append(held)
     return stages
 

@@ -124,8 +124,8 @@ class LayerOrder(Struct, dict=True):
     def _names_inside(self, groups: LayerGroups) -> list[str]:
         """Of each group its name and those of its rows, each once: a search finds what is inside."""
         names, blocks = self.rows.table.simulation.workload.name, []
-        for place in range(len(groups)):
-            own = dict.fromkeys(names[row] for row in groups.members(place))
+        for index in range(len(groups)):
+            own = dict.fromkeys(names[row] for row in groups.members(index))
             # A row without a number in its name is called as its group is.
             blocks.append("\n".join({base_name(next(iter(own))): None, **own}))
         return blocks

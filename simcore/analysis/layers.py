@@ -128,8 +128,8 @@ class LayerTable:
         # The columns side by side are a key of bytes a row, which costs a third of a tuple.
         width = len(columns)
         cells_of_rows = array("q", bytes(8 * width * len(workload)))
-        for place, column in enumerate(columns):
-            cells_of_rows[place::width] = column
+        for index, column in enumerate(columns):
+            cells_of_rows[index::width] = column
         keys, size = cells_of_rows.tobytes(), 8 * width
         alike: dict[bytes, int] = {}
         kind = [alike.setdefault(keys[at : at + size], len(alike)) for at in range(0, len(keys), size)]
@@ -182,8 +182,8 @@ class LayerRows(OnDemand[LayerRow]):
         self.table = table
         self.indices = indices
 
-    def make(self, place: int) -> LayerRow:
-        return self.table.row(self.indices[place])
+    def make(self, index: int) -> LayerRow:
+        return self.table.row(self.indices[index])
 
     def only(self, indices: Sequence[int]) -> LayerRows:
         """Rows `indices` of the file."""
@@ -248,17 +248,17 @@ class LayerGroups(OnDemand[LayerGroup]):
             self._begin = array("q", range(len(indices) + 1))
         else:
             places = sorted(range(len(indices)), key=group_of.__getitem__)
-            self._members = array("q", [indices[place] for place in places])
+            self._members = array("q", [indices[row] for row in places])
             self._begin = array("q", accumulate(count, initial=0))
         self.first_row = [self._members[self._begin[group]] for group in order]
         self.compute_ns = [compute[group] for group in order]
         self.exposed_ns = [exposed[group] for group in order]
 
-    def make(self, place: int) -> LayerGroup:
-        group = self._order[place]
+    def make(self, index: int) -> LayerGroup:
+        group = self._order[index]
         rows = LayerRows(self.table, self._members[self._begin[group] : self._begin[group + 1]])
-        name = base_name(self.table.simulation.workload.name[self.first_row[place]])
-        return LayerGroup(name, rows, self.compute_ns[place], self.exposed_ns[place])
+        name = base_name(self.table.simulation.workload.name[self.first_row[index]])
+        return LayerGroup(name, rows, self.compute_ns[index], self.exposed_ns[index])
 
     def by_name(self, figures: Sequence[int]) -> dict[str, int]:
         """A figure of each group, ns, summed by layer: the rows of one name, numbers left out."""
@@ -269,9 +269,9 @@ class LayerGroups(OnDemand[LayerGroup]):
             ns_of[name] = ns_of.get(name, 0) + ns
         return ns_of
 
-    def members(self, place: int) -> Sequence[int]:
+    def members(self, index: int) -> Sequence[int]:
         """The rows of the file in a group."""
-        group = self._order[place]
+        group = self._order[index]
         return self._members[self._begin[group] : self._begin[group + 1]]
 
     @property

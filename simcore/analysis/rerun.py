@@ -64,11 +64,11 @@ class Rerun:
         mask = b"\0" + b"".join(masks[rank_class.stage] for rank_class in self.folding.classes)
         durations = self._durations[:]
         known: dict[int, int] = {}
-        for place in compress(range(len(mask)), mask):
-            ns = durations[place]
+        for number in compress(range(len(mask)), mask):
+            ns = durations[number]
             if ns not in known:
                 known[ns] = scaled(ns, factor)
-            durations[place] = known[ns]
+            durations[number] = known[ns]
         return self._passed(durations)
 
     def step_ns_on(self, cluster: Cluster) -> int:

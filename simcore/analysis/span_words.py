@@ -318,12 +318,12 @@ class SimulatedSpanWords:
     def _whose(self, ranks: RankSet) -> tuple[str, ...]:
         """The ranks of a lane in words, the most of them first."""
         few = f"rank {ranks.first} x{len(ranks)}"
-        place = f"rank {ranks.first} = {place_words(self._simulation.layout.position(ranks.first))}"
+        rank = f"rank {ranks.first} = {place_words(self._simulation.layout.position(ranks.first))}"
         if len(ranks) == 1:
-            return place, few
+            return rank, few
         text = ranks.text()
         alike = f"ranks {text if len(text) <= 24 else text[:21] + '...'} alike"
-        return f"{alike}, {place}", alike, few
+        return f"{alike}, {rank}", alike, few
 
     def _what(self, number: int, stream: str | None, index: int, facts: OpFacts) -> str:
         microbatch = f", micro-batch {facts.microbatch}" if facts.microbatch >= 0 else ""

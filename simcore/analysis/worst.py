@@ -124,7 +124,7 @@ def _layer(results: Finished) -> Place | None:
     ns = by_layer.get(name, 0)
     if not ns:
         return None
-    rows = frozenset(row for place in _places_of(groups, names, name) for row in groups.members(place))
+    rows = frozenset(row for number in _places_of(groups, names, name) for row in groups.members(number))
     # A sentence names the layer that computes most: with its communication it may be another one.
     computed = groups.by_name(groups.compute_ns).get(name, 0)
     what = " with communication" if _LEAST_PART * computed >= ns else " of communication"
@@ -136,7 +136,7 @@ def _layer(results: Finished) -> Place | None:
 
 def _places_of(groups: LayerGroups, names: Sequence[str], name: str) -> list[int]:
     """The groups of equal rows that a layer consists of. names: of all rows of the file."""
-    return [place for place, first in enumerate(groups.first_row) if base_name(names[first]) == name]
+    return [index for index, first in enumerate(groups.first_row) if base_name(names[first]) == name]
 
 
 def _collective(results: Finished) -> Place | None:
@@ -147,7 +147,7 @@ def _collective(results: Finished) -> Place | None:
     ns = by_layer.get(name, 0)
     if not ns:
         return None
-    exposed = [groups[place] for place in _places_of(groups, names, name) if groups.exposed_ns[place]]
+    exposed = [groups[number] for number in _places_of(groups, names, name) if groups.exposed_ns[number]]
     rows = {row for group in exposed for row in group.rows.indices}
     cells = [cell for group in exposed for cell in group.cells.values() if cell.collective and cell.group]
     what = ", ".join(dict.fromkeys(f"{cell.group} {cell_name(cell.collective)}" for cell in cells))

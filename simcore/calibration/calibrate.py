@@ -360,10 +360,10 @@ def _weighted_median(pairs: list[tuple[float, int]]) -> float:
     pairs = sorted(pairs)
     whole = sum(weight for _, weight in pairs)
     below = 0
-    for place, (value, weight) in enumerate(pairs):
+    for index, (value, weight) in enumerate(pairs):
         below += weight
         if 2 * below == whole:
-            return (value + pairs[place + 1][0]) / 2
+            return (value + pairs[index + 1][0]) / 2
         if 2 * below > whole:
             return value
     raise AssertionError("weights are positive")

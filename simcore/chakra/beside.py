@@ -42,8 +42,8 @@ def files_beside(prefix: str, world: int) -> FilesBeside:
     """The first of each kind by name in the folder of a set of so many ranks, else in the folder above."""
     folder = os.path.dirname(prefix) or os.curdir
     paths: dict[str, str] = {}
-    for place in (folder, os.path.normpath(os.path.join(folder, os.pardir))):
-        for path in _candidates(place):
+    for beside in (folder, os.path.normpath(os.path.join(folder, os.pardir))):
+        for path in _candidates(beside):
             kind = _kind_of(path, world)
             if kind is not None:
                 paths.setdefault(kind, path)

@@ -60,10 +60,10 @@ def topological(nodes: Nodes) -> list[int]:
     Nodes in a circle are left out.
     """
     waits = [len({*data, *ctrl}) for data, ctrl in zip(nodes.data, nodes.ctrl, strict=True)]
-    if all(not count or max((*data, *ctrl)) < place for place, (count, data, ctrl)
+    if all(not count or max((*data, *ctrl)) < index for index, (count, data, ctrl)
            in enumerate(zip(waits, nodes.data, nodes.ctrl, strict=True))):  # fmt: skip
         return list(range(len(waits)))
-    free = [place for place, count in enumerate(waits) if not count]
+    free = [index for index, count in enumerate(waits) if not count]
     in_order = []
     to, children = nodes.children_to, nodes.children
     while free:

@@ -76,10 +76,10 @@ def algorithm_words(text: str) -> tuple[str, str, str]:
 
 
 def _algorithm_parts(text: str) -> tuple[str, str, str]:
-    place, equals, name = text.partition("=")
+    which, equals, name = text.partition("=")
     if not equals:
         raise _refusal("algorithm", text, "DIM=NAME is expected, for example 0=ring")
-    word, colon, index_text = place.rpartition(":")
+    word, colon, index_text = which.rpartition(":")
     if colon and word not in COLLECTIVES:
         names = either(list(COLLECTIVES))
         near = meant(word, list(COLLECTIVES))

@@ -114,7 +114,7 @@ def _crossing(dimension: Dimension, index: int, places: list[int]) -> Crossing:
     if dimension.kind != "ring":
         return Crossing(index, len(places))
     following = [*places[1:], places[0] + dimension.size]
-    gaps = tuple([after - place for place, after in zip(places, following, strict=True)])
+    gaps = tuple([after - before for before, after in zip(places, following, strict=True)])
     return Crossing(index, len(places), _turned(gaps))
 
 

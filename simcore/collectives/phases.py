@@ -425,9 +425,9 @@ class _Tree:
             self.run.after(now + self.reduced_ns, self._send_down, rank, chunk)
 
     def _number(self, rank: int, chunk: int) -> int:
-        place = rank // self.stride % self.members
+        number = rank // self.stride % self.members
         is_twin = (chunk * self.turns + self.turn) % 2
-        return self.members - place if is_twin else place + 1
+        return self.members - number if is_twin else number + 1
 
     def _rank(self, near: int, chunk: int, number: int) -> int:
         """The rank with a number in the tree that `near` is in."""

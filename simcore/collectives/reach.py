@@ -57,7 +57,7 @@ class Reach(NamedTuple):
     def ring_hops(self) -> list[int]:
         """Hops from member 0 to each other member of a ring, in ring order."""
         crossing = self.crossings[0]
-        return [hops(self._dimension(crossing), place) for place in _places(crossing)[1:]]
+        return [hops(self._dimension(crossing), distance) for distance in _places(crossing)[1:]]
 
     def farthest(self, size: int) -> Route:
         """The slowest way between two members for `size` bytes."""
@@ -125,7 +125,7 @@ class Reach(NamedTuple):
         places = _places(crossing)
         dimension = self._dimension(crossing)
         ways = zip(places, places[distance:], strict=False)
-        return Route(crossing.dimension, max(hops(dimension, after - place) for place, after in ways))
+        return Route(crossing.dimension, max(hops(dimension, after - before) for before, after in ways))
 
     def slowest_walk(self, steps: int) -> list[tuple[Route, int]]:
         """(way, how often) of the walk of `steps` messages from neighbour to neighbour with most hops.

@@ -250,17 +250,17 @@ class DimensionQueues:
 
     def _serve(self) -> None:
         """Begin what can be served now, the first of all that wait first."""
-        first = [(self._waiting[place][0], place) for place in self._changed if self._waiting[place]]
+        first = [(self._waiting[queue][0], queue) for queue in self._changed if self._waiting[queue]]
         self._changed.clear()
         heapify(first)
         while first:
-            phase, place = heappop(first)
-            group, dimension = place
+            phase, queue = heappop(first)
+            group, dimension = queue
             members = self._folding.group_classes[group].members
             if any(self._serving.get((member, dimension), 0) >= self._room for member in members):
                 # The others of this group in this queue need the same ranks.
                 continue
-            waiting = self._waiting[place]
+            waiting = self._waiting[queue]
             heappop(waiting)
             for member in members:
                 self._serving[member, dimension] = self._serving.get((member, dimension), 0) + 1
@@ -268,6 +268,6 @@ class DimensionQueues:
             if collective.start == NOT_YET:
                 collective.start = self._now
             over = self._now + self._walk(collective, phase.chunk)[phase.place].ns
-            heappush(self._served, (over, place, phase))
+            heappush(self._served, (over, queue, phase))
             if waiting:
-                heappush(first, (waiting[0], place))
+                heappush(first, (waiting[0], queue))

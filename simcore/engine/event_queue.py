@@ -160,20 +160,20 @@ class Engine:
         durations, stream, start, end = actor.durations, actor.program.ops.stream, actor.start, actor.end
         free, queued = actor.free, actor.queued
         codes, firsts, lasts = actor.codes
-        place = bisect_right(lasts, first)
+        piece = bisect_right(lasts, first)
         while first < last:
             until = last
-            if place < len(firsts) and firsts[place] <= first:
-                until = min(lasts[place], last)
-                place += 1
+            if piece < len(firsts) and firsts[piece] <= first:
+                until = min(lasts[piece], last)
+                piece += 1
                 if all(free[lane] <= time for lane in {*stream[first:until]}):
                     # One after another, each stream idle when its collective comes: it is so again behind it.
                     times = self._one_after_another(time, tuple(durations[first:until]))
                     start[first:until], end[first:until], time = times[:-1], times[1:], times[-1]
                     first = until
                     continue
-            elif place < len(firsts) and firsts[place] < last:
-                until = firsts[place]
+            elif piece < len(firsts) and firsts[piece] < last:
+                until = firsts[piece]
             for op in range(first, until):
                 code = codes[op]
                 if code == RUN_COMPUTE:

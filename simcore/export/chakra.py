@@ -260,7 +260,7 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
         for op in range(run.first, run.last):
             lane, cost = ops.stream[op], costs[ops.cost[op]]
             ns = end[op] - start[op]
-            place = len(nodes)
+            own = len(nodes)
             phase = PHASES[ops.phase[op]]
             exact = attribute("wltui_ns", ns, "uint64") + attribute("wltui_phase", phase)
             row = ops.row[op]
@@ -276,14 +276,14 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
             busy = last.get(key)
             ctrl = [busy] if busy is not None and busy not in held and lane != COMPUTE else []
             if lane == COMPUTE:
-                head = node_head(place, name, _COMP, held, [], micros)
+                head = node_head(own, name, _COMP, held, [], micros)
                 nodes.append(_Node(head, attribute("is_cpu_op", False) + exact, "", "", 0))
             elif isinstance(cost, TransferCost):
-                head = node_head(place, name, _SEND, held, ctrl, micros)
+                head = node_head(own, name, _SEND, held, ctrl, micros)
                 nodes.append(_Node(head, _sized(cost.bytes, ops.message[op]) + exact, "send", "", cost.step))
             else:
                 assert isinstance(cost, CollectiveCost)
-                head = node_head(place, name, _COLL, held, ctrl, micros)
+                head = node_head(own, name, _COLL, held, ctrl, micros)
                 members = simulation.layout.group_size(cost.group)
                 size = cost.priced_bytes
                 share = -(-size // members) if cost.collective == "ALLGATHER" else size
@@ -293,10 +293,10 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
                 if not ops.blocking[op]:
                     values += attribute("wltui_beside", True)
                 nodes.append(_Node(head, values, "group", cost.group, 0))
-            node_of[op] = place
-            last[key] = place
+            node_of[op] = own
+            last[key] = own
             if lane == COMPUTE or (lane < TO_NEXT and ops.blocking[op]):
-                held = [place]
+                held = [own]
     return nodes
 
 

@@ -38,7 +38,7 @@ _THREADS = ("compute", "waiting", *RANK_STREAMS[1:])
 _RANK = "\x00"
 # The rank at the other end of a flow, and the ranks of a group by its kind.
 _SENDER = "\x01"
-_GROUP = {kind: chr(2 + place) for place, kind in enumerate(GROUP_KINDS)}
+_GROUP = {kind: chr(2 + index) for index, kind in enumerate(GROUP_KINDS)}
 _EVENTS_A_PIECE = 1024
 _MOST_KNOWN = 10_000
 
@@ -87,10 +87,10 @@ def metadata(pid: int | str, name: str, labels: str, order: int, threads: list[t
         f'{{"ph":"M","pid":{pid},"name":"process_labels","args":{{"labels":{quoted_json(labels)}}}}}',
         f'{{"ph":"M","pid":{pid},"name":"process_sort_index","args":{{"sort_index":{order}}}}}',
     ]
-    for tid, thread, place in threads:
+    for tid, thread, row in threads:
         begin = f'{{"ph":"M","pid":{pid},"tid":{tid},"name":'
         events.append(f'{begin}"thread_name","args":{{"name":{quoted_json(thread)}}}}}')
-        events.append(f'{begin}"thread_sort_index","args":{{"sort_index":{place}}}}}')
+        events.append(f'{begin}"thread_sort_index","args":{{"sort_index":{row}}}}}')
     return ",\n".join(events)
 
 
@@ -110,10 +110,10 @@ def _pieces(simulation: Simulation, chosen: Chosen, progress: Progress) -> Itera
             for source, other in events.sources.items()
         }
         for piece in events.pieces():
-            for place, (rank, groups) in enumerate(marks):
+            for index, (rank, groups) in enumerate(marks):
                 text = piece.text
                 if piece.source is not None:
-                    sender = senders[piece.source][place]
+                    sender = senders[piece.source][index]
                     if sender is None:
                         continue
                     text = text.replace(_SENDER.encode(), b"%d" % sender)
@@ -191,8 +191,8 @@ class _ClassEvents:
         if self.rows is not None:
             used |= {(_OF_STREAM[lane], row) for lane, row in zip(stream, self.rows, strict=True)}
         return [
-            (_tid(thread, row), _THREADS[thread] + (f" ({row + 1})" if row else ""), place)
-            for place, (thread, row) in enumerate(sorted(used))
+            (_tid(thread, row), _THREADS[thread] + (f" ({row + 1})" if row else ""), index)
+            for index, (thread, row) in enumerate(sorted(used))
         ]
 
     def pieces(self) -> Iterator[_Piece]:

@@ -63,7 +63,7 @@ def _threads(rank: RankTrace, spans: list[MeasuredSpan]) -> tuple[list[int], lis
     threads = [0] * len(spans)
     names = []
     for stream in sorted(set(rank.device.stream)):
-        own = [place for place, span in enumerate(spans) if rank.device.stream[span.number] == stream]
+        own = [index for index, span in enumerate(spans) if rank.device.stream[span.number] == stream]
         rows = nested_rows((spans[place].start, spans[place].end) for place in own)
         for place, row in zip(own, rows, strict=True):
             threads[place] = len(names) + row
@@ -76,10 +76,10 @@ def _flows(run: MeasuredRun, numbers: set[int]) -> Iterator[bytes]:
     """An arrow from the last member of each collective to come to each of the others."""
     matches = match_devices(run.ranks, run.degrees, run.concurrent)
     threads = {}
-    for place, rank in enumerate(run.ranks):
+    for index, rank in enumerate(run.ranks):
         spans = sorted(measured_spans(rank), key=lambda span: (span.start, -span.end, span.kind, span.number))
         rows, _ = _threads(rank, spans)
-        threads[place] = {span.number: 1 + row for span, row in zip(spans, rows, strict=True)}
+        threads[index] = {span.number: 1 + row for span, row in zip(spans, rows, strict=True)}
     count = 0
     for meeting in matches.meetings:
         calls = [call for call in meeting.calls if run.ranks[call.rank].number in numbers]

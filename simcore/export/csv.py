@@ -119,7 +119,7 @@ def _received_lines(spans: ClassSpans, whose: str) -> Iterator[str]:
 
 def _ends(fact: Fact, before: str) -> tuple[str, str]:
     """A line as far as the micro-batch, and behind the duration. Unknown numbers are empty."""
-    place = f"{fact.row},{fact.line}" if fact.row >= 0 else ","
-    first = f"{before},{fact.phase},{fact.kind},{field(fact.layer)},{place},"
+    row_and_line = f"{fact.row},{fact.line}" if fact.row >= 0 else ","
+    first = f"{before},{fact.phase},{fact.kind},{field(fact.layer)},{row_and_line},"
     numbers = (fact.bytes, fact.group, fact.members or "", fact.blocking, fact.other_stage)
     return first, "".join(f",{'' if number == -1 else number}" for number in numbers) + "\n"

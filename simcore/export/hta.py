@@ -23,7 +23,7 @@ from simcore.units import plural
 from simcore.workload import Workload
 
 # PyTorch's compute stream is 7; HTA takes streams from 1 on for those of a device.
-_STREAM = {lane: 7 if lane == "compute" else 20 + place for place, lane in enumerate(RANK_STREAMS)}
+_STREAM = {lane: 7 if lane == "compute" else 20 + index for index, lane in enumerate(RANK_STREAMS)}
 _KERNELS = {
     "ALLREDUCE": "ncclDevKernel_AllReduce",
     "ALLGATHER": "ncclDevKernel_AllGather",

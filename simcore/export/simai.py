@@ -141,7 +141,7 @@ def _moved(marked: tuple[int, ...], order: Sequence[int], after: int = -1) -> tu
     if list(order) == list(range(len(order))) and all(row < len(order) for row in marked):
         return marked
     wanted = {row for row in marked if row > after}
-    return tuple(place for place, row in enumerate(order) if row in wanted)
+    return tuple(index for index, row in enumerate(order) if row in wanted)
 
 
 def _cells(plan: Plan, cells: Cells, order: Sequence[int], parameters: Parameters) -> Cells:
@@ -158,7 +158,7 @@ def _cells(plan: Plan, cells: Cells, order: Sequence[int], parameters: Parameter
         [cells.collective[row] for row in order],
         [cells.group[row] for row in order],
         array("q", [cells.bytes[row] for row in order]),
-        {place for place, row in enumerate(order) if row in cells.asynchronous}
+        {index for index, row in enumerate(order) if row in cells.asynchronous}
         if cells.asynchronous
         else set(),
     )
@@ -240,12 +240,12 @@ def _marked(
     workload: Workload, block: list[int], first: int, batches: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Where each recompute begins, and the row whose backward needs it."""
-    place = {row: number for number, row in enumerate(block)}
+    number_of = {row: number for number, row in enumerate(block)}
     begins, needed = [], []
     for last, rows in workload.recomputed.items():
-        if last in place:
-            begins.append(place[rows[0]])
-            needed.append(place[rows[-1]] + 1)
+        if last in number_of:
+            begins.append(number_of[rows[0]])
+            needed.append(number_of[rows[-1]] + 1)
     checkpoints, initiates = [], []
     for batch in range(batches):
         offset = first + batch * len(block)

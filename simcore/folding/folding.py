@@ -79,7 +79,7 @@ def _experts_alike(program: Program) -> tuple[int, ...]:
     if not loads:
         return ()
     first: dict[tuple[int, ...], int] = {}
-    return tuple(first.setdefault(of_place, place) for place, of_place in enumerate(zip(*loads, strict=True)))
+    return tuple(first.setdefault(of_place, index) for index, of_place in enumerate(zip(*loads, strict=True)))
 
 
 def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_rank: bool) -> None:

@@ -128,9 +128,9 @@ class DeviceRows:
         self.grid += [row.grid for row in rows]
         self.block += [row.block for row in rows]
         self.external += [key_of(row.args.external) for row in rows]
-        for place, row in enumerate(rows, done):
+        for index, row in enumerate(rows, done):
             if row.said is not None:
-                self.said[place] = row.said
+                self.said[index] = row.said
 
 
 def _device(row: DeviceRow) -> int:

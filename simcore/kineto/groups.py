@@ -39,7 +39,7 @@ def stated_groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
 def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:
     """Gives collectives without a group the one that fits best. groups: of each rank. Says which."""
     diagnostics: list[Diagnostic] = []
-    places = {rank.number: place for place, rank in enumerate(ranks)}
+    places = {rank.number: index for index, rank in enumerate(ranks)}
     calls: dict[_Signature, dict[int, list[int]]] = {}
     for place, rank in enumerate(ranks):
         for op, told_collective in (rank.device.collectives if rank.device else {}).items():

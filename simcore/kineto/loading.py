@@ -117,20 +117,20 @@ def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
             _in_processes(left, part, workers, progress)
             if workers > 1
             else (
-                _guarded(profiler_file.path, part, partial(progress.tell, place))
-                for place, profiler_file in enumerate(left)
+                _guarded(profiler_file.path, part, partial(progress.tell, index))
+                for index, profiler_file in enumerate(left)
             )
         )
         progress.show()
-        place = 0
+        number = 0
         for file in files:
             if file.path in kept:
                 recordings, more, wrong = _guarded(file.path, part)
             else:
                 recordings, more, wrong = next(done)
-                progress.tell(place, 1)
+                progress.tell(number, 1)
                 progress.show()
-                place += 1
+                number += 1
             read += recordings
             said += more
             errors += wrong

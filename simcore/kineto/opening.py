@@ -109,8 +109,8 @@ def _run(
     unit = "rank"
     if len(paths) == 1 and len(recordings) > 1:
         unit = "device"
-        for place, recording in enumerate(recordings):
-            recording.rank = place if recording.device is None else recording.device
+        for index, recording in enumerate(recordings):
+            recording.rank = index if recording.device is None else recording.device
     elif len(paths) < len(recordings):
         recordings = _one_device_each(path, recordings, said)
     jobs = jobs_of(recordings)

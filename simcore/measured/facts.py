@@ -72,8 +72,8 @@ def neighbours(rank: RankTrace, item: int) -> tuple[str | None, str | None]:
     """(operation before, operation after) a gap of a lane, by name; None at the ends of the step."""
     after, name = -1 - item, rank.ops.name
     order = [index for _, _, index, _ in sorted(timed_ops(rank))]
-    place = order.index(after) if after < len(rank.ops) else len(order)
-    return (name[order[place - 1]] if place else None), (name[after] if place < len(order) else None)
+    index = order.index(after) if after < len(rank.ops) else len(order)
+    return (name[order[index - 1]] if index else None), (name[after] if index < len(order) else None)
 
 
 def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:

@@ -121,25 +121,25 @@ def _trace_files(path: str) -> tuple[list[TraceFile], int, int]:
         message = f"the directory cannot be read: {error.strerror or error}"
         raise InputError(Diagnostic("error", "unreadable-file", message, path)) from None
     for name in names:
-        place = os.path.join(path, name)
+        file_path = os.path.join(path, name)
         try:
-            mode = os.stat(place).st_mode
+            mode = os.stat(file_path).st_mode
             if stat.S_ISDIR(mode):
                 folders += 1
                 continue
             head = b""
             if stat.S_ISREG(mode):
-                with open(place, "rb") as file:
+                with open(file_path, "rb") as file:
                     head = file.read(_HEAD_BYTES)
                 if head.startswith(GZIP):
-                    head = read_beginning(place)[:_HEAD_BYTES]
+                    head = read_beginning(file_path)[:_HEAD_BYTES]
         except (OSError, InputError):
             head = b""
         line = FIRST_LINE.match(head_of(head).first)
         if line is None:
             others += 1
         else:
-            files.append(TraceFile(place, read_name(place, line[1]), int(line[2][:9]), line[1]))
+            files.append(TraceFile(file_path, read_name(file_path, line[1]), int(line[2][:9]), line[1]))
     return files, others, folders
 
 

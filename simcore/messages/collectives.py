@@ -368,7 +368,7 @@ def _grid_places(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Member
     there = set(ranks)
     for size in rules.sizes:
         mine = rank // stride % size
-        line = [rank + (place - mine) * stride for place in range(size)]
+        line = [rank + (index - mine) * stride for index in range(size)]
         members = tuple(member for member in line if member in there)
         cells *= len({rank // stride % size for rank in ranks})
         rings.append(Members(members, members.index(rank)))

@@ -369,5 +369,5 @@ def link_words(source: int, target: int) -> str:
     """`rank 3 to rank 4`, `rank 3 to the switch`; a switch is a negative number. A rank has one switch a
     dimension: with the dimension the words are of one link.
     """
-    names = ["the switch" if place < 0 else f"rank {place}" for place in (source, target)]
+    names = ["the switch" if rank < 0 else f"rank {rank}" for rank in (source, target)]
     return " to ".join(names)

@@ -74,7 +74,7 @@ class LinkTraffic:
             self._links.send(key, self._arrived, token)
             self._links.receive(key, _nothing, None)
             return
-        ranks = tuple(sorted(self._ranks[place] for place in senders))
+        ranks = tuple(sorted(self._ranks[sender] for sender in senders))
         group = self._groups.get((ranks, stream))
         if group is None:
             whole = len(ranks) == self._clock.ranks

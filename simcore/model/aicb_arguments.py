@@ -81,21 +81,21 @@ def _values(words: list[str]) -> dict[str, str | None]:
     while words and not words[0].startswith("--"):
         words = words[1:]
     values: dict[str, str | None] = {}
-    place = 0
-    while place < len(words):
-        word = words[place]
+    index = 0
+    while index < len(words):
+        word = words[index]
         if not word.startswith("--"):
             raise UsageError(
                 f"--aicb-args: found {printable(word, 60)}, expected an argument like --num_layers"
             )
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("-", "_")
-        place += 1
+        index += 1
         if equals:
             values[name] = value
-        elif name not in _SWITCHES and place < len(words) and not words[place].startswith("--"):
-            values[name] = words[place]
-            place += 1
+        elif name not in _SWITCHES and index < len(words) and not words[index].startswith("--"):
+            values[name] = words[index]
+            index += 1
         else:
             values[name] = None
     return values

@@ -64,8 +64,8 @@ class MegatronRows:
                     [message and message.group for message in sent],
                     array("q", [message.bytes if message else 0 for message in sent]),
                     {
-                        place
-                        for place, message in enumerate(sent)
+                        index
+                        for index, message in enumerate(sent)
                         if message and message.beside and phase != "wg"
                     },
                 )
@@ -110,13 +110,13 @@ class MegatronRows:
         uneven: dict[tuple[Phase, int], Uneven] = {}
         if self.training.loads is None:
             return uneven
-        for place, row in enumerate(self._rows):
+        for index, row in enumerate(self._rows):
             for phase in PHASES:
                 sent: Sent | None = getattr(row, phase)
                 compute = tuple(nanoseconds(getattr(ops, phase)) for ops in row.by_rank)
                 ports = sent.ports if sent is not None else ()
                 if compute or ports:
-                    uneven[phase, place] = Uneven(compute, ports)
+                    uneven[phase, index] = Uneven(compute, ports)
         return uneven
 
     def _pieces(self) -> dict[tuple[Phase, int], PiecedCell]:
@@ -124,7 +124,7 @@ class MegatronRows:
         pieces: dict[tuple[Phase, int], PiecedCell] = {}
         if not self.training.overlap_tp:
             return pieces
-        for place, row in enumerate(self._rows):
+        for index, row in enumerate(self._rows):
             if row.name.startswith(("embedding", "final")):
                 continue
             phases: tuple[tuple[Phase, Sent | None, list[Op]], ...] = (
@@ -137,7 +137,7 @@ class MegatronRows:
                     before, product = nanoseconds(ops[:first]), nanoseconds(ops[first:last])
                     before = min(before, nanoseconds(ops))
                     product = min(product, nanoseconds(ops) - before)
-                    pieces[phase, place] = PiecedCell(self.training.tp, before, product)
+                    pieces[phase, index] = PiecedCell(self.training.tp, before, product)
         return pieces
 
     def _buckets(self) -> dict[int, int]:
@@ -149,8 +149,8 @@ class MegatronRows:
             "ALLGATHER": 2,
         }
         return {
-            place: parameters * each[row.wg.collective]
-            for place, row in enumerate(self._rows)
+            index: parameters * each[row.wg.collective]
+            for index, row in enumerate(self._rows)
             if row.wg is not None and parameters
         }
 
@@ -257,9 +257,9 @@ class MegatronRows:
         if key not in known:
             rows = [
                 self._with_copies(
-                    layers[moe], moe, kinds[place - 1] if place else None, place == len(kinds) - 1
+                    layers[moe], moe, kinds[index - 1] if index else None, index == len(kinds) - 1
                 )
-                for place, moe in enumerate(kinds)
+                for index, moe in enumerate(kinds)
             ]
             if training.position(stage, chunk) == 0:
                 rows.insert(0, [self._embedding()])
@@ -329,9 +329,9 @@ class MegatronRows:
             self._recomputed[rows[-1]] = rows
             return
         # A kind of row runs again before the backward of the row that needs what it gave.
-        place = {self._rows[row].name: row for row in rows}
-        for needs, row in place.items():
-            again = place.get(_GIVEN.get(needs, ""))
+        row_of = {self._rows[row].name: row for row in rows}
+        for needs, row in row_of.items():
+            again = row_of.get(_GIVEN.get(needs, ""))
             if needs == "attention_core" and "attention" in self.training.recompute_rows:
                 again = row
             if again is not None:
@@ -339,10 +339,10 @@ class MegatronRows:
 
     def _note_waits(self, rows: tuple[int, ...]) -> None:
         """What follows attention waits for the keys and values that a ring sends beside it."""
-        place = {self._rows[row].name: row for row in rows}
-        if "attention_exchange" in place:
-            self._waits["fwd", place["attention_row"]] = (place["attention_exchange"],)
-            self._waits["ig", place["attention_column"]] = (place["attention_exchange_again"],)
+        row_of = {self._rows[row].name: row for row in rows}
+        if "attention_exchange" in row_of:
+            self._waits["fwd", row_of["attention_row"]] = (row_of["attention_exchange"],)
+            self._waits["ig", row_of["attention_column"]] = (row_of["attention_exchange_again"],)
 
     # -- rows ----------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ class LinkNetwork(Analytical):
             for dimension in self.cluster.dims[: crossing.dimension]:
                 stride *= dimension.size
             steps = crossing.gaps[:-1] if crossing.gaps else (1,) * (crossing.members - 1)
-            lines.append([place * stride for place in itertools.accumulate(steps, initial=0)])
+            lines.append([step * stride for step in itertools.accumulate(steps, initial=0)])
         return tuple(sorted(sum(places) for places in itertools.product(*lines)))
 
 

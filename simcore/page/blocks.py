@@ -107,7 +107,7 @@ def _cell(cell: str) -> str:
     rects, done = [], 0
     for part, ns in _joined(cell):
         start, done = done, done + ns
-        left, right = (round(_BAR_UNITS * place / cell.whole) for place in (start, done))
+        left, right = (round(_BAR_UNITS * ns / cell.whole) for ns in (start, done))
         if right > left:
             size = f'x="{left}" width="{right - left}" height="10"'
             rects.append(f'<rect class="part-{escaped(part)}" {size}/>')

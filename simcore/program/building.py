@@ -107,9 +107,9 @@ def _words(program: Program, workload: Workload, stage: int, op: int | None) -> 
     cost = program.costs[ops.cost[op]]
     assert isinstance(cost, CollectiveCost)
     row, microbatch = ops.row[op], ops.microbatch[op]
-    place = f"line {workload.line[row]}, {PHASES[ops.phase[op]]}"
-    place += f", micro-batch {microbatch}" if microbatch >= 0 else ""
-    return f"{cost.collective} of {cost.bytes} B of {printable(workload.name[row], 60)} ({place})"
+    where = f"line {workload.line[row]}, {PHASES[ops.phase[op]]}"
+    where += f", micro-batch {microbatch}" if microbatch >= 0 else ""
+    return f"{cost.collective} of {cost.bytes} B of {printable(workload.name[row], 60)} ({where})"
 
 
 def _circle(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:

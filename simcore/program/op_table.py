@@ -177,9 +177,9 @@ def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[
     layers: how often it is to run, None if nobody said. Raises `UsageError` where it is said and no
     layer is found.
     """
-    place = {name: row for row, name in reversed(list(enumerate(workload.name)))}
+    row_of = {name: row for row, name in reversed(list(enumerate(workload.name)))}
     for family in _FAMILIES:
-        first, last = place.get(family.first), place.get(family.last)
+        first, last = row_of.get(family.first), row_of.get(family.last)
         if first is None or last is None or last < first:
             continue
         if first and workload.name[first - 1] == family.first + _GRADIENT:

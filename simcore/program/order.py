@@ -59,7 +59,7 @@ class Placement(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for route in self.routes:
-            self._positions.update((place, position) for position, place in enumerate(route))
+            self._positions.update((chunk, position) for position, chunk in enumerate(route))
 
     @property
     def depth(self) -> int:
@@ -93,9 +93,9 @@ class Placement(Struct, frozen=True):
     def is_loop(self) -> bool:
         """Whether position p lies on stage p mod P: activations go to the next stage, round and round."""
         return all(
-            place.stage == position % self.stages
+            chunk.stage == position % self.stages
             for route in self.routes
-            for position, place in enumerate(route)
+            for position, chunk in enumerate(route)
         )
 
 

@@ -108,8 +108,8 @@ class _OrderWalk:
             stage = self._order.placement.at(missing[1], missing[2]).stage
         ring = path[seen[stage] :]
         words = []
-        for place, (rank, missing) in enumerate(ring):
-            other = ring[(place + 1) % len(ring)][0]
+        for index, (rank, missing) in enumerate(ring):
+            other = ring[(index + 1) % len(ring)][0]
             forward, microbatch, position = missing
             what = f"{position}{'F' if forward else 'B'}{microbatch}"
             words.append(f"rank {rank} stands at {self._words(rank)} and waits for {what} of rank {other}")
@@ -353,7 +353,7 @@ class _Check:
                     break
                 shared = [position for position, rank in enumerate(route) if other[position] == rank]
                 if shared:
-                    apart = next(place for place, rank in enumerate(route) if other[place] != rank)
+                    apart = next(index for index, rank in enumerate(route) if other[index] != rank)
                     cell = self._cells[apart, microbatch][0]
                     yield self._error(
                         "schedule-place",
@@ -367,13 +367,13 @@ class _Check:
         """What stands on its rank before something that it needs of the same rank."""
         for cells in self._ranks:
             places: dict[tuple[int, int, str], int] = {}
-            for place, cell in enumerate(cells):
+            for index, cell in enumerate(cells):
                 for part in ("I", "W") if cell.kind == "B" else (cell.kind,):
-                    places.setdefault((cell.position, cell.microbatch, part), place)
-            for place, cell in enumerate(cells):
+                    places.setdefault((cell.position, cell.microbatch, part), index)
+            for index, cell in enumerate(cells):
                 for needed in self._needs_of(cell):
                     at = places.get(needed, -1)
-                    if at > place:
+                    if at > index:
                         yield self._error(
                             "schedule-order",
                             f"stage {cell.position}: {cell.kind}{cell.microbatch} comes before "
@@ -422,7 +422,7 @@ class _Check:
     def _of_transfer(self, transfer: Transfer) -> Iterator[Diagnostic]:
         cells = self._ranks[transfer.rank]
         kinds = ("F",) if transfer.forward else ("B", "I")
-        place = next(
+        index = next(
             (
                 index
                 for index, cell in enumerate(cells)
@@ -431,15 +431,15 @@ class _Check:
             ),
             None,
         )
-        if place is None:
+        if index is None:
             action = f"{transfer.position}{kinds[0]}{transfer.microbatch}"
             message = f"{transfer.words()}: rank {transfer.rank} has no {action}"
             yield self._error("schedule-place", message, transfer)
-        elif transfer.sends and place >= transfer.after:
-            message = f"{transfer.words()} comes before {cells[place].words()}, which makes what it sends"
+        elif transfer.sends and index >= transfer.after:
+            message = f"{transfer.words()} comes before {cells[index].words()}, which makes what it sends"
             yield self._error("schedule-order", message, transfer)
-        elif not transfer.sends and place < transfer.after:
-            message = f"{transfer.words()} comes after {cells[place].words()}, which needs what it receives"
+        elif not transfer.sends and index < transfer.after:
+            message = f"{transfer.words()} comes after {cells[index].words()}, which needs what it receives"
             yield self._error("schedule-order", message, transfer)
 
 

@@ -176,8 +176,8 @@ class Plan(Struct):
         )
         here, checkpoints = set(rows), sorted(header.checkpoints)
         for initiator in sorted({*header.checkpoint_initiates} & {*next(blocks, ()), *here}, reverse=True):
-            place = bisect_left(checkpoints, initiator)
-            checkpoint = checkpoints[place - 1] if place else initiator
+            behind = bisect_left(checkpoints, initiator)
+            checkpoint = checkpoints[behind - 1] if behind else initiator
             again = rows[bisect_left(rows, checkpoint) : bisect_left(rows, initiator)]
             if again:
                 recomputed.setdefault(initiator if initiator in here else again[-1], []).extend(again)
@@ -311,8 +311,8 @@ class RowBuilder:
             for collective_cost in sent:
                 self._collective(collective_cost, row, phase, False)
             self._compute(products[0], cells, row, phase)
-            for place, ns in enumerate(products[1:]):
-                self._wait(first + place)
+            for index, ns in enumerate(products[1:]):
+                self._wait(first + index)
                 self._compute(ns, cells, row, phase)
         else:
             for ns, collective_cost in zip(products, sent, strict=False):

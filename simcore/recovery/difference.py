@@ -63,30 +63,30 @@ def compared(workload: Workload, config: AicbConfig, rows: list[AicbRow], data: 
     columns = (workload.fwd, workload.ig, workload.wg)
     lines = data.decode("utf-8", "replace").splitlines() if data is not None else None
     of_row: dict[AicbRow, list[str]] = {}
-    for place, (row, name) in enumerate(zip(rows, workload.name, strict=False)):
-        sent = [_sent(cells, place, made) for cells, made in zip(columns, row.sent, strict=True)]
-        ns = columns[0].compute_ns[place], columns[1].compute_ns[place], columns[2].compute_ns[place]
+    for index, (row, name) in enumerate(zip(rows, workload.name, strict=False)):
+        sent = [_sent(cells, index, made) for cells, made in zip(columns, row.sent, strict=True)]
+        ns = columns[0].compute_ns[index], columns[1].compute_ns[index], columns[2].compute_ns[index]
         aicb_row = AicbRow(name, ns, *sent)
-        if aicb_row != row or workload.process_ns[place] != 100:
+        if aicb_row != row or workload.process_ns[index] != 100:
             same = (
-                aicb_row.name == row.name and aicb_row.sent == row.sent and workload.process_ns[place] == 100
+                aicb_row.name == row.name and aicb_row.sent == row.sent and workload.process_ns[index] == 100
             )
             differing += not same
             cells += same
             if first_row is None:
-                first_row = _difference(workload, place, aicb_row, row)
+                first_row = _difference(workload, index, aicb_row, row)
         elif lines is not None:
             made = of_row.get(row)
             if made is None:
                 made = of_row[row] = row.text().split()
-            line = workload.line[place]
+            line = workload.line[index]
             there = lines[line - 1].split() if line <= len(lines) else []
             if there != made and len(there) == len(made):
                 differing += 1
                 if first_row is None:
                     pairs = enumerate(zip(there, made, strict=True))
                     cell = next(at for at, pair in pairs if pair[0] != pair[1])
-                    first_row = Difference(place, line, name, f"cell {cell + 1}", there[cell], made[cell])
+                    first_row = Difference(index, line, name, f"cell {cell + 1}", there[cell], made[cell])
     common = min(len(rows), len(workload))
     differing += max(len(rows), len(workload)) - common
     if first_row is None and len(workload) != len(rows):

@@ -249,10 +249,10 @@ class _Reader:
     def _routed(self, runs: list[list[int]], fold: int | None, tp: int, aiob: bool) -> int | None:
         if fold not in _GATHERS:
             return None
-        place: Callable[[list[int]], int] = lambda run: run[_GATHERS[fold]]  # noqa: E731
+        row_of: Callable[[list[int]], int] = lambda run: run[_GATHERS[fold]]  # noqa: E731
         if tp == 1 and aiob:
-            place = lambda run: run[_SENDS[fold]]  # noqa: E731
-        return most(self._cells("fwd").bytes[place(run)] for run in runs)
+            row_of = lambda run: run[_SENDS[fold]]  # noqa: E731
+        return most(self._cells("fwd").bytes[row_of(run)] for run in runs)
 
     def _layers_before_experts(self) -> int:
         before = self.pattern[: self.pattern.index(_EXPERTS)]

@@ -25,10 +25,10 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
 
 def _lines(diagnostic: Diagnostic, path: str) -> list[str]:
-    place = f"line {diagnostic.line}" if diagnostic.line is not None else "run"
+    where = f"line {diagnostic.line}" if diagnostic.line is not None else "run"
     if diagnostic.line is not None and diagnostic.column is not None:
-        place += f", column {diagnostic.column}"
-    first = f"  {diagnostic.severity:<8} {place:<20} "
+        where += f", column {diagnostic.column}"
+    first = f"  {diagnostic.severity:<8} {where:<20} "
     of_file = "" if diagnostic.file in ("", path) else f"{printable(os.path.basename(diagnostic.file))}: "
     return wrapped(f"{of_file}{diagnostic.message}  [{diagnostic.code}]", first, " " * len(first))
 

@@ -79,8 +79,8 @@ def _box(box: Box, y: float, scale: float) -> str:
 def _rect(x: float, y: float, width: float, fill: str, title: str) -> str:
     inside = f"><title>{escape(title)}</title></rect>" if title else "/>"
     stroke = ' stroke="#ffffff" stroke-width="0.7"' if title else ""
-    place = f'x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{_LANE}"'
-    return f'<rect {place} fill="{fill}"{stroke}{inside}\n'
+    attributes = f'x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{_LANE}"'
+    return f'<rect {attributes} fill="{fill}"{stroke}{inside}\n'
 
 
 def _text(

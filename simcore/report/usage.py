@@ -94,8 +94,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         title += "the rank that sends most"
         page += [*([""] if page else []), title, *field_lines(_dimensions(run), dimensions)]
         # The rank that sends most need not be the one whose port is slowed.
-        place = run.figures.worst_link
-        page += [] if place is None else [f"  worst link  {place.words}"]
+        worst = run.figures.worst_link
+        page += [] if worst is None else [f"  worst link  {worst.words}"]
     return page
 
 

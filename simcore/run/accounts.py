@@ -141,8 +141,8 @@ def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[in
 
 def until(starts: array[int], sums: array[int], time_ns: int) -> int:
     """How much of the spans lies before a moment, ns. starts, sums: of `prefix_sums`."""
-    place = bisect_right(starts, time_ns)
-    return min(sums[place], sums[place - 1] + time_ns - starts[place - 1]) if place else 0
+    index = bisect_right(starts, time_ns)
+    return min(sums[index], sums[index - 1] + time_ns - starts[index - 1]) if index else 0
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -123,7 +123,7 @@ class Chains:
         ends.update(breaks, last, (count,))
         ends.discard(START)
         tails = sorted(ends)
-        number = {START: 0} | {tail: place for place, tail in enumerate(tails, 1)}
+        number = {START: 0} | {tail: index for index, tail in enumerate(tails, 1)}
         # Lists: each scale goes over all of them, and an array makes its numbers anew each time.
         self.first: list[int] = []
         self.second: list[int] = []
@@ -152,7 +152,7 @@ class Chains:
     def _sums(self, numbers: array[int], durations: array[int], kind_of: array[int]) -> dict[int, int]:
         """ns by kind of the durations with these numbers."""
         # Joins take nothing: mostly one, with which a chain begins.
-        begun = next((place for place, number in enumerate(numbers) if number > 0), len(numbers))
+        begun = next((index for index, number in enumerate(numbers) if number > 0), len(numbers))
         numbers = numbers[begun:]
         if not numbers:
             return {}
@@ -190,15 +190,15 @@ class Chains:
             return self._parts[count]
         close = [ns >= least for ns in self._through]
         chains = list(compress(range(1, len(close) + 1), close))
-        place = [0] * (len(close) + 1)
+        number_of = [0] * (len(close) + 1)
         for number, chain in enumerate(chains, 1):
-            place[chain] = number
+            number_of[chain] = number
         part = self._parts[count] = _Part(
             chains,
-            [place[chain] for chain in compress(self.first, close)],
-            [place[chain] for chain in compress(self.second, close)],
+            [number_of[chain] for chain in compress(self.first, close)],
+            [number_of[chain] for chain in compress(self.second, close)],
             list(compress(self.total, close)),
-            [place[chain] for chain in self.last if place[chain]],
+            [number_of[chain] for chain in self.last if number_of[chain]],
         )
         return part
 
@@ -218,9 +218,9 @@ class Chains:
                 # On a critical path START is waited for by what begins with the step alone.
                 before[chain] = [wait for wait in waits if wait and ends[wait] == begin]
                 asked += before[chain]
-        place = {chain: number for number, chain in enumerate(sorted(before))}
-        critical = [(chain, [place[earlier] for earlier in before[chain]]) for chain in place]
-        return critical, [place[chain] for chain in over]
+        number_of = {chain: number for number, chain in enumerate(sorted(before))}
+        critical = [(chain, [number_of[earlier] for earlier in before[chain]]) for chain in number_of]
+        return critical, [number_of[chain] for chain in over]
 
     def slopes(self, kinds: Collection[int], cancelled: Callable[[], bool] = never) -> Slopes:
         """What a factor on these kinds of durations does. Raises `Cancelled`."""

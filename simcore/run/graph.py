@@ -181,10 +181,10 @@ class Graph:
         """How late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
         late = [step_ns] * (len(self.first) + 1)
         tails = self._tails()
-        for place in range(len(tails) - 1, -1, -1):
-            if not place % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
+        for index in range(len(tails) - 1, -1, -1):
+            if not index % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
-            before, tail = tails[place - 1] if place else START, tails[place]
+            before, tail = tails[index - 1] if index else START, tails[index]
             duration = self.duration[before]
             starts = late[tail]
             if tail - before > 1:

@@ -555,11 +555,11 @@ class _QueuedWalk(_ClassWalk):
         for member, _, _ in members:
             starts, ops, reached = self._collectives_by_start(member)
             end = self.timeline.times.end[member]
-            for place in range(bisect_left(starts, begin) - 1, -1, -1):
-                if starts[place] <= latest or reached[place] < begin:
+            for index in range(bisect_left(starts, begin) - 1, -1, -1):
+                if starts[index] <= latest or reached[index] < begin:
                     break
-                if end[ops[place]] >= begin and queues & self._queues(member, ops[place]):
-                    first, latest = (member, ops[place]), starts[place]
+                if end[ops[index]] >= begin and queues & self._queues(member, ops[index]):
+                    first, latest = (member, ops[index]), starts[index]
                     break
         if first is None:
             raise RuntimeError(f"class {members[0][0]} op {members[0][1]} waited for nothing")

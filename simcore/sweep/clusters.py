@@ -184,14 +184,14 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
     """
     from simcore.toml_text import TomlProblem, parse_toml, read_text
 
-    place = f"--engine slurm:{printable(path, 60)}"
+    named = f"--engine slurm:{printable(path, 60)}"
     try:
         keys = parse_toml(read_text(path, "a file of jobs"), 'keys like queue = "gpu"')
     except FileNotFoundError:
-        raise UsageError(f"{place}: there is no such file") from None
+        raise UsageError(f"{named}: there is no such file") from None
     except TomlProblem as problem:
         where = ":".join(map(str, problem.place or ()))
-        raise UsageError(f"{place}{':' if where else ''}{where}: {problem.message}") from None
+        raise UsageError(f"{named}{':' if where else ''}{where}: {problem.message}") from None
     arguments: dict[str, Any] = {}
     jobs = None
     for key, value in keys.items():
@@ -199,7 +199,7 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
         if key != "jobs" and key not in _SLURM:
             known = ", ".join(sorted((*_SLURM, "jobs")))
             raise UsageError(
-                f"{place}: found {printable(key, 40)}, expected some of {known}{meant(key, _SLURM)}"
+                f"{named}: found {printable(key, 40)}, expected some of {known}{meant(key, _SLURM)}"
             )
         fits = isinstance(value, kind) and not isinstance(value, bool)
         if kind is list:
@@ -210,14 +210,14 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
             fits = fits and "\n" not in value
         if not fits:
             words = {int: "a whole number above 0", str: "a text of one line", list: "a list of lines"}[kind]
-            raise UsageError(f"{place}: {key}: found {printable(repr(value), 40)}, expected {words}")
+            raise UsageError(f"{named}: {key}: found {printable(repr(value), 40)}, expected {words}")
         if key == "jobs":
             jobs = value
         else:
             arguments[_SLURM[key][0]] = value
     missing = [key for key in _NEEDED if key not in keys]
     if missing:
-        raise UsageError(f"{place}: {', '.join(missing)} missing; a job needs {', '.join(_NEEDED)}")
+        raise UsageError(f"{named}: {', '.join(missing)} missing; a job needs {', '.join(_NEEDED)}")
     assert jobs is not None
     return arguments, jobs
 

@@ -259,14 +259,14 @@ def parameters_of(point: Point) -> Parameters:
     known = {flag.field: flag for flag in FLAGS}
     values: dict[str, Any] = {}
     for name, value in point.parameters.items():
-        place = f"point {point.number}: {printable(name, 40)}"
+        named = f"point {point.number}: {printable(name, 40)}"
         if name not in known:
-            raise UsageError(f"{place}: no parameter has this name")
+            raise UsageError(f"{named}: no parameter has this name")
         try:
             values[name] = plain_value(known[name], value)
         except Unfit as unfit:
             expected = unfit.said or f"found {printable(str(unfit.found), 60)}, expected {unfit.expected}"
-            raise UsageError(f"{place}: {expected}") from None
+            raise UsageError(f"{named}: {expected}") from None
     return Parameters(**values)
 
 

@@ -84,13 +84,13 @@ def line_of(point: Point) -> bytes:
 
 def point_of(line: bytes, path: str, number: int) -> Point:
     """The point of a line. Raises `UsageError` that names file, line and what was found."""
-    place = f"{printable(path)}:{number}"
+    where = f"{printable(path)}:{number}"
     try:
         point = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{place}: found no point of a sweep, expected {SCHEMA}: {error}") from None
+        raise UsageError(f"{where}: found no point of a sweep, expected {SCHEMA}: {error}") from None
     if point.schema != SCHEMA:
-        raise UsageError(f"{place}: found schema {printable(point.schema, 40)}, expected {SCHEMA}")
+        raise UsageError(f"{where}: found schema {printable(point.schema, 40)}, expected {SCHEMA}")
     return point
 
 

@@ -84,7 +84,7 @@ class Space(Struct, frozen=True):
         axes = sorted(enumerate(self.axes), key=lambda numbered_axis: numbered_axis[1].field not in _ORDERING)
         strides = [math.prod(len(axis.values) for axis in self.axes[place + 1 :]) for place, _ in axes]
         for places in itertools.product(*(range(len(axis.values)) for _, axis in axes)):
-            given = {axis.field: axis.values[place] for (_, axis), place in zip(axes, places, strict=True)}
+            given = {axis.field: axis.values[number] for (_, axis), number in zip(axes, places, strict=True)}
             number = sum(map(operator.mul, strides, places))
             yield number, self._given(given)
 

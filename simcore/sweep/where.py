@@ -66,11 +66,11 @@ class Condition:
     def _split(self, text: str) -> list[tuple[str, str, int]]:
         if len(text) > _LONGEST:
             raise UsageError(f"--where: {len(text)} characters, at most {_LONGEST} are read")
-        tokens, place = [], 0
-        while text[place:].strip():
-            token = _TOKEN.match(text, place)
+        tokens, at = [], 0
+        while text[at:].strip():
+            token = _TOKEN.match(text, at)
             if token is None:
-                column = place + len(text[place:]) - len(text[place:].lstrip()) + 1
+                column = at + len(text[at:]) - len(text[at:].lstrip()) + 1
                 raise UsageError(
                     f"--where {printable(text, 80)}: found {printable(text[column - 1], 4)} at character "
                     f"{column}, expected a name, a number or one of < <= > >= = != + - * / % ( )"
@@ -78,12 +78,12 @@ class Condition:
             kind = token.lastgroup or ""
             word = self._name_in(token[kind]) if kind == "name" else token[kind]
             tokens.append((kind, word, token.start(kind) + 1))
-            place = token.start(kind) + len(word)
+            at = token.start(kind) + len(word)
         return tokens
 
     def _name_in(self, text: str) -> str:
         """What of a word is a name: all of `virtual-stages`, and `dp` of `dp-tp`; `zb-h1` has none."""
-        for end in (len(text), *(place for place in reversed(range(len(text))) if text[place] == "-")):
+        for end in (len(text), *(at for at in reversed(range(len(text))) if text[at] == "-")):
             if text[:end].replace("-", "_") in self._known:
                 return text[:end]
         return text
@@ -147,8 +147,8 @@ class Condition:
     def _is_condition(self) -> bool:
         """Whether the parenthesis that begins here holds a comparison, and is no part of a sum."""
         depth = 0
-        for place in range(self._place, len(self._tokens)):
-            kind, text, _ = self._tokens[place]
+        for index in range(self._place, len(self._tokens)):
+            kind, text, _ = self._tokens[index]
             depth += (kind == "sign" and text == "(") - (kind == "sign" and text == ")")
             if kind == "sign" and text in _COMPARISONS and depth:
                 return True
@@ -235,17 +235,17 @@ class Condition:
         if name in self._known:
             self.names.append(name)
             return lambda values: values.get(name)
-        near = [sign for place in (self._place, self._place - 2) if (sign := self._sign_at(place))]
+        near = [sign for index in (self._place, self._place - 2) if (sign := self._sign_at(index))]
         if not any(sign in ("=", "==", "!=") for sign in near):
             self._place -= 1
             known = ", ".join(sorted(self._known)) if len(self._known) < 24 else "of a parameter"
             self._refuse(f"a name {known} is expected{meant(name, self._known)}")
         return lambda values: text
 
-    def _sign_at(self, place: int) -> str:
-        if not 0 <= place < len(self._tokens):
+    def _sign_at(self, index: int) -> str:
+        if not 0 <= index < len(self._tokens):
             return ""
-        kind, text, _ = self._tokens[place]
+        kind, text, _ = self._tokens[index]
         return text if kind == "sign" else ""
 
 

@@ -80,11 +80,9 @@ def main(words: list[str]) -> int:
         print(diagnostic.text(), file=sys.stderr)
     shape = group_shape(cluster, numbers)
     if shape.flat:
-        place = f"dimension {shape.crossings[0].dimension}"
-        message = (
-            f"--ranks: no grid of the dimensions, priced as one flat group on {place}, the slowest crossed"
-        )
-        print(f"wltui: note {message}", file=sys.stderr)
+        dimension = f"dimension {shape.crossings[0].dimension}"
+        message = f"no grid of the dimensions, priced as one flat group on {dimension}, the slowest crossed"
+        print(f"wltui: note --ranks: {message}", file=sys.stderr)
     links: list[LinkUse] | None = None
     if arguments.network == "links":
         from simcore.messages.alone import collective_alone

@@ -136,8 +136,8 @@ class Choice:
         ]
         options: list[Run | None] = [None, *others]
         here = [option is not None and _same(option, pair[1].results) for option in options]
-        place = here.index(True) if True in here else 0
-        self._b = options[(place + 1) % len(options)]
+        index = here.index(True) if True in here else 0
+        self._b = options[(index + 1) % len(options)]
         self._a = self._a or pair[0].results
         return self.pair is not None
 

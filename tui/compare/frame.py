@@ -131,8 +131,8 @@ def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> s
         computes = of_a in COMPUTING, of_b in COMPUTING
         if computes == (True, True):
             middle = (edges[column] + edges[column + 1]) // 2
-            place = bisect_right(starts, middle) - 1
-            has_moved = place >= 0 and moved[place].a_end_ns > middle
+            index = bisect_right(starts, middle) - 1
+            has_moved = index >= 0 and moved[index].a_end_ns > middle
             letters.append(MOVED if of_a != of_b or has_moved else SAME)
         elif computes == (False, False):
             letters.append(SAME)
@@ -348,8 +348,8 @@ def _lane_rows(
         rows = [reversed_at(row, model.cursor_column) for row in rows]
     blank: Line = [(" " * width_of(label), "")]
     return [
-        [*(label if place == len(rows) - 1 else blank), (glyphs.vertical, "dim"), *row]
-        for place, row in enumerate(rows)
+        [*(label if index == len(rows) - 1 else blank), (glyphs.vertical, "dim"), *row]
+        for index, row in enumerate(rows)
     ]
 
 
@@ -432,15 +432,13 @@ def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Li
 
 def _told(model: CompareModel, wide: bool) -> list[Line]:
     """What A and B do at the cursor: one line where there is room for both."""
-    place = f" {clock(model.cursor_ns)}, {model.compared.where(model.pair)}"
+    head = f" {clock(model.cursor_ns)}, {model.compared.where(model.pair)}"
     said: list[Line] = []
     for side, shown in ((0, A_ALONE), (1, B_ALONE)):
         if model.shown in (BOTH, shown):
             words = model.compared.told(model.pair, side, model.cursor_ns - model.later(side))
             said.append([(f"   {'AB'[side]} ", ROLES["AB"[side]]), (words, "")])
     if wide:
-        return [[(place, "bright"), *(piece for line in said for piece in line)]]
-    place = f" {duration(model.cursor_ns)}"
-    return [
-        [(place if not number else " " * len(place), "bright"), *line] for number, line in enumerate(said)
-    ]
+        return [[(head, "bright"), *(piece for line in said for piece in line)]]
+    head = f" {duration(model.cursor_ns)}"
+    return [[(head if not number else " " * len(head), "bright"), *line] for number, line in enumerate(said)]

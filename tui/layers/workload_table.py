@@ -65,9 +65,9 @@ class TableLines(OnDemand[PhaseLine]):
         """The place among the units of the one that a line is of."""
         return bisect_right(self._begin, line) - 1
 
-    def make(self, place: int) -> PhaseLine:
-        at = self._place(place)
-        unit, inside = self.units[at], place - self._begin[at]
+    def make(self, line: int) -> PhaseLine:
+        at = self._place(line)
+        unit, inside = self.units[at], line - self._begin[at]
         phase = PHASES[_PHASES_OF[self._has_line[unit]][inside]]
         group = self._alone(unit) if self._groups is None else self._groups[unit]
         cell = self._table.cell(group.rows.indices[0], phase)

@@ -88,7 +88,7 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
         return []
     if len(lines) < rows or not weights:
         return [heading, *lines][:rows]
-    largest_lines = [lines[place] for place in largest(weights, rows - 1)]
+    largest_lines = [lines[index] for index in largest(weights, rows - 1)]
     text, role = heading[0]
     more = f"{text.partition('  ')[0]}, {len(lines) - len(largest_lines)} more"
     return [[(more + text[len(more) :], role)], *largest_lines]

@@ -352,8 +352,8 @@ class AlgorithmField(FormField):
     def shown(self, parameters: Parameters, basis: Basis) -> str:
         """With what one collective alone has: `default, all-reduce ring`."""
         parts = [text.partition("=") for text in parameters.algorithm]
-        own = [f"{place.partition(':')[0]} {name}" for place, _, name in parts
-               if place.endswith(f":{self.index}")]  # fmt: skip
+        own = [f"{which.partition(':')[0]} {name}" for which, _, name in parts
+               if which.endswith(f":{self.index}")]  # fmt: skip
         return ", ".join([self.text(parameters, basis), *own])
 
     def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
@@ -392,11 +392,11 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
     name, dimension = f"dim {index}", dims[index]
     where = dimension_place(index, dims)
     shape = f"{dimension.kind} {dimension.size}"
-    place = f"on dimension {index} ({where or 'inner first'}, {shape})"
+    where_words = f"on dimension {index} ({where or 'inner first'}, {shape})"
     dim, algorithm = flag_of("dim").option, flag_of("algorithm").option
-    bandwidth = f"{dim}  bandwidth {place}"
-    latency = f"{dim}  latency {place}"
-    name_of = f"{algorithm}  collective algorithm {place}"
+    bandwidth = f"{dim}  bandwidth {where_words}"
+    latency = f"{dim}  latency {where_words}"
+    name_of = f"{algorithm}  collective algorithm {where_words}"
     return [
         DimensionField("cluster", f"{name}  bandwidth", "GB/s", bandwidth, dim, index, "bandwidth"),
         DimensionField("cluster", f"{name}  latency", "ns a hop", latency, dim, index, "latency_ns"),

@@ -150,7 +150,7 @@ def form_lines(
     refusal: why the value of the field `refused` (-1: of none) cannot be; it stands under it.
     """
     lines: list[Line] = []
-    place = (0, 0)
+    at_lines = (0, 0)
     group = ""
     for index, row in enumerate(rows):
         if row.group != group:
@@ -161,8 +161,8 @@ def form_lines(
         if index == refused:
             lines += [[("      ", ""), (words, "worse")] for words in wrapped(refusal, width - 8)]
         if index == at:
-            place = (first, len(lines) - 1)
-    return lines, place
+            at_lines = (first, len(lines) - 1)
+    return lines, at_lines
 
 
 def is_reason(line: Line) -> bool:

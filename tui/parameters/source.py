@@ -80,8 +80,8 @@ def _cluster_title(dims: Sequence[Dimension], width: int) -> str:
     """The title of the cluster's group: what its dimensions are, and their sizes where there is room."""
     places = [f"dim {index} {dimension_place(index, dims)}".rstrip() for index in range(len(dims))]
     shapes = [f"{dim.kind} {dim.size}" for dim in dims]
-    sized = ", ".join(f"{place}: {shape}" for place, shape in zip(places, shapes, strict=True))
-    named = ", ".join(place for index, place in enumerate(places) if place != f"dim {index}")
+    sized = ", ".join(f"{dimension}: {shape}" for dimension, shape in zip(places, shapes, strict=True))
+    named = ", ".join(dimension for index, dimension in enumerate(places) if dimension != f"dim {index}")
     # A rule has two cells before its title, a space on both sides of it, and a cell behind.
     return next(
         (f"cluster: {words}" for words in (sized, named) if words and len(words) <= width - 14), "cluster"

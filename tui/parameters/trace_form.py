@@ -243,9 +243,9 @@ def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line
     ]
     shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
     lines = [_HEADING]
-    for place in shown:
-        old, new = ends[place]
-        words = f"{opened.run.ranks[place].number:>6}{duration(old):>13}{duration(new):>11}"
+    for index in shown:
+        old, new = ends[index]
+        words = f"{opened.run.ranks[index].number:>6}{duration(old):>13}{duration(new):>11}"
         lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
     left = len(ends) - len(shown)
     return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines

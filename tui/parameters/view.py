@@ -313,9 +313,11 @@ class ParametersView(ScreenView):
         refused = self.refusal.place(
             self.form.fields, {field.label: row.value for field, row in rows_of if row.was}
         )
-        lines, place = form_lines(fields, self.form.cursor, refused, self.refusal.words, width, self.glyphs)
+        lines, at_lines = form_lines(
+            fields, self.form.cursor, refused, self.refusal.words, width, self.glyphs
+        )
         rows = max(height - 3, 1)
-        first, last = place
+        first, last = at_lines
         # The title of the first group is seen with its first field.
         first = 0 if first == 1 and last < rows else first
         self.top = scrolled(self.top, len(lines), rows, first, last)

@@ -49,14 +49,14 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
     here = session.kept(session.current)
     words = _extremes(session.history)
     with_each, with_tokens = has_columns(session.history)
-    for place, run in enumerate(session.history):
-        sign = ">" if place == chosen else " "
+    for index, run in enumerate(session.history):
+        sign = ">" if index == chosen else " "
         letter = "AB"[marked.index(run)] if run in marked else " "
         shown = "*" if run is here else " "
-        known = _of_model(run) or words.get(place, "as opened" if run is first else "")
+        known = _of_model(run) or words.get(index, "as opened" if run is first else "")
         name = cells(run.name or known, _NAME)
-        role = "accent" if place == chosen else ""
-        head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{place + 1:>3}  ", role)]
+        role = "accent" if index == chosen else ""
+        head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{index + 1:>3}  ", role)]
         head += [(f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"), *_step(run, first)]
         flags = _flags(run, session.read is not None and bool(session.opened.others))
         each, tokens = _throughput(run)
@@ -112,8 +112,8 @@ def _of_model(run: KeptRun) -> str:
 def _extremes(history: Sequence[KeptRun]) -> dict[int, str]:
     """Which of a directory's runs are the fastest and the slowest, once the step times of all are known."""
     steps = [
-        (run.step_ns, place)
-        for place, run in enumerate(history)
+        (run.step_ns, index)
+        for index, run in enumerate(history)
         if run.label and run.parameters == Parameters()
     ]
     if len(steps) < _LEAST_RUNS or any(step is None for step, _ in steps):

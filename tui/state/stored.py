@@ -159,10 +159,10 @@ def _value(flag: Flag, value: object, where: str) -> Any:
     try:
         return plain_value(flag, value)
     except Unfit as unfit:
-        place = where if unfit.item is None else f"{where}[{unfit.item}]"
+        item_where = where if unfit.item is None else f"{where}[{unfit.item}]"
         if unfit.said:
-            raise Damaged(f"{place}: {unfit.said}") from None
-        raise wrong(unfit.found, place, unfit.expected) from None
+            raise Damaged(f"{item_where}: {unfit.said}") from None
+        raise wrong(unfit.found, item_where, unfit.expected) from None
 
 
 _PARTS = ("compute", "comm", "gaps", "host")
@@ -201,10 +201,10 @@ def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
 
 
 def _factors(value: object, where: str, key: Callable[[object, str], _Key]) -> dict[_Key, float]:
-    def pair(item: object, place: str) -> tuple[_Key, float]:
+    def pair(item: object, item_where: str) -> tuple[_Key, float]:
         if not isinstance(item, list) or len(item) != 2:
-            raise wrong(item, place, "a pair")
-        return key(item[0], place), _factor(item[1], place)
+            raise wrong(item, item_where, "a pair")
+        return key(item[0], item_where), _factor(item[1], item_where)
 
     return dict(items(value, where, pair))
 

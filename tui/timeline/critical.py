@@ -46,10 +46,10 @@ class PathLanes:
 
         The lane of one rank has what the path says of this rank; a heading has all that is below it.
         """
-        place = lane.numbers, lane.key.rank, lane.stream
-        if place not in self._lanes:
-            self._lanes[place] = self._joined(*place)
-        return self._lanes[place]
+        key = lane.numbers, lane.key.rank, lane.stream
+        if key not in self._lanes:
+            self._lanes[key] = self._joined(*key)
+        return self._lanes[key]
 
     def _joined(
         self, numbers: tuple[int, ...], rank: int, stream: str | None

@@ -222,8 +222,8 @@ class TimelineFrame:
             rows = [_reversed_at(cells, model.cursor_column) for cells in rows]
         labels = [(" " * left, ""), (label, "accent" if focused else "")]
         return [
-            [labels[place == len(rows) - 1], (self.glyphs.vertical, "dim"), *cells]
-            for place, cells in enumerate(rows)
+            [labels[index == len(rows) - 1], (self.glyphs.vertical, "dim"), *cells]
+            for index, cells in enumerate(rows)
         ]
 
     def _accounts(self, model: TimelineModel, width: int, rows: int) -> list[Line]:

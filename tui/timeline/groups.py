@@ -153,7 +153,7 @@ class GroupLane(SpanLane):
         said = _whole(whose, [[piece] for piece in clauses], width)
         # A figure is its name, its span and its unit.
         shown = [
-            _whole([], [line[place : place + 3] for place in range(0, len(line), 3)], width)
+            _whole([], [line[index : index + 3] for index in range(0, len(line), 3)], width)
             for line in figures
         ]
         return [*lines[:2], said, *shown, *lines[2:]]

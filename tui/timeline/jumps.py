@@ -33,11 +33,11 @@ def place_of(model: TimelineModel) -> JumpPlace:
     return JumpPlace(model.arrangement.memory(), model.cursor_ns, window.first_ns, window.span_ns)
 
 
-def return_to(model: TimelineModel, place: JumpPlace) -> None:
+def return_to(model: TimelineModel, jump: JumpPlace) -> None:
     """Back to a place, as if one had not been away."""
-    model.arrangement.recall(place.arranged)
-    model.cursor_ns = place.cursor_ns
-    model.window = model.window.moved(place.first_ns, place.span_ns, model.columns)
+    model.arrangement.recall(jump.arranged)
+    model.cursor_ns = jump.cursor_ns
+    model.window = model.window.moved(jump.first_ns, jump.span_ns, model.columns)
 
 
 # -- ranges ----------------------------------------------------------------------------
@@ -67,8 +67,8 @@ def take_more(model: TimelineModel) -> None:
     taken.append((0, model.window.step_ns, "the whole step"))
     stretches = [(first, last) for first, last, _ in taken]
     now = model.selection.fixed
-    place = (stretches.index(now) + 1) % len(taken) if now in stretches else 0
-    first, last, words = taken[place]
+    taken_index = (stretches.index(now) + 1) % len(taken) if now in stretches else 0
+    first, last, words = taken[taken_index]
     model.selection.fix(first, last)
     model.notice = f"range: {words}"
 
@@ -84,13 +84,13 @@ def step_pass(model: TimelineModel, direction: int) -> None:
         return
     starts = [time_stretch.start_ns for time_stretch in passes]
     if direction > 0:
-        place = bisect_right(starts, model.cursor_ns)
+        index = bisect_right(starts, model.cursor_ns)
     else:
-        place = bisect_left(starts, model.cursor_ns) - 1
-    if not 0 <= place < len(passes):
+        index = bisect_left(starts, model.cursor_ns) - 1
+    if not 0 <= index < len(passes):
         model.notice = f"no {'later' if direction > 0 else 'earlier'} micro-batch pass here"
         return
-    time_stretch = passes[place]
+    time_stretch = passes[index]
     model.jump_to(time_stretch.start_ns)
     model.notice = f"{in_cells(time_stretch.words)}, {duration(time_stretch.end_ns - time_stretch.start_ns)}"
 
@@ -110,28 +110,28 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     if not ranking:
         model.notice = "nothing waits in any lane" if everywhere else "nothing waits in this lane"
         return
-    place = 0
+    index = 0
     walk = model.walk
     if walk is not None and walk[1:] == (everywhere, here, model.cursor_ns):
-        place = (walk[0] + 1) % len(ranking)
-    key, wait = ranking[place]
+        index = (walk[0] + 1) % len(ranking)
+    key, wait = ranking[index]
     model.go_to(key)
     spans = model.current.spans
     model.jump_to(spans.start[wait])
-    model.walk = place, everywhere, model.current.key, model.cursor_ns
+    model.walk = index, everywhere, model.current.key, model.cursor_ns
     length = model.source.axis.length(model.source.of.waited_ns(model.current.number, wait))
     waits = bisect_left(ranking, True, key=lambda wait: _is_idle(model, wait))
-    count, noun = (waits, "wait") if place < waits else (len(ranking) - waits, "idle stretch")
-    place -= 0 if place < waits else waits
-    which = f"{ordinal(place + 1)} longest" if place else "longest"
+    count, noun = (waits, "wait") if index < waits else (len(ranking) - waits, "idle stretch")
+    index -= 0 if index < waits else waits
+    which = f"{ordinal(index + 1)} longest" if index else "longest"
     where = "all lanes" if everywhere else "this lane"
     none = "nothing waits; " if not waits else ""
     model.notice = f"{none}{which} of {plural(count, noun)} of {where}, {length}"
 
 
-def _is_idle(model: TimelineModel, place: tuple[LaneKey, int]) -> bool:
+def _is_idle(model: TimelineModel, wait: tuple[LaneKey, int]) -> bool:
     """Whether nothing is to be done in a span of a lane: it waits for nobody."""
-    key, span = place
+    key, span = wait
     return KINDS[model.source.of.spans(key.number, None).category[span]] == "idle"
 
 

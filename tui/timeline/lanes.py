@@ -164,9 +164,9 @@ class SpanLane:
         start, end, category = array("q"), array("q"), bytearray()
         last: dict[int, int] = {}
         for begin, over, kind in zip(spans.start, spans.end, spans.category, strict=True):
-            place = last.get(kind)
-            if place is not None and begin <= end[place]:
-                end[place] = max(over, end[place])
+            number = last.get(kind)
+            if number is not None and begin <= end[number]:
+                end[number] = max(over, end[number])
             else:
                 last[kind] = len(start)
                 start.append(begin)

@@ -429,8 +429,8 @@ def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
 def _paragraph(label: str, words: str, label_cells: int, width: int) -> list[Line]:
     parts = [part for line in words.split("\n") for part in wrapped(in_cells(line), width - label_cells - 4)]
     return [
-        [(f"  {label if place == 0 else '':<{label_cells}}", "dim"), (part, "")]
-        for place, part in enumerate(parts or [""])
+        [(f"  {label if index == 0 else '':<{label_cells}}", "dim"), (part, "")]
+        for index, part in enumerate(parts or [""])
     ]
 
 

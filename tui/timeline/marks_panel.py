@@ -33,8 +33,8 @@ class MarksPanel(Panel):
         self._chosen = 0
         self._choose(len(self._marks.all) - 1)
 
-    def _choose(self, place: int) -> None:
-        self._chosen = max(0, min(place, len(self._marks.all) - 1))
+    def _choose(self, index: int) -> None:
+        self._chosen = max(0, min(index, len(self._marks.all) - 1))
         self._lines.keep = self._chosen
         self._lines.more = lambda hidden: f"{hidden} more"
 
@@ -44,8 +44,8 @@ class MarksPanel(Panel):
         if not marks:
             return [[("  no marks: m sets one at the cursor", "")]]
         lines: list[Line] = []
-        for place, mark in enumerate(marks):
-            sign = ">" if place == self._chosen else " "
+        for index, mark in enumerate(marks):
+            sign = ">" if index == self._chosen else " "
             away = axis.length(abs(mark.time_ns - cursor))
             side = f"{away} before" if mark.time_ns < cursor else f"{away} after"
             if mark.time_ns == cursor:

@@ -104,31 +104,31 @@ def parse_query(text: str) -> Query:
     tokens = _TOKEN.findall(_GLUED.sub(r"\1 ", plain))
     limits: dict[str, int] = {}
     words: list[Word] = []
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
-        behind = tokens[place + 1] if place + 1 < len(tokens) else ""
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        behind = tokens[index + 1] if index + 1 < len(tokens) else ""
         if token in _PLACES:
             number = _number(behind)
             if number is None:
                 return _not_understood(text, f"{token} 3", f"a number behind {token}", behind)
             limits[_PLACES[token]] = number
-            place += 2
+            index += 2
         elif token[0] in "<>":
-            length_ns, used = _length(tokens[place + 1 : place + 3])
+            length_ns, used = _length(tokens[index + 1 : index + 3])
             if length_ns is None:
                 return _not_understood(text, f"{token} 1 ms", "a length with its unit", behind)
             limits["least_ns" if token[0] == ">" else "most_ns"] = length_ns
-            place += 1 + used
+            index += 1 + used
         elif (number := _number(token)) is not None:
             limits["rank"] = number
-            place += 1
+            index += 1
         elif token in _FIRST_OF_TWO and behind.startswith("grad"):
             words.append(Word(KEYWORDS[f"{token} grad"], ""))
-            place += 2
+            index += 2
         else:
             words.append(_word(token))
-            place += 1
+            index += 1
     return Query(
         text.strip(), limits.get("rank"), limits.get("stage"), limits.get("microbatch"),
         limits.get("least_ns"), limits.get("most_ns"), tuple(words),

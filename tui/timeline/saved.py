@@ -93,11 +93,11 @@ class SavedTimeline(NamedTuple):
             pinned=items(*get("pinned"), _key),
             hidden=items(*get("hidden"), _key),
             only=text(*get("only")),
-            kept=optional(*get("kept"), lambda number, place: items(number, place, _number)),
+            kept=optional(*get("kept"), lambda number, where: items(number, where, _number)),
             filter=text(*get("filter")),
-            anchor_ns=optional(*get("anchor_ns"), lambda number, place: whole(number, place, 0, step)),
-            fixed=optional(*get("fixed"), lambda stretch, place: _stretch(stretch, place, step)),
-            marks=items(*get("marks"), lambda mark, place: _mark(mark, place, step), 26),
+            anchor_ns=optional(*get("anchor_ns"), lambda number, where: whole(number, where, 0, step)),
+            fixed=optional(*get("fixed"), lambda stretch, where: _stretch(stretch, where, step)),
+            marks=items(*get("marks"), lambda mark, where: _mark(mark, where, step), 26),
             # What was saved before there were any has none.
             together=items(entries.get("together", []), f"{where}.together", _number),
         )
@@ -131,7 +131,7 @@ def _apart(value: object, where: str) -> tuple[int, tuple[int, ...]]:
 
 
 def _stretch(value: object, where: str, step: int) -> tuple[int, ...]:
-    first, last = items(_list(value, where, 2), where, lambda number, place: whole(number, place, 0, step))
+    first, last = items(_list(value, where, 2), where, lambda number, where: whole(number, where, 0, step))
     if first > last:
         raise wrong(value, where, "a range that ends after it begins")
     return first, last

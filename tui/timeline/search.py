@@ -35,14 +35,14 @@ class LaneMatches(NamedTuple):
     def first_from(self, time_ns: int, after: bool) -> int:
         """The first match that begins at a time or later (`after`: later); -1 if none does."""
         start = self.lane.spans.start
-        place = bisect_right(start, time_ns) if after else bisect_left(start, time_ns)
-        return self.flags.find(1, place)
+        index = bisect_right(start, time_ns) if after else bisect_left(start, time_ns)
+        return self.flags.find(1, index)
 
     def last_before(self, time_ns: int, including: bool) -> int:
         """The last match that begins before a time (`including`: or at it); -1 if none does."""
         start = self.lane.spans.start
-        place = bisect_right(start, time_ns) if including else bisect_left(start, time_ns)
-        return self.flags.rfind(1, 0, place)
+        index = bisect_right(start, time_ns) if including else bisect_left(start, time_ns)
+        return self.flags.rfind(1, 0, index)
 
     def until(self, index: int) -> int:
         """How many matches come before span `index`."""
@@ -145,15 +145,15 @@ class Search:
             return None
         here = self._place_of(lane)
         if self.of_lanes:
-            place = (here + direction) if here >= 0 else (0 if direction > 0 else -1)
-            wrapped = not 0 <= place < len(self.found)
-            return Match(time_ns, place % len(self.found), -1), wrapped
+            lane_number = (here + direction) if here >= 0 else (0 if direction > 0 else -1)
+            wrapped = not 0 <= lane_number < len(self.found)
+            return Match(time_ns, lane_number % len(self.found), -1), wrapped
         # A trace may state that a sub-operation began before its step.
         for from_ns, wrapped in ((time_ns, False), (-(2**63) if direction > 0 else 2**63 - 1, True)):
             matches = [
-                Match(lane_matches.lane.spans.start[index], place, index)
-                for place, lane_matches in enumerate(self.found)
-                if (index := self._beside(lane_matches, from_ns, place - here, direction, wrapped)) >= 0
+                Match(lane_matches.lane.spans.start[index], lane_number, index)
+                for lane_number, lane_matches in enumerate(self.found)
+                if (index := self._beside(lane_matches, from_ns, lane_number - here, direction, wrapped)) >= 0
             ]
             if matches:
                 return (min if direction > 0 else max)(matches), wrapped
@@ -162,8 +162,8 @@ class Search:
     def first(self, time_ns: int, lane: LaneKey) -> tuple[Match, bool] | None:
         """The first match at a time or later, the place's own lane or another."""
         if self.of_lanes:
-            place = max(self._place_of(lane), 0)
-            return (Match(time_ns, place, -1), False) if self.found else None
+            lane_number = max(self._place_of(lane), 0)
+            return (Match(time_ns, lane_number, -1), False) if self.found else None
         return self.next(time_ns, LaneKey(), 1)
 
     def ordinal(self, match: Match) -> int:
@@ -171,11 +171,11 @@ class Search:
         if self.of_lanes:
             return match.lane + 1
         before = 0
-        for place, lane_matches in enumerate(self.found):
+        for index, lane_matches in enumerate(self.found):
             start = lane_matches.lane.spans.start
-            if place == match.lane:
+            if index == match.lane:
                 before += lane_matches.until(match.span)
-            elif place < match.lane:
+            elif index < match.lane:
                 before += lane_matches.until(bisect_right(start, match.time_ns))
             else:
                 before += lane_matches.until(bisect_left(start, match.time_ns))
@@ -183,7 +183,7 @@ class Search:
 
     def _place_of(self, lane: LaneKey) -> int:
         return next(
-            (place for place, lane_matches in enumerate(self.found) if lane_matches.lane.key == lane), -1
+            (index for index, lane_matches in enumerate(self.found) if lane_matches.lane.key == lane), -1
         )
 
     @staticmethod

@@ -182,8 +182,8 @@ def _bandwidth(comparison: Comparison) -> str:
     if [dim.size for dim in a.cluster.dims] != [dim.size for dim in b.cluster.dims]:
         return ""
     changed = [
-        f" (dimension {place} has {number(other.bandwidth)} GB/s, before {number(dimension.bandwidth)})"
-        for place, (dimension, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
+        f" (dimension {index} has {number(other.bandwidth)} GB/s, before {number(dimension.bandwidth)})"
+        for index, (dimension, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
         if (dimension.bandwidth - other.bandwidth) * comparison.difference_ns > 0
     ]
     return changed[0] if len(changed) == 1 else ""

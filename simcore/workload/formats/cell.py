@@ -223,12 +223,12 @@ def decoded(data: bytes, findings: Findings) -> str:
     except UnicodeDecodeError as error:
         bad = error.start
     before = lines_of(data[:bad].decode("utf-8"))
-    place = TextCell("", len(before), len(before[-1]) + 1)
+    cell = TextCell("", len(before), len(before[-1]) + 1)
     del before
     text = data.decode("utf-8", "surrogateescape")
     count = len(text) - len(data.decode("utf-8", "ignore"))
     message = f"found the byte 0x{data[bad]:02x}, expected UTF-8 text; kept, and shown escaped"
-    findings.add("warning", "not-utf-8", message, place, times=count)
+    findings.add("warning", "not-utf-8", message, cell, times=count)
     return text
 
 

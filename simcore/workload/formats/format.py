@@ -64,7 +64,7 @@ class Format:
 def head_of(raw: bytes) -> Head:
     """The head of a file that begins with `raw`."""
     raw = without_bom(raw)
-    first, place = "", 1
+    first, line_number = "", 1
     lines: list[str] = []
     text = raw.decode("utf-8", "surrogateescape")
     for match in re.finditer(r"[^\r\n]+", text):
@@ -72,12 +72,12 @@ def head_of(raw: bytes) -> Head:
         if not line:
             continue
         if not first:
-            first, place = line, len(re.findall(r"\r\n?|\n", text[: match.start()])) + 1
+            first, line_number = line, len(re.findall(r"\r\n?|\n", text[: match.start()])) + 1
         if not is_comment(line):
             lines.append(line)
             if len(lines) == 2:
                 break
-    return Head(raw, first, tuple(lines), place)
+    return Head(raw, first, tuple(lines), line_number)
 
 
 def without_bom(data: bytes) -> bytes:

@@ -65,12 +65,12 @@ def _places_of_columns(line: str, number: int, findings: Findings) -> list[int] 
         findings.add("error", "unknown-column", message, cells[0])
         return None
     place_of: dict[str, int] = {}
-    for place, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         if cell.text in place_of:
             message = f"column {cell.shown()} again, expected once; the first counts"
             findings.add("warning", "repeated-column", message, cell)
         elif cell.text in COLUMNS:
-            place_of[cell.text] = place
+            place_of[cell.text] = index
         elif cell.text:
             findings.add("note", "unknown-column", f"found the column {cell.shown()}; ignored", cell)
     missing = [name for name in COLUMNS if name not in place_of]
@@ -110,7 +110,7 @@ def _read_rows(
             cell = _split(line, number, width)[width]
             message = f"found {cell.shown()} after the {width} cells of a row, expected no more; ignored"
             findings.add("warning", "extra-cells", message, cell, "row")
-        row = [texts[place] for place in places]
+        row = [texts[column] for column in places]
         rows.take(row, number, partial(_cell_of, line, number, width, places))
 
 

@@ -166,10 +166,10 @@ class HeaderReader:
     def _last_bottom_layer(self, rows: int) -> int | None:
         last = self._numbers.get("last_bottom_layer")
         if last is not None and last >= rows > 0:
-            place = TextCell("", self._line, self._column["last_bottom_layer"])
+            cell = TextCell("", self._line, self._column["last_bottom_layer"])
             message = f"last row of the bottom MLP: found {last}, expected 0 to {rows - 1}"
             self._findings.add(
-                "warning", "last-bottom-layer", f"{message}; nothing waits for the embedding", place
+                "warning", "last-bottom-layer", f"{message}; nothing waits for the embedding", cell
             )
         return last
 

@@ -218,8 +218,8 @@ def _fits(cells: Sequence[TextCell]) -> bool:
     if cells and cells[0].text.upper() in KINDS[0]:
         return False
     return all(
-        looks_like_collective(cell.text) if place in TYPE else read_number(cell.text) is not None
-        for place, cell in enumerate(cells[1:ROW_CELLS], 1)
+        looks_like_collective(cell.text) if index in TYPE else read_number(cell.text) is not None
+        for index, cell in enumerate(cells[1:ROW_CELLS], 1)
     )
 
 
@@ -305,7 +305,7 @@ class _LineReader:
 
     def _without_gemms(self, cells: list[TextCell]) -> list[TextCell]:
         """The twelve cells of a row that has matrix sizes beside them; other cells as they are."""
-        twelve = [cell for place, cell in enumerate(cells) if place not in _GEMM_SIZES]
+        twelve = [cell for index, cell in enumerate(cells) if index not in _GEMM_SIZES]
         if not _fits(twelve):
             return cells
         message = f"found m, k and n of a matrix product after each time of {cells[0].shown()}; ignored"

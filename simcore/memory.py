@@ -116,9 +116,9 @@ def _of_group(folder: str, limit_name: str, use_name: str, file_name: str) -> It
 def _field(path: str, name: str) -> int | None:
     """The number behind a word at the beginning of a line."""
     for line in _lines(path):
-        words = line.split()
-        if len(words) > 1 and words[0] == name and words[1].isdigit():
-            return int(words[1])
+        columns = line.split()
+        if len(columns) > 1 and columns[0] == name and columns[1].isdigit():
+            return int(columns[1])
     return None
 
 

@@ -67,7 +67,7 @@ def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
     """(name, phase) -> factor, from `--layer-scale NAME:PHASE=X`. Raises `UsageError`."""
     scales = {}
     # No name of a workload has a blank: one word may state several.
-    for text in (word for words in parameters.layer_scale for word in words.split()):
+    for text in (word for scales in parameters.layer_scale for word in scales.split()):
         form = "NAME:PHASE=X, for example mlp_row:fwd=0.9"
         left, factor = _split(text, "--layer-scale", form, zero=True)
         name, colon, phase = left.rpartition(":")
@@ -85,14 +85,14 @@ def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
     scales = []
     for text in parameters.time_scale:
         form = "WHAT=X, for example stream tp=0.9"
-        words, factor = _split(text, "--time-scale", form, zero=True)
-        kind, _, name = words.partition(" ")
+        part, factor = _split(text, "--time-scale", form, zero=True)
+        kind, _, name = part.partition(" ")
         if kind not in _PARTS or not name:
             raise UsageError(
                 f"--time-scale {printable(text, 60)}: {form} is expected, WHAT compute PHASE, layer NAME or "
                 "stream KIND; of execution traces all compute, stream NAME or nodes NAME"
             )
-        scales.append((words, factor))
+        scales.append((part, factor))
     return scales
 
 

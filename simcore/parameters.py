@@ -465,15 +465,15 @@ def command_words(path: str, label: str | None, parameters: Parameters) -> list[
 
 def as_flags(parameters: Parameters) -> list[str]:
     """The command-line words that give these parameters; defaults are left out."""
-    words: list[str] = []
+    flags: list[str] = []
     for flag in stated(parameters):
         value = getattr(parameters, flag.field)
         if flag.kind == "switch":
-            words.append(flag.option)
+            flags.append(flag.option)
         elif flag.kind == "words":
             for word in value:
                 # A name may begin with what argparse takes for a flag.
-                words += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
+                flags += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
         else:
-            words += [flag.option, repr(value) if isinstance(value, float) else str(value)]
-    return words
+            flags += [flag.option, repr(value) if isinstance(value, float) else str(value)]
+    return flags

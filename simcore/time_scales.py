@@ -56,9 +56,9 @@ class TimeParts:
         # One entry more: transfers are of row -1.
         return [*[numbers.setdefault(base_name(name), len(numbers)) for name in self._names], -1], numbers
 
-    def mask(self, words: str, stage: StageProgram) -> bytes:
-        """1 for each op of a stage that the part is of. words: one of `words`."""
-        kind, _, name = words.partition(" ")
+    def mask(self, part: str, stage: StageProgram) -> bytes:
+        """1 for each op of a stage that the part is of. part: one of `words`."""
+        kind, _, name = part.partition(" ")
         ops = stage.ops
         if kind == "compute":
             phase = PHASES.index(name)
@@ -81,17 +81,17 @@ def time_changes(parameters: Parameters, program: Program, names: Sequence[str])
     if not factors:
         return []
     parts = TimeParts(program, names)
-    for words, _ in factors:
-        if words not in parts.words:
-            kind = words.partition(" ")[0]
+    for part, _ in factors:
+        if part not in parts.words:
+            kind = part.partition(" ")[0]
             there = [name for name in parts.words if name.startswith(f"{kind} ")]
             left = len(there) - _MOST_LISTED
             listed = ", ".join(printable(name, 40) for name in there[:_MOST_LISTED])
             more = f" and {left} more" if left > 0 else ""
             raise UsageError(
-                f"--time-scale: no {printable(words, 60)} in this run, only {listed or 'other parts'}{more}"
+                f"--time-scale: no {printable(part, 60)} in this run, only {listed or 'other parts'}{more}"
             )
     return [
-        DurationChange([parts.mask(words, stage) for stage in program.stages], factor)
-        for words, factor in factors
+        DurationChange([parts.mask(part, stage) for stage in program.stages], factor)
+        for part, factor in factors
     ]

@@ -356,16 +356,16 @@ class WltuiApp(RunsHost):
         copied = reproduced(self.session) if own is None else Reproduced(own)
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
         self.copy_to_clipboard(copied.command)
-        words = cells(f"{copied.left_out}: {copied.command}" if copied.left_out else copied.command, 400)
-        if len(words) < self.size.width:
-            self.say(words)
+        message = cells(f"{copied.left_out}: {copied.command}" if copied.left_out else copied.command, 400)
+        if len(message) < self.size.width:
+            self.say(message)
         else:
             # Where a terminal does not take it, this is the only copy: whole, over several rows.
             self.push_screen(command_panel(copied, self.current_view.glyphs))
 
-    def say(self, words: str) -> None:
+    def say(self, message: str) -> None:
         """A line at the bottom until a key does something."""
-        self.said = words
+        self.said = message
         self._unread_keys = 0
         self.query_one(Footer).redraw()
 

@@ -29,8 +29,8 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
         return f"{dimension[0]} {dimension[1]}"
     # What stands behind the flags of a change, `(does not fit)`, is no kernel's arguments.
     name = knob.knob if knob.list == "change" else shown_name(knob.knob)
-    words = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
-    return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
+    change = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
+    return f"{change}, {LESS_TIME}" if with_time and knob.free_ns is not None else change
 
 
 # Flags of changes, and what is to be known of them, in fewer letters where there is no room for them.
@@ -47,16 +47,16 @@ _KEPT = ("does not fit", "fits", "made for", "for", "drops")
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
     """`change_words` in `room` cells: without what its meaning or the unit says before it is cut."""
-    words = change_words(knob, dims, with_time)
+    change = change_words(knob, dims, with_time)
     for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.
-        words = words.replace(flag, word) if len(words) > room else words
-    if len(words) > room and " -> " in words:
-        words = words.replace(" bandwidth ", " ").replace(" latency ", " ")
-    front, brackets, inside = words.rpartition(" (")
-    if len(words) > room and brackets and words.endswith(")") and knob.meaning:
-        words = words if inside.startswith(_KEPT) else front
-    return cells(words, room)
+        change = change.replace(flag, word) if len(change) > room else change
+    if len(change) > room and " -> " in change:
+        change = change.replace(" bandwidth ", " ").replace(" latency ", " ")
+    front, brackets, inside = change.rpartition(" (")
+    if len(change) > room and brackets and change.endswith(")") and knob.meaning:
+        change = change if inside.startswith(_KEPT) else front
+    return cells(change, room)
 
 
 # In place of both figures of a change whose effect nobody can know (`WhatIf.unknown`).

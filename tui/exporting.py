@@ -64,12 +64,12 @@ class FileQuestion:
 
     def _written(self, path: str, force: bool) -> None:
         try:
-            words = self._write(path, force)
+            message = self._write(path, force)
         except (UsageError, InputError) as error:
             self._refuse(str(error))
         else:
-            if words:
-                self._app.say(words)
+            if message:
+                self._app.say(message)
 
 
 # What a name ends in -> the format; a picture of the screen has none.

@@ -33,7 +33,7 @@ class Host(CellApp):
         """The screens that have been opened, by name."""
         raise NotImplementedError
 
-    def say(self, words: str) -> None:
+    def say(self, message: str) -> None:
         """A line at the bottom until the next key."""
         raise NotImplementedError
 

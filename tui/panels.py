@@ -146,22 +146,22 @@ def lists_and_meaning(
         index for index in two_lists(knobs, row, rows - 1) if index is not None and knobs[index].flags
     ]
     said = [knobs[index].meaning for index in ([row] if focused else in_sight) if knobs[index].meaning]
-    words = said[0] if said else other
-    lines = _clauses(words, width, max(rows - BOTH_LISTS, 1)) if words else []
+    meaning = said[0] if said else other
+    lines = _clauses(meaning, width, max(rows - BOTH_LISTS, 1)) if meaning else []
     return two_lists(knobs, row, rows - len(lines)), lines
 
 
 def meaning_rows(knobs: Sequence[WhatIf] | None, width: int) -> int:
     """Lines of `width` cells that the longest of the words needs which say what a change does."""
     said = {knob.meaning for knob in knobs or () if knob.meaning}
-    return max((len(_clauses(words, width, _ANY)) for words in said), default=0)
+    return max((len(_clauses(meaning, width, _ANY)) for meaning in said), default=0)
 
 
-def _clauses(words: str, width: int, rows: int) -> list[str]:
+def _clauses(meaning: str, width: int, rows: int) -> list[str]:
     """Clauses with `; ` between them in at most `rows` lines: the last ones go, whole, where there is no
     room for all. Half a clause says something else; of the first alone the end is cut, with dots.
     """
-    clauses = words.replace(" %", "\u00a0%").split("; ")
+    clauses = meaning.replace(" %", "\u00a0%").split("; ")
     for count in range(len(clauses), 0, -1):
         lines = textwrap.wrap("; ".join(clauses[:count]), max(width, 20), break_on_hyphens=False)
         if len(lines) <= rows:

@@ -46,9 +46,9 @@ def side_facts(side: Run, other: Run) -> str:
     if side.origin == "executed":
         changes = _flags_of_its_own(side, other)
     kind = f"{side.origin} ({changes})" if changes else side.origin
-    words = [kind, *([" x ".join(degrees)] if degrees else [])]
-    words += [plural(shape.microbatches, "micro-batch")] if shape.microbatches else []
-    return ", ".join(words)
+    parts = [kind, *([" x ".join(degrees)] if degrees else [])]
+    parts += [plural(shape.microbatches, "micro-batch")] if shape.microbatches else []
+    return ", ".join(parts)
 
 
 def _flags_of_its_own(side: Run, other: Run) -> str:
@@ -69,11 +69,11 @@ def notices(beside: Beside) -> list[str]:
     """What has to be known before the figures are believed."""
     lines = []
     if beside.unlike:
-        words = [f"{name} {a} in A, {b} in B" for name, a, b in beside.unlike if None not in (a, b)]
+        parts = [f"{name} {a} in A, {b} in B" for name, a, b in beside.unlike if None not in (a, b)]
         for letter, number in (("A", 1), ("B", 2)):
             unknown = [figure[0] for figure in beside.unlike if figure[number] is None]
-            words += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
-        lines.append(f"Not the same layout: {'; '.join(words)}. Paired by stage alone.{_how_alike(beside)}")
+            parts += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
+        lines.append(f"Not the same layout: {'; '.join(parts)}. Paired by stage alone.{_how_alike(beside)}")
     for side, name in ((beside.a, "A"), (beside.b, "B")):
         if not side.together:
             lines.append(f"The ranks of {name} did not run together: who waits for whom is not known.")
@@ -328,8 +328,8 @@ class Beside(Struct, frozen=True, dict=True):
     def unlike(self) -> list[tuple[str, int | None, int | None]]:
         """What of the layout differs, or is not known (None) of one: its name, of A and of B."""
         return [
-            (words, getattr(self.a.shape, name), getattr(self.b.shape, name))
-            for name, words in _LAYOUT_WORDS.items()
+            (name_words, getattr(self.a.shape, name), getattr(self.b.shape, name))
+            for name, name_words in _LAYOUT_WORDS.items()
             if getattr(self.a.shape, name) != getattr(self.b.shape, name)
         ]
 

@@ -48,12 +48,12 @@ def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]:
             return results.layers.only(rows), phases
     known = dict.fromkeys([*map(base_name, names), *names])
     close = difflib.get_close_matches(attempts[-1][0], list(known), n=_CLOSE)
-    words = (
+    fitting = (
         f", close ones are {', '.join(printable(close_name, 40) for close_name in close)}" if close else ""
     )
     if colon and phase not in PHASES and name in known:
-        words = f", PHASE is one of {', '.join(PHASES)}"
-    raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{words}")
+        fitting = f", PHASE is one of {', '.join(PHASES)}"
+    raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{fitting}")
 
 
 def _group(results: Results, group: LayerGroup, phases: tuple[Phase, ...]) -> list[str]:
@@ -90,7 +90,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
     if cell.collective is None or cell.group is None:
         return lines
     size = simulation.priced_bytes(phase, cell.bytes)
-    words = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
+    collective_lines = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
     what = cell_name(cell.collective)
     alone = f"alone on the idle network{_time_scale_words(simulation, row, f'stream {cell.group}')}"
     lines.append(f"  {phase:<4} comm_ns = {digits(cell.comm_ns)}: one {what} {alone}")
@@ -98,7 +98,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
         lines.append(
             f"         the {digits(cell.bytes)} B of the file count as {digits(size)} B, as in SimAI"
         )
-    lines += [f"         {line}" for line in words]
+    lines += [f"         {line}" for line in collective_lines]
     if cell.comm_ns:
         lines.append(
             f"  {phase:<4} algbw = {digits(cell.bytes)} B / {digits(cell.comm_ns)} ns = {cell.algbw:.3f} GB/s"
@@ -110,7 +110,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
 def _time_scale_words(simulation: Simulation, row: LayerRow, part: str) -> str:
     """The factors of `--time-scale` that are on a part of a row, or on all of its layer."""
     asked = (part, f"layer {base_name(row.name)}")
-    factors = [factor for words, factor in time_scales(simulation.parameters) if words in asked]
+    factors = [factor for part, factor in time_scales(simulation.parameters) if part in asked]
     return "".join(f" x time scale {number(factor)}" for factor in factors)
 
 

@@ -82,7 +82,7 @@ class _Search:
     def with_changes(self, changes: Sequence[_Change]) -> Smaller | None:
         """A run with these; None where it cannot be, or some of them change the same."""
         fields: dict[str, Any] = {}
-        names = [words.split()[0] for words, _ in changes]
+        names = [change.split()[0] for change, _ in changes]
         if len(set(names)) < len(names) and len(names) <= _TOGETHER:
             return None
         for _, values in changes:
@@ -93,7 +93,7 @@ class _Search:
             most = self._most(parameters)
         except UsageError:
             return None
-        said = {words.split()[0]: words for words, _ in changes}
+        said = {change.split()[0]: change for change, _ in changes}
         return Smaller(" + ".join(said.values()), fields, parameters, most, most <= self.limit)
 
     def _most(self, parameters: Parameters) -> int:

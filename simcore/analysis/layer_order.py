@@ -113,8 +113,8 @@ class LayerOrder(Struct, dict=True):
         columns = [workload.cells(phase) for phase in PHASES]
         pairs = [(cells.collective, cells.group) for cells in columns]
         rows = zip(*(column for pair in pairs for column in pair), strict=True)
-        words: dict[tuple[str | None, ...], str] = {}
-        texts = [words.get(row) or words.setdefault(row, _words(row, key)) for row in rows]
+        text_of: dict[tuple[str | None, ...], str] = {}
+        texts = [text_of.get(row) or text_of.setdefault(row, _words(row, key)) for row in rows]
         texts = [texts[row] for row in self.first_row]
         if key != "text":
             return texts

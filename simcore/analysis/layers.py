@@ -148,8 +148,8 @@ class LayerTable:
 
     def _timed(self, ns: int, name: str, part: str) -> int:
         """`ns` times the factors of `--time-scale` on rows called `name` and on a phase or stream."""
-        for words, factor in self._time_scales:
-            if words in (part, f"layer {base_name(name)}"):
+        for scaled_part, factor in self._time_scales:
+            if scaled_part in (part, f"layer {base_name(name)}"):
                 ns = scaled(ns, factor)
         return ns
 

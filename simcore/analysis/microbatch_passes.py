@@ -88,9 +88,9 @@ def _of_action(ops: Ops, stretch: ActionOps) -> list[int]:
 
 def _directions(ops: Ops) -> list[tuple[int, str]]:
     """(op, direction) of the ops that make up passes of a loop over the rows, in issue order."""
-    words = ["forward" if phase == FWD else "backward" for phase in range(256)]
+    direction_of = ["forward" if phase == FWD else "backward" for phase in range(256)]
     return [
-        (op, words[ops.phase[op]])
+        (op, direction_of[ops.phase[op]])
         for op, (stream, blocking, microbatch) in enumerate(
             zip(ops.stream, ops.blocking, ops.microbatch, strict=True)
         )

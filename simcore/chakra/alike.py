@@ -121,7 +121,7 @@ class Reader:
         return True
 
     def _shared(self, read: _Read, own: tuple[bytes, ...]) -> Columns:
-        """The columns of a file that has other values than `one`."""
+        """The columns of a file that has other values than `read`."""
         instead = dict(zip(read.own, own, strict=True))
         numbers = self._table.attributes
         to: dict[int, int] = {}

@@ -71,9 +71,9 @@ class ExecutionSet(Struct, frozen=True, dict=True):
         for file in self.files:
             if file.columns.cut is None:
                 continue
-            at, words = file.columns.cut
+            at, reason = file.columns.cut
             last = f" (node {file.columns.id[-1]} is the last that was read)" if len(file.columns) else ""
-            diagnostics.append(Diagnostic("error", "damaged-trace", f"byte {at}: {words}{last}", file.path))
+            diagnostics.append(Diagnostic("error", "damaged-trace", f"byte {at}: {reason}{last}", file.path))
         return diagnostics
 
     def ordered(self) -> list[Nodes]:

@@ -63,8 +63,8 @@ def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
             raise InputError(Diagnostic("error", "ranks-missing", message, path))
         nodes.append(ordered(_as_there(file, traces), by_shape))
         if file.columns.cut is not None:
-            at, words = file.columns.cut
-            message = f"byte {at}: {words}; what there is of it is taken, as in ASTRA-sim (R1.3)"
+            at, reason = file.columns.cut
+            message = f"byte {at}: {reason}; what there is of it is taken, as in ASTRA-sim (R1.3)"
             diagnostics.append(Diagnostic("warning", "damaged-trace", message, file.path))
         diagnostics += [
             Diagnostic(

@@ -54,10 +54,10 @@ class TraceFigures:
     has_slack = True
     waits_for: tuple[WaitFor, ...] = ()
 
-    def __init__(self, results: RanTraces, words: Callable[[], list[str]]) -> None:
-        """words: the run in sentences."""
+    def __init__(self, results: RanTraces, sentences: Callable[[], list[str]]) -> None:
+        """sentences: the run in words."""
         self.results = results
-        self._words = words
+        self._words = sentences
 
     @property
     def title(self) -> str:
@@ -97,9 +97,9 @@ class TraceFigures:
     @property
     def nodes(self) -> NodeTables:
         results = self.results
-        words = "end less GPU compute" + (", as ASTRA-sim prints it" if results.is_in_cycles else "")
+        exposed_words = "end less GPU compute" + (", as ASTRA-sim prints it" if results.is_in_cycles else "")
         ranks = [RankEnd(*rank) for rank in results.executed.ranks]
-        return NodeTables(ranks, results.name_table, results.group_table, words, results.is_in_cycles)
+        return NodeTables(ranks, results.name_table, results.group_table, exposed_words, results.is_in_cycles)
 
     @cached_property
     def track_uses(self) -> list[TrackUse]:

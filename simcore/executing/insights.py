@@ -57,10 +57,10 @@ def _exposed(results: RanTraces) -> str:
     if not results.is_in_cycles or not exposed or sum(parts.values()) != exposed:
         return ""
     some = sorted(((ns, name) for name, ns in parts.items() if ns), reverse=True)
-    words = ", ".join(f"{name} {percent(ns, exposed)} %" for ns, name in some)
+    shares = ", ".join(f"{name} {percent(ns, exposed)} %" for ns, name in some)
     return (
         f"The {plural(exposed, 'cycle')} of exposed communication that ASTRA-sim prints for rank {rank}, the "
-        f"last to end, are all but GPU compute: {words}."
+        f"last to end, are all but GPU compute: {shares}."
     )
 
 
@@ -69,8 +69,8 @@ def _path(results: RanTraces) -> str:
     for part, ns in path_parts(results, "op"):
         sums[part] = sums.get(part, 0) + ns
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
-    words = ", then ".join(f"{short_name(name, 40)}, {results.share(ns)}" for name, ns in most)
-    return f"On the critical path the most is {words}."
+    longest = ", then ".join(f"{short_name(name, 40)}, {results.share(ns)}" for name, ns in most)
+    return f"On the critical path the most is {longest}."
 
 
 def _groups(results: RanTraces) -> str:
@@ -93,10 +93,10 @@ def _groups(results: RanTraces) -> str:
     if not groups:
         return ""
     name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
-    words = {"all ranks": "the group of all ranks", "alone": "what ranks do by themselves"}.get(name)
-    words = words or printable(name, 40)
+    group = {"all ranks": "the group of all ranks", "alone": "what ranks do by themselves"}.get(name)
+    group = group or printable(name, 40)
     return (
-        f"Of communication, {words} {'are' if name == 'messages' else 'is'} on the critical path longest: "
+        f"Of communication, {group} {'are' if name == 'messages' else 'is'} on the critical path longest: "
         f"{duration(ns)}, {results.share(ns)}."
     )
 

@@ -54,10 +54,10 @@ class TraceParts:
             numbers.setdefault(f"nodes {pattern_of(ran.name_of(rank, place))}", []).append(number)
         return numbers
 
-    def ns(self, words: str) -> int:
+    def ns(self, part: str) -> int:
         """What the durations of a part sum to."""
         durations = self._ran.graph.durations
-        return sum(durations[number - 1] for number in self.by_words[words])
+        return sum(durations[number - 1] for number in self.by_words[part])
 
 
 def scaled(durations: array[int], chosen: Sequence[int], factor: float) -> array[int]:
@@ -76,25 +76,25 @@ def retimed(ran: RanTraces, parameters: Parameters, cancelled: Callable[[], bool
     parts = TraceParts(ran)
     built = ran.graph
     flat = built.graph.flat([built.durations])
-    for words, factor in time_scales(parameters):
-        if words not in parts.by_words:
-            raise UsageError(_none_such(words, list(parts.by_words)))
-        flat = scaled(flat, parts.by_words[words], factor)
+    for part, factor in time_scales(parameters):
+        if part not in parts.by_words:
+            raise UsageError(_none_such(part, list(parts.by_words)))
+        flat = scaled(flat, parts.by_words[part], factor)
     other = copy.copy(built)
     other.durations = list(flat[1 : len(built.durations) + 1])
     other.ends = list(built.graph.ends(flat, cancelled))
     return _at_other_times(ran.executed, other, parameters)
 
 
-def _none_such(words: str, there: list[str]) -> str:
-    kind = words.partition(" ")[0]
+def _none_such(part: str, there: list[str]) -> str:
+    kind = part.partition(" ")[0]
     alike = [name for name in there if name.startswith(f"{kind} ")] or [
         name for name in there if not name.startswith("nodes ")
     ]
     left = len(alike) - _MOST_LISTED
     listed = ", ".join(printable(name, 40) for name in alike[:_MOST_LISTED])
     more = f" and {left} more" if left > 0 else ""
-    return f"--time-scale: no {printable(words, 60)} in this run, only {listed}{more}"
+    return f"--time-scale: no {printable(part, 60)} in this run, only {listed}{more}"
 
 
 def _at_other_times(executed: Executed, built: TraceGraph, parameters: Parameters) -> Executed:

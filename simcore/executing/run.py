@@ -436,12 +436,12 @@ class _Pricing:
         first = whats[0]
         for (rank, place), what in zip(there, whats, strict=True):
             if what.collective != first.collective:
-                words = [COLLECTIVE_WORDS[number] if 0 <= number < len(COLLECTIVE_WORDS) else str(number)
+                operations = [COLLECTIVE_WORDS[number] if 0 <= number < len(COLLECTIVE_WORDS) else str(number)
                          for number in (first.collective, what.collective)]  # fmt: skip
                 message = (
-                    f"rank {rank}, node {self.nodes[rank].id[place]}: found {words[1]} where rank "
+                    f"rank {rank}, node {self.nodes[rank].id[place]}: found {operations[1]} where rank "
                     f"{there[0][0]} has "
-                    f"{words[0]} (node {self.nodes[there[0][0]].id[there[0][1]]}) in group "
+                    f"{operations[0]} (node {self.nodes[there[0][0]].id[there[0][1]]}) in group "
                     f"{printable(name, 40) or 'all'}"
                 )
                 raise InputError(

@@ -79,23 +79,23 @@ def what_if(
 def _parts(ran: RanTraces, trials: _Trials) -> list[WhatIf]:
     """Nodes by name, streams, and compute and communication as a whole."""
     parts = TraceParts(ran)
-    nodes = [words for words in parts.by_words if words.startswith("nodes ")]
-    nodes.sort(key=lambda words: (-parts.ns(words), words))
+    nodes = [part for part in parts.by_words if part.startswith("nodes ")]
+    nodes.sort(key=lambda part: (-parts.ns(part), part))
     left_out = set(nodes[_MOST_NAMES:])
-    asked = [words for words in parts.by_words if words not in left_out]
+    asked = [part for part in parts.by_words if part not in left_out]
     graph, parameters = ran.graph.graph, ran.parameters
     flat = graph.flat([ran.graph.durations])
     is_folded = len(ran.executed.units.first) < len(ran.ranks)
     rows = []
-    for words in asked:
+    for part in asked:
         trials.tell(len(asked))
         free, better = (
-            max(graph.ends(scaled(flat, parts.by_words[words], factor), trials.cancelled))
+            max(graph.ends(scaled(flat, parts.by_words[part], factor), trials.cancelled))
             for factor in (0.0, _BETTER)
         )
-        scales = (*parameters.time_scale, f"{words}={_BETTER}")
-        of_alike = is_folded and words.startswith("stream group ")
-        name = _NAMES.get(words) or words.removeprefix("stream ")
+        scales = (*parameters.time_scale, f"{part}={_BETTER}")
+        of_alike = is_folded and part.startswith("stream group ")
+        name = _NAMES.get(part) or part.removeprefix("stream ")
         rows.append(
             WhatIf(
                 name, free, better, parameters=replaced(parameters, "time_scale", scales),
@@ -163,8 +163,8 @@ class _Trials:
                 if less is not None and ns - less >= least:
                     ns, change = less, both
             if change.flags not in rows:
-                words = _TOGETHER if len(change.flags) > _MOST_FLAGS else ""
-                rows[change.flags] = ns, replace(change, words=words)
+                together = _TOGETHER if len(change.flags) > _MOST_FLAGS else ""
+                rows[change.flags] = ns, replace(change, words=together)
         best_first = sorted(rows.values(), key=lambda pair: (pair[0], pair[1].flags))
         made = [self._row(number, ns, change) for number, (ns, change) in enumerate(best_first)]
         return [row for row, holds in made if holds] + [row for row, holds in made if not holds]
@@ -182,10 +182,10 @@ class _Trials:
                 holds = now - then >= max(WORTH * now, 1)
                 change_there = f"{change_percent(now, then)}, {duration(now)} to {duration(then)}"
                 said.append(f"each message has the whole link; shared (--network links) {change_there}")
-        words = name if holds else f"{name} (no gain on links)"
+        what = name if holds else f"{name} (no gain on links)"
         parameters = _applied(self.ran.parameters, change)
         meaning = f"{name}: {'; '.join(said)}" if said else ""
-        return WhatIf(words, None, ns, flags=change.flags, parameters=parameters, meaning=meaning), holds
+        return WhatIf(what, None, ns, flags=change.flags, parameters=parameters, meaning=meaning), holds
 
     def _on_links(self, change: Change) -> tuple[int, int] | None:
         """The step without and with a change on links, ns, of a run whose messages have the whole bandwidth
@@ -232,15 +232,15 @@ class _Trials:
         tried = sum(ns is not None for ns in self._ns.values())
         if not tried and not self._not_tried:
             return ""
-        words = [f"{plural(tried, 'change')} of collectives and messages tried" if tried else ""]
+        sentences = [f"{plural(tried, 'change')} of collectives and messages tried" if tried else ""]
         some = self._without_effect
         if some:
             listed = ", ".join(some[:_NAMED])
             more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
-            words.append(f"without any effect on this run: {listed}{more}")
+            sentences.append(f"without any effect on this run: {listed}{more}")
         if self._not_tried:
-            words.append(f"{self._not_tried} not tried, as the run is large")
-        return "; ".join(sentence for sentence in words if sentence)
+            sentences.append(f"{self._not_tried} not tried, as the run is large")
+        return "; ".join(sentence for sentence in sentences if sentence)
 
     # -- the network -------------------------------------------------------------------
 
@@ -372,8 +372,8 @@ def _applied(parameters: Parameters, change: Change) -> Parameters:
 def _together(change: Change, other: Change) -> Change:
     both = change.with_other(other)
     if "algorithm" in change.fields and "algorithm" in other.fields:
-        words = (*change.fields["algorithm"], *other.fields["algorithm"])
-        return replace(both, fields=both.fields | {"algorithm": words})
+        algorithms = (*change.fields["algorithm"], *other.fields["algorithm"])
+        return replace(both, fields=both.fields | {"algorithm": algorithms})
     return both
 
 
@@ -381,15 +381,15 @@ def _with_dimension(
     parameters: Parameters, dims: Sequence[Dimension], number: int, what: str, factor: float
 ) -> Parameters:
     """Parameters with a dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
-    words = []
+    written = []
     for index, dim in enumerate(dims):
         bandwidth, latency = dim.bandwidth, dim.latency_ns
         if index == number and what == "latency":
             latency *= factor
         elif index == number:
             bandwidth = bandwidth / factor if factor else _NO_TIME_GBPS
-        words.append(f"{dim.kind}:{dim.size}:{bandwidth!r}:{latency!r}")
-    return replaced(parameters, "dim", tuple(words))
+        written.append(f"{dim.kind}:{dim.size}:{bandwidth!r}:{latency!r}")
+    return replaced(parameters, "dim", tuple(written))
 
 
 # -- families of changes ---------------------------------------------------------------

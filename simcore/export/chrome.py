@@ -63,8 +63,8 @@ def export(request: Request) -> Export:
 def head(path: str, more: dict[str, str]) -> str:
     """The beginning of a file, up to its first event. more: what is said of the run besides its file."""
     facts = {"wltui": __version__, "file": printable(path), **more}
-    words = ",".join(f"{quoted_json(key)}:{quoted_json(value)}" for key, value in facts.items())
-    return f'{{"displayTimeUnit":"ns","otherData":{{{words}}},\n"traceEvents":[\n'
+    entries = ",".join(f"{quoted_json(key)}:{quoted_json(value)}" for key, value in facts.items())
+    return f'{{"displayTimeUnit":"ns","otherData":{{{entries}}},\n"traceEvents":[\n'
 
 
 TAIL = b"\n]}\n"
@@ -117,8 +117,8 @@ def _pieces(simulation: Simulation, chosen: Chosen, progress: Progress) -> Itera
                     if sender is None:
                         continue
                     text = text.replace(_SENDER.encode(), b"%d" % sender)
-                for mark, words in groups:
-                    text = text.replace(mark, words)
+                for mark, filled in groups:
+                    text = text.replace(mark, filled)
                 yield text.replace(_RANK.encode(), b"%d" % rank)
                 progress.done += piece.spans
     yield TAIL
@@ -144,10 +144,10 @@ def _marks(simulation: Simulation, number: int, rank: int) -> list[tuple[bytes, 
         if kind not in _GROUP:
             continue  # copies to the host are of one rank
         if kind == "all":
-            words = f"0-{layout.world - 1}"
+            ranks = f"0-{layout.world - 1}"
         else:
-            words = ranks_in_words(sorted(layout.group_of(kind, rank)))
-        marks.append((_GROUP[kind].encode(), words.encode()))
+            ranks = ranks_in_words(sorted(layout.group_of(kind, rank)))
+        marks.append((_GROUP[kind].encode(), ranks.encode()))
     return marks
 
 
@@ -305,10 +305,10 @@ def _name(fact: Fact) -> str:
     """The name of a span: what it is, of which row, in which phase."""
     if fact.kind == "compute":
         return f"{fact.layer} {fact.phase}"
-    words = f"{fact.kind} {fact.layer}".rstrip()
+    name = f"{fact.kind} {fact.layer}".rstrip()
     if fact.other_stage >= 0:
-        words += f" {'from' if fact.kind == 'receive' else 'to'} stage {fact.other_stage}"
-    return f"{words} {fact.phase}"
+        name += f" {'from' if fact.kind == 'receive' else 'to'} stage {fact.other_stage}"
+    return f"{name} {fact.phase}"
 
 
 def _body(fact: Fact, ns: int) -> str:

@@ -57,16 +57,16 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
         from simcore.analysis.two_runs import compared
 
         comparison = compared(*runs)
-        for timeline, words in zip(timelines, comparison.sides, strict=True):
-            timeline.values["name"] = printable(words)
+        for timeline, side in zip(timelines, comparison.sides, strict=True):
+            timeline.values["name"] = printable(side)
         page = comparison_document(comparison, timelines, strings, _commands_of_two(*runs))
     yield page.encode("utf-8", "backslashreplace")
 
 
 def _commands(run: Run) -> list[str]:
-    words = command_words(run.path, run.label, run.parameters)
-    shown = ["wltui", *words]
-    page = ["wltui", "export", *words, "--format", "html", "-o", _EXAMPLE]
+    command = command_words(run.path, run.label, run.parameters)
+    shown = ["wltui", *command]
+    page = ["wltui", "export", *command, "--format", "html", "-o", _EXAMPLE]
     return [f"{shlex.join(shown)}    # on the screen", f"{shlex.join(page)}    # this page"]
 
 
@@ -78,11 +78,11 @@ def _commands_of_two(a: Run, b: Run) -> list[str]:
         commands.append(f"{shlex.join(shown)}    # {name}")
     of_b = as_flags(b.parameters)
     if a.path == b.path and a.label == b.label:
-        page = words = [*command_words(a.path, a.label, a.parameters), "--with", shlex.join(of_b)]
+        page = command = [*command_words(a.path, a.label, a.parameters), "--with", shlex.join(of_b)]
     elif a.parameters == b.parameters:
-        words, page = [a.path, b.path, *of_b], [b.path, "--against", a.path, *of_b]
+        command, page = [a.path, b.path, *of_b], [b.path, "--against", a.path, *of_b]
     else:
         return commands
-    text = ["wltui", "compare", *words]
+    text = ["wltui", "compare", *command]
     page = ["wltui", "export", *page, "--format", "html", "-o", _EXAMPLE]
     return [*commands, f"{shlex.join(text)}    # both as text", f"{shlex.join(page)}    # this page"]

@@ -169,10 +169,10 @@ def _left_out(workload: Workload, parameters: Parameters) -> list[Diagnostic]:
     for flag in FLAGS:
         if flag.field in _EXPRESSED:
             rest = replaced(rest, flag.field, flag.default)
-    words = as_flags(rest)
-    if not words:
+    flags = as_flags(rest)
+    if not flags:
         return []
-    message = f"{' '.join(words)}: no part of a workload file; give it again when you open the file"
+    message = f"{' '.join(flags)}: no part of a workload file; give it again when you open the file"
     return [Diagnostic("warning", "not-in-file", message, workload.path)]
 
 
@@ -371,20 +371,20 @@ def _check_names(workload: Workload) -> None:
 
 def _header(workload: Workload) -> str:
     header = workload.header
-    words = [workload.policy]
+    fields = [workload.policy]
     for field, key in _KEYS.items():
         value = getattr(header, field)
         if value is not None:
-            words.append(f"{key}: {value}")
+            fields.append(f"{key}: {value}")
     for key in _LISTS:
         rows: tuple[int, ...] = getattr(header, key)
         if rows or key in header.column:
-            words.append(" ".join(map(str, (f"{key}:", len(rows), *rows))))
+            fields.append(" ".join(map(str, (f"{key}:", len(rows), *rows))))
     if header.pp_comm is not None:
-        words.append(f"pp_comm: {header.pp_comm}")
+        fields.append(f"pp_comm: {header.pp_comm}")
     if header.rescaled_from:
-        words.append(f"rescaled_from: {','.join(map(str, header.rescaled_from))}")
-    text = " ".join(words)
+        fields.append(f"rescaled_from: {','.join(map(str, header.rescaled_from))}")
+    text = " ".join(fields)
     if workload.dialect == "simai" and dialect_of(_keys(text), workload) != "simai":
         # Says nothing but that this is a header of AICB.
         text += " vpp: 0"

@@ -185,11 +185,11 @@ def host_columns(
         host_range for some in ranges.values() for host_range in some if not host_range[2].startswith(MODULE)
     ]  # fmt: skip
     _add(columns, sorted(annotations), ANNOTATED, ns)
-    words = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
-    alike = Counter(words)
+    names = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
+    alike = Counter(names)
     columns.threads += [
         f"{thread[0]}/{word}" if alike[word] > 1 and isinstance(thread, tuple) else word
-        for word, thread in zip(words, launchers, strict=True)
+        for word, thread in zip(names, launchers, strict=True)
     ]
     return columns, launchers
 

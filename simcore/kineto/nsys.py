@@ -194,14 +194,14 @@ class _Reader:
         for start, end, text, key, thread in self._rows(
             _RANGES, ("start", "end", "text", "textId", "globalTid")
         ):
-            words = self._text(text, self._text(key, ""))
-            if not words or not isinstance(start, int) or not isinstance(end, int) or end < start:
+            name = self._text(text, self._text(key, ""))
+            if not name or not isinstance(start, int) or not isinstance(end, int) or end < start:
                 continue
             start, end = self.base + start, self.base + end
-            step = STEP.match(words)
+            step = STEP.match(name)
             if step is not None:
                 steps.append((start, end, int(step[1])))
-            threads.setdefault(_whole(thread, -1), []).append((start, -end, words, 0))
+            threads.setdefault(_whole(thread, -1), []).append((start, -end, name, 0))
         return sorted(set(steps)), threads
 
     # -- a device --------------------------------------------------------------------

@@ -455,7 +455,7 @@ class _Reader:
         profiler_steps = [
             ProfilerStep(step.number, step.start, ends[step.number], counts[step.number]) for step in steps
         ]
-        job = f"{world}/{self.who.backend}/{sorted({words for words, _ in self.groups.values()})}"
+        job = f"{world}/{self.who.backend}/{sorted({description for description, _ in self.groups.values()})}"
         return Recording(
             self.path,
             rank,

@@ -104,8 +104,8 @@ class Triples(dict[bytes, "str | None"]):
     """Grids and blocks as words, each made once."""
 
     def __missing__(self, raw: bytes) -> str | None:
-        self[raw] = words = triple_of(raw) if raw else None
-        return words
+        self[raw] = triple = triple_of(raw) if raw else None
+        return triple
 
 
 class Pool(dict[str, str]):

@@ -43,7 +43,7 @@ def make_device_run(
 ) -> MeasuredRun:
     """The run of these ranks, their times still on the clocks of their hosts.
 
-    found: diagnostics of the files. form: `kineto` or `nsys`. step: of all of them, None for all that was
+    diagnostics: of the files. form: `kineto` or `nsys`. step: of all of them, None for all that was
     recorded. world: how many ranks there are, None if not told. Raises InputError for a step longer than an
     axis can be.
     """

@@ -152,7 +152,7 @@ def make_run(
 ) -> MeasuredRun:
     """The run of these ranks, their times still on the clock of the files.
 
-    found: diagnostics of the files. is_set: the ranks are all that could be had, so missing
+    diagnostics: of the files. is_set: the ranks are all that could be had, so missing
     ones are a warning. together: whether the stamps of the files are those of one run, False of ranks
     that were profiled one after another, None where it is not known. Raises InputError for a step
     longer than an axis can be.
@@ -226,19 +226,19 @@ def _say_layout(named: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], sa
     """Where the degrees come from, and what follows from a dp of 1."""
     stated = (("tp", named.tp), ("dp", named.dp), ("pp", named.pp))
     said = " x ".join(f"{name} {degree}" for name, degree in stated if degree is not None)
-    words = []
+    assumed = []
     if said:
-        words.append(f"{said} is read from the names of the files or of their folder")
+        assumed.append(f"{said} is read from the names of the files or of their folder")
     elif degrees.pp is not None:
-        words.append(f"pp {degrees.pp} is counted from the stages in the lines")
+        assumed.append(f"pp {degrees.pp} is counted from the stages in the lines")
     if named.position(0) is not None:
-        words.append("rank numbers count tp first, then dp, then stages")
+        assumed.append("rank numbers count tp first, then dp, then stages")
     batches = _microbatches(ranks)
-    if batches and words:
+    if batches and assumed:
         are = "is" if batches == 1 else "are"
-        words.append(f"{plural(batches, 'micro-batch')} {are} counted from forward_step")
-    if words:
-        say("note", "layout-assumed", "; ".join(words))
+        assumed.append(f"{plural(batches, 'micro-batch')} {are} counted from forward_step")
+    if assumed:
+        say("note", "layout-assumed", "; ".join(assumed))
     if degrees.dp != 1:
         return
     ns, number, name = max(
@@ -315,13 +315,13 @@ def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Sa
     first, *others = (
         _ranks_words([timed[member].number for member in clock.members]) for clock in common.clocks
     )
-    words = [
+    shifted = [
         f"{members} by {'+' if clock.shift_ns < 0 else ''}{duration(-clock.shift_ns)} "
         f"(from {plural(clock.matched, 'matched communication')})"
         for members, clock in zip(others, common.clocks[1:], strict=True)
     ]
     message = (
-        f"the ranks ran on hosts whose clocks differ from that of {first}: {', '.join(words)}; all are "
+        f"the ranks ran on hosts whose clocks differ from that of {first}: {', '.join(shifted)}; all are "
         "shown on that clock"
     )
     if common.loose:

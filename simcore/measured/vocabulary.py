@@ -79,12 +79,12 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
     """The shape that a line writes as `[2048, 2, 5120]`, elements per dimension; None if it is none."""
     if text is None or not (text.startswith("[") and text.endswith("]")) or len(text) > 400:
         return None
-    words = [word.strip() for word in text[1:-1].split(",")]
-    if len(words) > _MOST_DIMENSIONS or not all(
-        word.isascii() and word.isdigit() and len(word) < 16 for word in words
+    dimensions = [word.strip() for word in text[1:-1].split(",")]
+    if len(dimensions) > _MOST_DIMENSIONS or not all(
+        word.isascii() and word.isdigit() and len(word) < 16 for word in dimensions
     ):
         return None
-    return tuple(map(int, words))
+    return tuple(map(int, dimensions))
 
 
 def buffer_bytes(shape: str | None, dtype: str | None) -> int | None:

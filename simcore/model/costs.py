@@ -254,14 +254,14 @@ class Costs:
     def head(self) -> RowOps:
         """The output layer and the loss on its logits."""
         training = self.training
-        words = training.padded_vocab // training.tp
-        numbers = training.tokens * words
+        vocab = training.padded_vocab // training.tp
+        numbers = training.tokens * vocab
         loss = RowOps(
             [self.elementwise("cross entropy", numbers, 8, 6, self.gpu.cross_entropy)],
             [self.elementwise("cross entropy", numbers, 4, 3, self.gpu.cross_entropy)],
             [],
         )
-        return joined(self.norm(), self.linear("logits", training.tokens, words, training.model.hidden), loss)
+        return joined(self.norm(), self.linear("logits", training.tokens, vocab, training.model.hidden), loss)
 
     def optimizer(self, states: float, parameters: float) -> RowOps:
         """Adam over `states` numbers of this rank, its gradients read and weights written."""

@@ -46,10 +46,10 @@ class Gpu(Struct, frozen=True):
     def dims(self, world: int) -> tuple[str, ...]:
         """The network of `world` ranks, as `--dim` has it: servers, and what is between them."""
         inside = min(self.server, world)
-        words = [f"switch:{inside}:{self.nvlink:g}:{self.nvlink_ns:g}"]
+        dims = [f"switch:{inside}:{self.nvlink:g}:{self.nvlink_ns:g}"]
         if world > inside:
-            words.append(f"switch:{-(-world // inside)}:{self.network:g}:{self.network_ns:g}")
-        return tuple(words)
+            dims.append(f"switch:{-(-world // inside)}:{self.network:g}:{self.network_ns:g}")
+        return tuple(dims)
 
 
 _NUMBERS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source"))

@@ -188,8 +188,8 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
 
 def _logits(training: Training) -> int:
     """Logits in 2 and 4 bytes, and the last norm's input and output."""
-    words = training.tokens * training.padded_vocab // training.tp
-    return words * (2 + 4) + 4 * training.tokens * training.model.hidden // training.shard
+    logits = training.tokens * training.padded_vocab // training.tp
+    return logits * (2 + 4) + 4 * training.tokens * training.model.hidden // training.shard
 
 
 def _work(training: Training, stage: int, expert: int | None) -> int:

@@ -169,17 +169,17 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
         for moe, count in training.kinds_of(stage, chunk):
             of_layer = layer_parameters(training, moe)
             dense, experts = dense + count * of_layer.dense, experts + count * of_layer.experts
-    words = training.padded_vocab // tp * model.hidden
+    embedding = training.padded_vocab // tp * model.hidden
     first = any(training.position(stage, chunk) == 0 for chunk in training.stage_chunks)
     last = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
     if first:
-        dense += words + model.positions * model.hidden
+        dense += embedding + model.positions * model.hidden
     if last:
         dense += model.norm
     # A V has both on one stage, of both ways a stage has those of two models.
     together = first and last and training.placement != "both-ways"
     if last and not (together and model.tied_embeddings):
-        dense += words
+        dense += embedding
     return StageParameters(dense, experts)
 
 
@@ -218,7 +218,7 @@ def layer_parameters(training: Training, moe: bool) -> StageParameters:
 def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
     """The units of a chunk whose weights and gradients ZeRO 2 and 3 share out, in forward order."""
     model = training.model
-    words = training.padded_vocab // training.tp * model.hidden
+    embedding = training.padded_vocab // training.tp * model.hidden
     first, last = training.position(stage, chunk) == 0, training.is_last(stage, chunk)
     sizes = [
         size
@@ -228,10 +228,10 @@ def unit_sizes(training: Training, stage: int, chunk: int) -> list[UnitSize]:
     if training.copies > 1:
         sizes = [UnitSize(unit_size.dense + unit_size.experts, 0) for unit_size in sizes]
     if first:
-        sizes.insert(0, UnitSize(words + model.positions * model.hidden, 0, True))
+        sizes.insert(0, UnitSize(embedding + model.positions * model.hidden, 0, True))
     if last:
         # As `stage_parameters` has it: a stage with both tables of one model has one where they are tied.
         on_stage = any(training.position(stage, stage_chunk) == 0 for stage_chunk in training.stage_chunks)
         tied = model.tied_embeddings and on_stage and training.placement != "both-ways"
-        sizes.append(UnitSize(model.norm + (0 if tied else words), 0, True))
+        sizes.append(UnitSize(model.norm + (0 if tied else embedding), 0, True))
     return sizes

@@ -180,10 +180,10 @@ def resolve(model: Model, parameters: Parameters) -> Training:
     def choice(field: str) -> str:
         value = getattr(parameters, field)
         if value is not None:
-            words = flag_of(field).choices
-            if value not in words:
+            choices = flag_of(field).choices
+            if value not in choices:
                 raise UsageError(
-                    f"{flag_of(field).option} {printable(str(value), 40)}: one of {', '.join(words)} "
+                    f"{flag_of(field).option} {printable(str(value), 40)}: one of {', '.join(choices)} "
                     "is expected"
                 )
             return str(value)
@@ -202,8 +202,8 @@ def resolve(model: Model, parameters: Parameters) -> Training:
     if world % ranks:
         below = world - world % ranks
         near = f"{below} or {below + ranks}" if below else str(ranks)
-        words = f"tp {tp} x cp {cp} x pp {pp}" if cp > 1 else f"tp {tp} x pp {pp}"
-        raise UsageError(f"world {world} is not a multiple of {words} = {ranks}: {near} would fit")
+        degrees = f"tp {tp} x cp {cp} x pp {pp}" if cp > 1 else f"tp {tp} x pp {pp}"
+        raise UsageError(f"world {world} is not a multiple of {degrees} = {ranks}: {near} would fit")
     dp = world // ranks
     _check_divides(model, tp, cp, ep, dp * cp)
     seq = parameters.seq or model.seq
@@ -285,8 +285,8 @@ def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[st
     names = {"attention"} if training.recompute == "selective" else set()
     if text is None:
         return frozenset(names)
-    words = [word.strip() for word in text.split(",")]
-    for word in words:
+    asked = [word.strip() for word in text.split(",")]
+    for word in asked:
         if word not in ROW_KINDS:
             raise UsageError(
                 f"--recompute-rows {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
@@ -297,7 +297,7 @@ def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[st
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "
             "none or selective would fit, or no --recompute-rows"
         )
-    return frozenset(names | set(words))
+    return frozenset(names | set(asked))
 
 
 def _loads(training: Training, parameters: Parameters) -> ExpertLoads | None:
@@ -315,8 +315,8 @@ def _loads(training: Training, parameters: Parameters) -> ExpertLoads | None:
             raise UsageError(f"{option} is of uneven loads: with --expert-imbalance it would fit")
     placement = parameters.expert_placement
     if placement is not None and placement not in flag_of("expert_placement").choices:
-        words = ", ".join(flag_of("expert_placement").choices)
-        raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {words} is expected")
+        choices = ", ".join(flag_of("expert_placement").choices)
+        raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {choices} is expected")
     if moe is None:
         return None
     return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
@@ -536,10 +536,10 @@ def _is_count(text: str) -> bool:
 
 def stage_words(sizes: tuple[int, ...]) -> str:
     """Layers of each stage as `--stage-layers` has them: `7,8*14,6`."""
-    words: list[list[int]] = []
+    runs: list[list[int]] = []
     for size in sizes:
-        if words and words[-1][0] == size:
-            words[-1][1] += 1
+        if runs and runs[-1][0] == size:
+            runs[-1][1] += 1
         else:
-            words.append([size, 1])
-    return ",".join(f"{size}*{times}" if times > 1 else str(size) for size, times in words)
+            runs.append([size, 1])
+    return ",".join(f"{size}*{times}" if times > 1 else str(size) for size, times in runs)

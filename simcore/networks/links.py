@@ -55,12 +55,12 @@ class LinkNetwork(Analytical):
         return total
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
-        words = " + ".join(
+        terms = " + ".join(
             f"{plural(hops, 'link')} of dimension {index} x floor({self.cluster.dims[index].latency_ns:g} + "
             f"{size} B / {self.cluster.dims[index].bandwidth:g} GB/s)"
             for index, hops in shape
         )
-        return f"{words or '0'} = {self.transfer_ns(shape, ports, size)} ns"
+        return f"{terms or '0'} = {self.transfer_ns(shape, ports, size)} ns"
 
     def explain_collective(self, placed: PlacedCollective) -> str:
         alone = self.collective_ns(placed)

@@ -103,7 +103,7 @@ def _css(left: bool) -> str:
 def _cell(cell: str) -> str:
     if not isinstance(cell, Bar):
         return escaped(cell)
-    words = ", ".join(f"{part} {100 * ns / cell.whole:.1f} %" for part, ns in _joined(cell))
+    label = ", ".join(f"{part} {100 * ns / cell.whole:.1f} %" for part, ns in _joined(cell))
     rects, done = [], 0
     for part, ns in _joined(cell):
         start, done = done, done + ns
@@ -113,7 +113,7 @@ def _cell(cell: str) -> str:
             rects.append(f'<rect class="part-{escaped(part)}" {size}/>')
     return (
         f'<svg class="bar" viewBox="0 0 {_BAR_UNITS} 10" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escaped(words)}">{"".join(rects)}</svg>'
+        f'aria-label="{escaped(label)}">{"".join(rects)}</svg>'
     )
 
 

@@ -143,9 +143,9 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
     file = element("p", run.path, "sub")
     head = element("h1", " ".join(title[0].split()))
     subs = "\n".join(element("p", line.strip(), "sub") for line in title[1:])
-    words = "\n".join(element("p", said.text) for said in run.figures.said) if run.timed else ""
-    words += _best_change(run)
-    return f'<section id="verdict" class="verdict">{file}{head}\n{subs}\n{words}\n</section>'
+    sentences = "\n".join(element("p", said.text) for said in run.figures.said) if run.timed else ""
+    sentences += _best_change(run)
+    return f'<section id="verdict" class="verdict">{file}{head}\n{subs}\n{sentences}\n</section>'
 
 
 def _best_change(run: Run) -> str:

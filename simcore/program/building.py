@@ -322,11 +322,11 @@ def _check_stages(ops: int, layout: Layout, microbatches: int) -> None:
 def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:
     """A note on the cells that the policy never runs."""
     computes, collectives = builder.left_out()
-    words = [plural(computes, "compute cell")] if computes else []
-    words += [plural(collectives, "collective")] if collectives else []
-    if not words:
+    parts = [plural(computes, "compute cell")] if computes else []
+    parts += [plural(collectives, "collective")] if collectives else []
+    if not parts:
         return []
-    message = f"policy {workload.policy} never runs {' and '.join(words)} of the rows: left out"
+    message = f"policy {workload.policy} never runs {' and '.join(parts)} of the rows: left out"
     return [Diagnostic("note", "policy-leaves-out", message, workload.path, workload.header.line)]
 
 

@@ -107,13 +107,13 @@ class _OrderWalk:
             path.append((stage, missing))
             stage = self._order.placement.at(missing[1], missing[2]).stage
         ring = path[seen[stage] :]
-        words = []
+        waits = []
         for index, (rank, missing) in enumerate(ring):
             other = ring[(index + 1) % len(ring)][0]
             forward, microbatch, position = missing
             what = f"{position}{'F' if forward else 'B'}{microbatch}"
-            words.append(f"rank {rank} stands at {self._words(rank)} and waits for {what} of rank {other}")
-        return Standstill((ring[0][0], self._words(ring[0][0])), ", ".join(words))
+            waits.append(f"rank {rank} stands at {self._words(rank)} and waits for {what} of rank {other}")
+        return Standstill((ring[0][0], self._words(ring[0][0])), ", ".join(waits))
 
     def _words(self, stage: int) -> str:
         action = self._order.stages[stage][self._at[stage]]
@@ -208,9 +208,9 @@ def _left_out(path: str, written: Written) -> Iterator[Diagnostic]:
     """A note on what a file says that a run takes from elsewhere."""
     counts = Counter(word for word, *_ in written.others)
     if counts:
-        words = " and ".join(f"{count} {word}" for word, count in counts.items())
+        counted = " and ".join(f"{count} {word}" for word, count in counts.items())
         _, _, _, line, column = written.others[0]
-        message = f"{words} left out: the workload says when gradients and parameters are exchanged"
+        message = f"{counted} left out: the workload says when gradients and parameters are exchanged"
         yield Diagnostic("note", "schedule-left-out", message, path, line, column)
 
 

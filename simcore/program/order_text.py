@@ -80,11 +80,11 @@ def as_text(order: Order) -> str:
         cells: list[str] = []
         first = ""
         for action in actions:
-            words = f"{order.placement.position(stage, action.chunk)}{action.kind}{action.microbatch}"
+            text = f"{order.placement.position(stage, action.chunk)}{action.kind}{action.microbatch}"
             if action.paired:
-                first = words
+                first = text
             else:
-                cells.append(f"({first};{words})OVERLAP_F_B" if first else words)
+                cells.append(f"({first};{text})OVERLAP_F_B" if first else text)
                 first = ""
         lines.append(",".join(cells))
     return "\n".join(lines) + "\n"

@@ -83,8 +83,8 @@ def chunks_of(structure: Structure, schedule: Schedule, parameters: Parameters, 
     """Chunks of a stage: they divide the layers of every block."""
     chunks = schedule.chunks if schedule.chunks is not None else parameters.virtual_stages
     if chunks is None:
-        words = ", ".join(map(str, _divisors(math.gcd(*structure.layers_per_block)))) or "no number"
-        raise UsageError(f"--schedule {name} needs --virtual-stages; {words} would fit")
+        divisors = ", ".join(map(str, _divisors(math.gcd(*structure.layers_per_block)))) or "no number"
+        raise UsageError(f"--schedule {name} needs --virtual-stages; {divisors} would fit")
     said = f"--schedule {name}" if schedule.chunks is not None else f"--virtual-stages {chunks}"
     check_chunks(structure, chunks, said)
     return chunks
@@ -96,8 +96,8 @@ def check_chunks(structure: Structure, chunks: int, said: str) -> None:
     if chunks == 1 or (layers and layers % chunks == 0):
         return
     if said.startswith("--virtual-stages"):
-        words = ", ".join(map(str, _divisors(layers))) or "no number"
-        raise UsageError(f"{said} does not divide the layers of a stage: {words} would fit")
+        divisors = ", ".join(map(str, _divisors(layers))) or "no number"
+        raise UsageError(f"{said} does not divide the layers of a stage: {divisors} would fit")
     raise UsageError(
         f"{said} cuts the layers of a stage in {chunks}: {plural(layers, 'layer')} cannot be, "
         f"a multiple of {chunks} would fit"

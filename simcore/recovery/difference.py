@@ -114,15 +114,15 @@ def _difference(workload: Workload, row: int, stated: AicbRow, made: AicbRow) ->
 
     if stated.name != made.name:
         return at("name", stated.name, made.name)
-    for phase, (_, words) in enumerate(_PHASES):
+    for phase, (_, phase_words) in enumerate(_PHASES):
         (kind, size), (made_kind, made_size) = stated.sent[phase], made.sent[phase]
         if kind != made_kind:
-            return at(f"{words} collective", kind, made_kind)
+            return at(f"{phase_words} collective", kind, made_kind)
         if size != made_size:
-            return at(f"{words} bytes", size, made_size)
-    for phase, (_, words) in enumerate(_PHASES):
+            return at(f"{phase_words} bytes", size, made_size)
+    for phase, (_, phase_words) in enumerate(_PHASES):
         if stated.cells[phase] != made.cells[phase]:
-            return at(f"{words} compute ns", stated.cells[phase], made.cells[phase])
+            return at(f"{phase_words} compute ns", stated.cells[phase], made.cells[phase])
     return at("process time", workload.process_ns[row], 100)
 
 
@@ -137,8 +137,8 @@ def _header_difference(workload: Workload, config: AicbConfig, rows: int) -> lis
         wanted = value if key == "tp" or key in keys else None
         there = getattr(header, key)
         if there != wanted:
-            words = ["none" if value is None else str(value) for value in (there, wanted)]
-            differences.append(Difference(None, header.line, "", key, *words))
+            texts = ["none" if value is None else str(value) for value in (there, wanted)]
+            differences.append(Difference(None, header.line, "", key, *texts))
     if workload.declared_rows not in (None, rows) and len(workload) == rows:
         declared = str(workload.declared_rows)
         differences.append(Difference(None, header.line + 1, "", "number of rows", declared, str(rows)))

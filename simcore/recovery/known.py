@@ -84,9 +84,9 @@ def common_ffns(hidden: int) -> list[int]:
     return list(dict.fromkeys([*known, *others]))
 
 
-def vocabulary(words: int, step: int) -> int:
-    """A common vocabulary that is padded to `words`, else these themselves."""
-    return next((common for common in VOCABULARIES if padded(common, step) == words), words)
+def vocabulary(vocab: int, step: int) -> int:
+    """A common vocabulary that is padded to `vocab`, else this itself."""
+    return next((common for common in VOCABULARIES if padded(common, step) == vocab), vocab)
 
 
 def known_model(config: AicbConfig) -> Known | None:

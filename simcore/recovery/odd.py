@@ -141,9 +141,9 @@ class _Odd:
 
 def gpu_of(path: str) -> str:
     """The GPU in a file's name: `h100` of `H100-gpt_22B-...`; "" where there is none."""
-    words = os.path.basename(path).lower().replace("_", "-").replace(".", "-").split("-")
+    parts = os.path.basename(path).lower().replace("_", "-").replace(".", "-").split("-")
     names = {name.partition("-")[0] for name in GPU_NAMES}
-    return next((word for word in words if word in names), "")
+    return next((word for word in parts if word in names), "")
 
 
 def _full(name: str) -> str:

@@ -127,8 +127,8 @@ class Recovered(Struct, frozen=True, dict=True):
                 f"{config.layers}"
             )
         if self.times is not None or config.written_by.norms:
-            words = digits(config.padded_vocab)
-            lines.append(f"vocabulary: {words} as it is padded, taken {digits(config.vocab)}")
+            padded = digits(config.padded_vocab)
+            lines.append(f"vocabulary: {padded} as it is padded, taken {digits(config.vocab)}")
         batch = config.microbatch_size * config.dp
         if batch > 1:
             least = config.microbatches * batch
@@ -382,8 +382,8 @@ def aicb_arguments(config: AicbConfig, aiob: bool, path: str = "") -> str:
         ("enable_sequence_parallel", config.sequence_parallel), ("recompute_activations", config.recompute),
         ("add_bias_linear", config.bias), ("moe_enable", config.experts is not None), ("aiob_enable", aiob),
     ]  # fmt: skip
-    words = [f"--{name} {value}" for name, value in pairs]
-    words += [f"--{name}" for name, on in switches if on]
+    arguments = [f"--{name} {value}" for name, value in pairs]
+    arguments += [f"--{name}" for name, on in switches if on]
     if aiob and path:
-        words.append(f"--comp_filepath {shlex.quote(path)}")
-    return " ".join(words)
+        arguments.append(f"--comp_filepath {shlex.quote(path)}")
+    return " ".join(arguments)

@@ -137,10 +137,10 @@ def _attention(stated: Statement, version: str, hidden: int, topk: int, wide: bo
 def _of_layer(stated: Statement, first: AicbConfig, wanted: int, wide: bool) -> Iterator[AicbConfig]:
     """Configs that differ from `first` in the inner size, the sequence and the vocabulary."""
     if stated.words is not None:
-        words, rest = divmod(stated.words, first.hidden)
-        if rest or not 0 < words <= _MOST_WORDS:
+        vocab, rest = divmod(stated.words, first.hidden)
+        if rest or not 0 < vocab <= _MOST_WORDS:
             return
-        first = replace(first, vocab=words)
+        first = replace(first, vocab=vocab)
         for seq, size in _sequences(stated):
             sized = replace(first, seq=seq, microbatch_size=size)
             for ffn in _inner_sizes(stated, sized, wanted):
@@ -230,13 +230,13 @@ def _with_words(
             if rest or not 0 < each <= most:
                 continue
             if each % 128 == 0:
-                words, divisor = vocabulary(each * tp, step), 128
+                vocab, divisor = vocabulary(each * tp, step), 128
             elif wide and each >= 64:
                 # Padded to something else (--make_vocab_size_divisible_by).
-                words, divisor = each * tp, each & -each
+                vocab, divisor = each * tp, each & -each
             else:
                 continue
-            config = replace(first, ffn=ffn, seq=seq, microbatch_size=size, vocab=words, vocab_step=divisor)
+            config = replace(first, ffn=ffn, seq=seq, microbatch_size=size, vocab=vocab, vocab_step=divisor)
             yield _finished(config, stated)
 
 

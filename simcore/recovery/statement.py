@@ -146,7 +146,7 @@ class _Reader:
         runs = [run for run in runs if len(run) == fold]
         tokens = most(self._all("fwd", [f"cross_entropy{n}" for n in (1, 2, 3)]))
         tokens = tokens // 4 if tokens else None
-        words = most(self._all("fwd", ["embedding_norm"]))
+        vocab = most(self._all("fwd", ["embedding_norm"]))
         activations = self._activations(tp, parallel)
         attention = [name for name in (*_LINEARS[:2], *_LATENT, "attention_layer") if name in names]
         mla = any(name in names for name in _LATENT)
@@ -158,7 +158,7 @@ class _Reader:
             tp=tp, ep=header.ep or 1, pp=pp, world=world,
             microbatches=self._microbatches(), layers=layers, activations=activations, tokens=tokens,
             dense=votes(dense), total=votes(total) if plain else [], moe=moe,
-            words=words // 2 if words else None,
+            words=vocab // 2 if vocab else None,
             experts=self._experts(runs, fold, (header.ep or 1) * tp, tokens, activations)
             if runs else 0 if (moe and not self.blocks) or (parallel and (header.ep or 1) > 1) else None,
             routed=self._routed(runs, fold, tp, not plain), mla=mla,

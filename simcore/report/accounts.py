@@ -150,9 +150,9 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     title += "; copy: beside neither" if copies else ""
     known = shown[0].ns
     legend = [part for part in _GLYPHS if _ACCOUNT_OF.get(part, "") in ("", *known)]
-    words = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
+    explained = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
     more = more_line(len(every) - len(shown), where="--json has all")
-    legend_line = Legend(f"  {'  '.join(words)}")
+    legend_line = Legend(f"  {'  '.join(explained)}")
     legend_line.parts = legend
     return [title, *field_lines(fields, shown), *more, legend_line,
             *([_HOST_WORDS] if "host" in known else [])]  # fmt: skip

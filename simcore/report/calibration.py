@@ -152,10 +152,10 @@ def fitted_lines(calibration: Calibration, width: int) -> list[str]:
     """Each parameter before and after, and what decided it, or why it was not fitted."""
     compute = calibration.compute
     if compute.why:
-        words = f"not fitted, {compute.why}"
+        scale = f"not fitted, {compute.why}"
     else:
-        words = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
-    rows = [("compute scale", words)]
+        scale = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
+    rows = [("compute scale", scale)]
     if compute.factors:
         # A model's kinds each have one: the scale of all stays.
         rows = [(kind, f"x {factor:.6g}") for kind, factor in compute.factors.items()]
@@ -260,8 +260,8 @@ def rest_lines(calibration: Calibration, width: int) -> list[str]:
         (calibration.host_ns // ranks, "operations of the host"),
         (calibration.gaps_ns // ranks, "host gaps"),
     ]
-    words = [f"{duration(ns)} of {name}" for ns, name in host if ns]
-    lines = [f"In the trace alone, the mean of a rank: {' and '.join(words)}"] if words else []
+    parts = [f"{duration(ns)} of {name}" for ns, name in host if ns]
+    lines = [f"In the trace alone, the mean of a rank: {' and '.join(parts)}"] if parts else []
     lines += [f"{note[0].upper()}{note[1:]}" for note in calibration.notes]
     return _wrapped(lines, width)
 

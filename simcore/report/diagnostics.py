@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a diagnostic; those of another file than the one that was opened name theirs."""
     counts = Counter(diagnostic.severity for diagnostic in run.diagnostics)
-    words = [
+    counted = [
         plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]
     ]
     told = [line for diagnostic in run.diagnostics for line in _lines(diagnostic, run.path)]
-    return [f"Diagnostics: {', '.join(words) or 'none'}", *told]
+    return [f"Diagnostics: {', '.join(counted) or 'none'}", *told]
 
 
 def _lines(diagnostic: Diagnostic, path: str) -> list[str]:

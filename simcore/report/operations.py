@@ -124,12 +124,12 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
     page = ["Order of the operations, with their micro-batches"]
     for rank in run.ranks:
         ops = rank.ops
-        words = [
+        names = [
             printable(name, _NAME_CELLS) + (f" {batch}" if batch >= 0 else "")
             for name, batch in zip(ops.name[:_MOST_ROWS], ops.batch, strict=False)
         ]
-        left = len(ops) - len(words)
-        text = ", ".join(words) + (f", and {left} more" if left > 0 else "")
+        left = len(ops) - len(names)
+        text = ", ".join(names) + (f", and {left} more" if left > 0 else "")
         head = f"  {run.unit} {rank.number}  "
         page += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
     return page

@@ -72,8 +72,8 @@ def _box(box: Box, y: float, scale: float) -> str:
     title += f"{box.first:g} to {box.last:g}"
     rect = _rect(x, y, width, fill, title)
     letter = box.kind if box.chunk == 0 else box.kind.lower()
-    words = f"{letter}{box.microbatch}" if width >= _BOTH else letter if width >= _LETTER else ""
-    return rect + (_text(x + width / 2, y + 13, words, anchor="middle") if words else "")
+    label = f"{letter}{box.microbatch}" if width >= _BOTH else letter if width >= _LETTER else ""
+    return rect + (_text(x + width / 2, y + 13, label, anchor="middle") if label else "")
 
 
 def _rect(x: float, y: float, width: float, fill: str, title: str) -> str:
@@ -84,10 +84,10 @@ def _rect(x: float, y: float, width: float, fill: str, title: str) -> str:
 
 
 def _text(
-    x: float, y: float, words: str, anchor: str = "start", weight: str = "normal", fill: str = "#111111"
+    x: float, y: float, text: str, anchor: str = "start", weight: str = "normal", fill: str = "#111111"
 ) -> str:
     style = f'text-anchor="{anchor}" fill="{fill}" font-weight="{weight}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(words)}</text>\n'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>\n'
 
 
 def _legend(pictures: Sequence[Picture], top: float) -> Iterator[str]:

@@ -136,10 +136,10 @@ def _ruler(longest: float, per_unit: float, columns: int) -> str:
 def _legend(pictures: Sequence[Picture]) -> str:
     boxes = [box for picture in pictures for lane in picture.lanes for box in lane.boxes]
     kinds = dict.fromkeys(kind for kind in "FBIW" if any(box.kind == kind for box in boxes))
-    words = [f"{kind} {_MEANING[kind]}" for kind in kinds]
+    meanings = [f"{kind} {_MEANING[kind]}" for kind in kinds]
     if any(box.chunk for box in boxes):
-        words.append("small letters: chunks behind a stage's first")
-    return ", ".join([*words, f"{_WAITING} waiting"])
+        meanings.append("small letters: chunks behind a stage's first")
+    return ", ".join([*meanings, f"{_WAITING} waiting"])
 
 
 def _figures(pictures: Sequence[Picture]) -> Iterator[str]:

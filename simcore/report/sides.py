@@ -61,11 +61,11 @@ def lines(compared: Compared, asked: PageAsked) -> list[str]:
         text += wrapped(line, "", _THEN)
     each = [each_words(run) for run in (compared.a, compared.b)]
     width = max(map(len, each)) + 2 if all(each) else 0
-    if max(len(words) for words in compared.sides) + width + 15 > WIDTH:
+    if max(len(side) for side in compared.sides) + width + 15 > WIDTH:
         # What the two are comes first.
         width = 0
-    for name, ns, batch, words in zip("AB", (a_ns, b_ns), each, compared.sides, strict=True):
-        line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{words}"
+    for name, ns, batch, side in zip("AB", (a_ns, b_ns), each, compared.sides, strict=True):
+        line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{side}"
         text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
     of_each = each_difference(compared.a, compared.b)
     steps = f"B - A  {difference(a_ns, b_ns)}" + (f", {of_each}" if of_each else "")

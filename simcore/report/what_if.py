@@ -147,15 +147,15 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     return page + (listed("below 0.05 %, or nothing:", little) if little else [])
 
 
-def _first(words: str) -> str:
+def _first(tried: str) -> str:
     """What was tried, where nothing of it gains; a whole sentence of why nothing was stays as it is."""
-    return f"No change gains 0.1 % or more: {words}" if words[0].isdecimal() else words
+    return f"No change gains 0.1 % or more: {tried}" if tried[0].isdecimal() else tried
 
 
 def _meanings(some: Sequence[WhatIf]) -> list[str]:
     """What the rows of a table mean whose names do not say it, each once."""
-    told = [words for words in dict.fromkeys(what_if.meaning for what_if in some) if words]
-    return [line for words in told for line in wrapped(words, "  ", "    ")]
+    told = [meaning for meaning in dict.fromkeys(what_if.meaning for what_if in some) if meaning]
+    return [line for meaning in told for line in wrapped(meaning, "  ", "    ")]
 
 
 def _share(what_if: WhatIf, base: int) -> float:

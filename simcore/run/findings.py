@@ -203,12 +203,12 @@ class Change(Struct, frozen=True):
     @property
     def flags(self) -> str:
         """The words of the command line that ask for it, a default too, which is said to be the change."""
-        words = as_flags(Parameters(**self.fields))
+        options = as_flags(Parameters(**self.fields))
         for field, value in self.fields.items():
             flag = flag_of(field)
             if value == flag.default and value not in (None, (), False):
-                words += [flag.option, str(value)]
-        return " ".join(words)
+                options += [flag.option, str(value)]
+        return " ".join(options)
 
     @property
     def name(self) -> str:

@@ -94,9 +94,9 @@ class RankLanes:
         return self.accounts[number].busy_ns
 
     def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        words = {"busy": "compute", "end": "over before the others"}
+        name_of = {"busy": "compute", "end": "over before the others"}
         return {
-            words.get(order.id, order.id): [self.measure_ns(order.id, number) for number in numbers]
+            name_of.get(order.id, order.id): [self.measure_ns(order.id, number) for number in numbers]
             for order in self.orders[1:]
         }
 

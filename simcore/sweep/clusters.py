@@ -209,8 +209,8 @@ def slurm_arguments(path: str) -> tuple[dict[str, Any], int]:
         if kind is str:
             fits = fits and "\n" not in value
         if not fits:
-            words = {int: "a whole number above 0", str: "a text of one line", list: "a list of lines"}[kind]
-            raise UsageError(f"{named}: {key}: found {printable(repr(value), 40)}, expected {words}")
+            fitting = {int: "a whole number above 0", str: "a text of one line", list: "a list of lines"}
+            raise UsageError(f"{named}: {key}: found {printable(repr(value), 40)}, expected {fitting[kind]}")
         if key == "jobs":
             jobs = value
         else:

@@ -276,11 +276,11 @@ def opened_of(point: Point) -> tuple[str, ...]:
     """
     flags = as_flags(parameters_of(point))
     try:
-        words = shlex.split(point.command)
+        command = shlex.split(point.command)
     except ValueError:
-        words = []
-    opened = tuple(words[2 : len(words) - len(flags)])
-    fits = words[:2] == ["wltui", "report"] and words[len(words) - len(flags) :] == flags
+        command = []
+    opened = tuple(command[2 : len(command) - len(flags)])
+    fits = command[:2] == ["wltui", "report"] and command[len(command) - len(flags) :] == flags
     if not fits or len(opened) > 2 or (len(opened) == 2) != (opened[:1] == ("--model",)):
         raise UsageError(
             f"point {point.number}: found command {printable(point.command, 80)}, expected one that runs it, "

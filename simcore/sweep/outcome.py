@@ -63,11 +63,11 @@ class Outcome:
         """One more point."""
         self.total += 1
         if point.skipped is not None:
-            kind, _, words = point.skipped.partition(": ")
-            key = (kind, _FIGURE.sub("N", words) if kind == CANNOT_BE else "")
+            kind, _, why = point.skipped.partition(": ")
+            key = (kind, _FIGURE.sub("N", why) if kind == CANNOT_BE else "")
             self.reasons[key] += 1
             # Whatever the order in which they come, the first of the space.
-            self.examples[key] = min(self.examples.get(key, (point.number, words)), (point.number, words))
+            self.examples[key] = min(self.examples.get(key, (point.number, why)), (point.number, why))
             if kind != BOUND:
                 return
         else:
@@ -161,9 +161,9 @@ class Outcome:
             above = [
                 extreme for value, extreme in self.values.get(name, {}).items() if value and value > most
             ]
-            words = self._cost_words(above)
-            if words:
-                lines.append(f"{label(name)} above {most} {words}.")
+            costs = self._cost_words(above)
+            if costs:
+                lines.append(f"{label(name)} above {most} {costs}.")
         return lines
 
     def regret_words(self) -> list[str]:
@@ -178,8 +178,8 @@ class Outcome:
                 continue
             for plain in plain_values:
                 if plain in self.values.get(name, {}):
-                    words = self._cost_words([self.values[name][plain]])
-                    parts.append(f"{value_words(name, plain)} {words or 'costs nothing'}")
+                    costs = self._cost_words([self.values[name][plain]])
+                    parts.append(f"{value_words(name, plain)} {costs or 'costs nothing'}")
         return [f"Simpler: {'; '.join(parts)}."] if parts else []
 
     def _cost_words(self, extremes: list[Extreme]) -> str:
@@ -257,5 +257,5 @@ def _key(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _listed(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

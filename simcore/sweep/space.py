@@ -120,9 +120,9 @@ def space_of(
 
 def axis_of(text: str) -> VariedParameter:
     """The axis of a `--vary NAME=VALUES`. Raises `UsageError` that says what was found and what would fit."""
-    name, equals, words = text.partition("=")
+    name, equals, values_text = text.partition("=")
     field = name.strip().removeprefix("--").replace("-", "_")
-    if not equals or not words.strip():
+    if not equals or not values_text.strip():
         raise UsageError(
             f"--vary {printable(text, 60)}: NAME=VALUES is expected, like tp=1,2,4 or microbatches=8..64*2"
         )
@@ -131,9 +131,9 @@ def axis_of(text: str) -> VariedParameter:
             f"--vary {printable(text, 60)}: no parameter {printable(field, 40)}{meant(field, KNOWN)}"
         )
     values: list[Any] = []
-    for word in words.split(";" if ";" in words else ","):
+    for word in values_text.split(";" if ";" in values_text else ","):
         if not word.strip():
-            if ";" in words:
+            if ";" in values_text:
                 continue
             raise UsageError(f"--vary {printable(text, 60)}: a value is missing beside a comma")
         for value in _values(field, word.strip(), text):

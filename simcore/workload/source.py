@@ -80,8 +80,8 @@ class Source:
 
 def too_large(path: str, most: int) -> InputError:
     """The refusal of a file of more than `most` bytes out of gzip."""
-    words = f"{most // 2**20} MiB"
-    message = f"found more than {words}, expected at most {words}"
+    limit = f"{most // 2**20} MiB"
+    message = f"found more than {limit}, expected at most {limit}"
     return InputError(Diagnostic("error", "too-large", message, path, 1, 1))
 
 

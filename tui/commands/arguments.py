@@ -80,8 +80,8 @@ def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
         help="which step of profiler traces; all: everything recorded (default: the last whole step)",
     )
     if ranks:
-        words = "open only these ranks of profiler traces: 0-7,12"
-        parser.add_argument("--ranks", metavar="RANKS", help=words)
+        help_text = "open only these ranks of profiler traces: 0-7,12"
+        parser.add_argument("--ranks", metavar="RANKS", help=help_text)
     parser.add_argument(
         "--comm-names",
         metavar="REGEX",
@@ -104,12 +104,12 @@ def _check_word(flag: Flag, text: str) -> None:
 
 
 def _help(flag: Flag) -> str:
-    words = flag.help
+    help_text = flag.help
     if flag.kind == "word":
-        words += f": {', '.join(choices(flag.field))}"
+        help_text += f": {', '.join(choices(flag.field))}"
     elif flag.default not in (None, ()):
-        words += f" (default {flag.default:g})"
-    return words + (f" [{flag.unit}]" if flag.unit else "")
+        help_text += f" (default {flag.default:g})"
+    return help_text + (f" [{flag.unit}]" if flag.unit else "")
 
 
 def states_parameters(arguments: argparse.Namespace) -> bool:

@@ -121,10 +121,10 @@ def _from_file(path: str, arguments: Namespace) -> int:
         print(
             f"{digits(len(workload) - recovered.differing)} of {rows} rows have AICB's names, types and bytes"
         )
-    for words in recovered.ambiguities():
-        print(f"  {words}")
-    for words in recovered.other_words():
-        print(f"  or {words}")
+    for line in recovered.ambiguities():
+        print(f"  {line}")
+    for line in recovered.other_words():
+        print(f"  or {line}")
     for odd in oddities(workload, recovered):
         print(f"  odd: line {odd.line}: {odd.message}")
     print(f"\n{recovered.command()}\n\n{toml}", end="")

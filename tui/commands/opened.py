@@ -45,7 +45,7 @@ def own_parameters(
     other: Workload | MeasuredRun | ExecutionSet,
     given: Parameters,
 ) -> Parameters:
-    """What of the parameters of the command line is for `found`: a trace beside a workload is as measured."""
+    """What of the given parameters is for `source`: a trace beside a workload is as measured."""
     from simcore.workload import Workload
 
     measured_alone = not isinstance(source, Workload) and isinstance(other, Workload)

@@ -77,9 +77,9 @@ def _operands(positionals: Sequence[argparse.Action]) -> str:
 
 def _example_lines(examples: tuple[tuple[str, str], ...]) -> str:
     width = max(len(line) for line, _ in examples)
-    if width + 4 + max(len(words) for _, words in examples) > _columns():
-        return "".join(f"  {line}\n      {words}\n" for line, words in examples)
-    return "".join(f"  {line:<{width}}  {words}\n" for line, words in examples)
+    if width + 4 + max(len(what) for _, what in examples) > _columns():
+        return "".join(f"  {line}\n      {what}\n" for line, what in examples)
+    return "".join(f"  {line:<{width}}  {what}\n" for line, what in examples)
 
 
 class _Help(argparse.HelpFormatter):

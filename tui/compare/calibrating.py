@@ -209,7 +209,7 @@ def calibration_lines(calibration: Calibration, saved: str | None, width: int, g
         return [rule(title, width, glyphs), *_lines(lines, role)]
 
     head, *kinds = kind_lines(calibration, room)
-    doubts = [piece for words in warnings(calibration) for piece in _wrapped(words, room)]
+    doubts = [piece for warning in warnings(calibration) for piece in _wrapped(warning, room)]
     ranks, rest = rank_lines(calibration, room), rest_lines(calibration, room)
     steps = [piece for line in step_lines(calibration) for piece in _wrapped(line, room)]
     file = [piece for line in saved_lines(calibration, saved, "S") for piece in _wrapped(line, room)]

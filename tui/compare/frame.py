@@ -87,8 +87,8 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
         return [[(" comparing op by op", "dim")]]
     compared = model.compared
     same = wrapped(f"unchanged: {', '.join(compared.unchanged)}", width - 1) if compared.unchanged else []
-    told = [line for words in compared.notices for line in _notice_lines(words, width - 1, rows)]
-    notices = [*((words, "dim") for words in same), *((words, "warn") for words in told)]
+    told = [line for notice in compared.notices for line in _notice_lines(notice, width - 1, rows)]
+    notices = [*((notice, "dim") for notice in same), *((notice, "warn") for notice in told)]
     room = max(rows - len(notices), 1)
     first = max(0, min(model.mover - room + 1, len(compared.rows) - room))
     size = max(width - 42, 12)
@@ -96,20 +96,20 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
     for index, row in list(enumerate(compared.rows))[first : first + room]:
         at = model.panel == MOVERS and index == model.mover
         # The micro-batch stands at the end.
-        words = row.words if len(row.words) <= size else row.words.replace("micro-batch", "mb")
-        words = middle_cut(words, size)
+        what = row.words if len(row.words) <= size else row.words.replace("micro-batch", "mb")
+        what = middle_cut(what, size)
         figures = f"{duration(row.a_ns):>10}{duration(row.b_ns):>10}{signed(row.b_ns - row.a_ns):>11}"
-        text = f"{'>' if at else ' '}{words:<{size}} {row.measure:<8}{figures}"
+        text = f"{'>' if at else ' '}{what:<{size}} {row.measure:<8}{figures}"
         lines.append([(text, "accent" if at else "")])
     if not compared.rows:
         lines.append([(" nothing differs", "dim")])
-    return lines + [shortened([(f" {words}", role)], width) for words, role in notices]
+    return lines + [shortened([(f" {notice}", role)], width) for notice, role in notices]
 
 
-def _notice_lines(words: str, width: int, rows: int) -> list[str]:
+def _notice_lines(notice: str, width: int, rows: int) -> list[str]:
     """A notice on two lines where these are enough and the panel is tall, else on one that is cut."""
-    lines = wrapped(words, width)
-    return lines if len(lines) <= _NOTICE_LINES and rows >= _TALL_PANEL else [words]
+    lines = wrapped(notice, width)
+    return lines if len(lines) <= _NOTICE_LINES and rows >= _TALL_PANEL else [notice]
 
 
 # Where only A computes, only B, or both something else: the mark, its role, and the tint of the lane.
@@ -233,10 +233,10 @@ def draw(
     drawn = drawn[: max(room, 1)]
     lines += [*drawn, *([[]] * max(room - len(drawn), 0))]
     below = model.compared.pairs - model.top - len(pairs)
-    words = [f"{below} more {'pair' if below == 1 else 'pairs'} below"] if below else []
-    words += [] if model.shown == BOTH else [f"{model.shown} shown"]
-    words.append("ends aligned" if model.ends else "starts aligned")
-    lines.append(rule(", ".join([*words, *_alone(model, width - len(", ".join(words)) - 6)]), width, glyphs))
+    parts = [f"{below} more {'pair' if below == 1 else 'pairs'} below"] if below else []
+    parts += [] if model.shown == BOTH else [f"{model.shown} shown"]
+    parts.append("ends aligned" if model.ends else "starts aligned")
+    lines.append(rule(", ".join([*parts, *_alone(model, width - len(", ".join(parts)) - 6)]), width, glyphs))
     bottom = [_legend(model, glyphs, width, colour), *told]
     return [*lines, *lower, *bottom][:height]
 
@@ -416,8 +416,8 @@ def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Li
     """What the marks mean, then what the cells do: each kind of communication where there is room."""
     wide = width >= _WIDE
     line: Line = []
-    for mark, words in (_MARKS if wide else _SHORT_MARKS) if model.shown == BOTH else ():
-        line += [(f" {mark}", ROLES[mark]), (f" {words} " if words else "", "")]
+    for mark, meaning in (_MARKS if wide else _SHORT_MARKS) if model.shown == BOTH else ():
+        line += [(f" {mark}", ROLES[mark]), (f" {meaning} " if meaning else "", "")]
     room = width - width_of(line)
     kinds = list(model.compared.legend)
     short = [kind._replace(words=_SHORT_WORDS.get(kind.words.split()[0], kind.words)) for kind in kinds]

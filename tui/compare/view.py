@@ -126,8 +126,8 @@ class CompareView(ScreenView):
         self._compare()
         model = self.model
         if model is None:
-            words = wrapped(self.refused or self._one_run(), width - 4)
-            lines = [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in words)]
+            lines_said = wrapped(self.refused or self._one_run(), width - 4)
+            lines = [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in lines_said)]
             return lines + ([] if self.refused else self._what_could_be(width, height - len(lines)))
         comparison = self._app.comparisons.of(
             model.compared, lambda _, is_cancelled: (model.compared.find(is_cancelled),)

@@ -120,11 +120,11 @@ class TraceTable:
         self.lines = self._matching(typed, self._order)
 
     def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
-        words = typed.lower().split()
+        asked = typed.lower().split()
         return [
             at
             for at in of
-            if all(word in f"{self._all[at].name} {self._all[at].what}".lower() for word in words)
+            if all(word in f"{self._all[at].name} {self._all[at].what}".lower() for word in asked)
         ]
 
     def find(self, typed: str, line: int, direction: int) -> int | None:

@@ -397,13 +397,13 @@ class WorkloadTable:
         cell, rows = phase_line.cell, phase_line.group.rows
         simulation = self._results.simulation
         if cell.collective and cell.group and cell.bytes:
-            words = explain_alone(
+            explained = explain_alone(
                 simulation, cell.collective, cell.group, simulation.priced_bytes(phase_line.phase, cell.bytes)
             )
         else:
-            words = "no collective in this phase"
+            explained = "no collective in this phase"
             if cell.collective and cell.bytes:
-                words = f"{NAMES[cell.collective]}: the policy lets nobody take part in it"
+                explained = f"{NAMES[cell.collective]}: the policy lets nobody take part in it"
         scale = simulation.parameters.compute_scale
         factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"
         compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"
@@ -415,7 +415,7 @@ class WorkloadTable:
             phase = next(known for known in PHASES if known == phase_line.phase)
             ops = maker.summed(simulation.parameters, rows[0].index, phase)
             compute = f"compute {duration(cell.compute_ns)} a run{factor}{f' = {ops}' if ops else ''}"
-        return [*((text, "") for text in wrapped(words, width)), (compute, "dim")]
+        return [*((text, "") for text in wrapped(explained, width)), (compute, "dim")]
 
     def more(self, line: int, width: int) -> list[tuple[str, str]]:
         """The other phases of the row's lines."""

@@ -125,8 +125,8 @@ def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
 
 def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line]:
     """The step time in large digits, beside it what it was; where it fits, what a micro-batch takes."""
-    words = duration(now.step_time_ns)
-    rows = ["", words, ""] if glyphs is ASCII else large(words)
+    step = duration(now.step_time_ns)
+    rows = ["", step, ""] if glyphs is ASCII else large(step)
     left = max(len(row) for row in rows) + 4
     was: list[Line] = [[], [], []]
     each = each_words(now)
@@ -226,12 +226,16 @@ def _left_out(count: int, room: int) -> str:
 
 def _legend(drawn: set[str], width: int, glyphs: Glyphs) -> Line:
     """What the glyphs of the bars are, as far as there is room. drawn: those that the bars have."""
-    drawn_fills = [(fill, words) for fill, *words in _LEGEND if glyphs.fills[fill] in drawn]
-    long = sum(len(words[0]) + 3 for _, words in drawn_fills) - 1 <= width
+    drawn_fills = [(fill, meanings) for fill, *meanings in _LEGEND if glyphs.fills[fill] in drawn]
+    long = sum(len(meanings[0]) + 3 for _, meanings in drawn_fills) - 1 <= width
     line: Line = []
-    for fill, words in drawn_fills:
+    for fill, meanings in drawn_fills:
         role = "comm" if fill == "exposed" else fill
-        line += [(" " if line else "", ""), (glyphs.fills[fill], role), (f" {words[0 if long else 1]}", "")]
+        line += [
+            (" " if line else "", ""),
+            (glyphs.fills[fill], role),
+            (f" {meanings[0 if long else 1]}", ""),
+        ]
     return line
 
 
@@ -242,9 +246,9 @@ def _spread(count: int, most: int) -> list[int]:
     return [index * (count - 1) // (most - 1) for index in range(most)]
 
 
-def state_lines(refusal: str, words: str, warnings: Sequence[str], width: int) -> list[Line]:
+def state_lines(refusal: str, state: str, warnings: Sequence[str], width: int) -> list[Line]:
     """What the draft is; a refusal that no field has takes its place."""
-    lines: list[Line] = [[(line, "worse" if refusal else "dim")] for line in wrapped(refusal or words, width)]
+    lines: list[Line] = [[(line, "worse" if refusal else "dim")] for line in wrapped(refusal or state, width)]
     for warning in warnings:
         lines += [[(line, "warn")] for line in wrapped(f"! {cells(warning, 400)}", width)]
     return lines

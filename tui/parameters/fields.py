@@ -54,9 +54,9 @@ class FormField:
         """The value as the form has it, where that is shorter than what is typed."""
         return self.text(parameters, basis)
 
-    def is_named_by(self, words: str) -> bool:
+    def is_named_by(self, refusal: str) -> bool:
         """Whether a refusal begins with the flag of the field."""
-        return words.startswith((f"{self.option} ", f"{self.option}:"))
+        return refusal.startswith((f"{self.option} ", f"{self.option}:"))
 
     def text(self, parameters: Parameters, basis: Basis) -> str:
         """The value now. basis: of the parameters, or of others that are near. Never raises."""
@@ -293,9 +293,9 @@ class DimensionField(FormField):
 
     def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
         dims = [dimension.flag() for dimension in self._dims(parameters, basis)]
-        words = dims[self.index].split(":")
-        words[2 if self.attribute == "bandwidth" else 3] = text
-        dims[self.index] = parse_dimension(":".join(words)).flag()
+        parts = dims[self.index].split(":")
+        parts[2 if self.attribute == "bandwidth" else 3] = text
+        dims[self.index] = parse_dimension(":".join(parts)).flag()
         return replaced(parameters, "dim", tuple(dims))
 
     def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
@@ -342,8 +342,8 @@ class AlgorithmField(FormField):
 
     index: int
 
-    def is_named_by(self, words: str) -> bool:
-        return words.startswith(f"{self.option} {self.index}=")
+    def is_named_by(self, refusal: str) -> bool:
+        return refusal.startswith(f"{self.option} {self.index}=")
 
     def text(self, parameters: Parameters, basis: Basis) -> str:
         given = dict(text.partition("=")[::2] for text in parameters.algorithm)
@@ -526,8 +526,8 @@ def _asks_for_rescaling(basis: Basis) -> bool:
 
 def _made(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
     """The field of a flag. Of a list its help tells the form, too."""
-    words = f"{form_of(flag.field)}  {flag.help}" if flag.kind == "words" else flag.help
-    return kind(flag.group, label, flag.unit, f"{flag.option}  {words}", flag.option, flag)
+    help_text = f"{form_of(flag.field)}  {flag.help}" if flag.kind == "words" else flag.help
+    return kind(flag.group, label, flag.unit, f"{flag.option}  {help_text}", flag.option, flag)
 
 
 def _is_left_out(flag: Flag, basis: Basis) -> bool:

@@ -159,7 +159,7 @@ def form_lines(
         first = len(lines)
         lines.append(_row(row, index == at, index == refused, width))
         if index == refused:
-            lines += [[("      ", ""), (words, "worse")] for words in wrapped(refusal, width - 8)]
+            lines += [[("      ", ""), (line, "worse")] for line in wrapped(refusal, width - 8)]
         if index == at:
             at_lines = (first, len(lines) - 1)
     return lines, at_lines
@@ -194,6 +194,6 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
     return [*line, (was, "warn") if was else (row.origin, "dim")]
 
 
-def help_lines(words: str, flags: str, width: int) -> list[Line]:
+def help_lines(help_text: str, flags: str, width: int) -> list[Line]:
     """What the field means, and the flags of the draft."""
-    return [[(f" {cells(words, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]
+    return [[(f" {cells(help_text, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]

@@ -33,13 +33,13 @@ class Refusal:
         """What was said is over; a draft that cannot be simulated still says so."""
         self._value = self._file = ""
 
-    def of_value(self, words: str) -> None:
+    def of_value(self, reason: str) -> None:
         """The last value is none of its field."""
-        self._value, self._draft = words, self._session.draft
+        self._value, self._draft = reason, self._session.draft
 
-    def of_file(self, words: str) -> None:
+    def of_file(self, reason: str) -> None:
         """A file could not be read or written."""
-        self._file = words
+        self._file = reason
 
     @property
     def value(self) -> str:
@@ -80,6 +80,6 @@ class Refusal:
         return cells(self._file, _LONGEST)
 
 
-def _is_of_file(words: str, value: str) -> bool:
+def _is_of_file(refusal: str, value: str) -> bool:
     """Whether a refusal is of a file that a value names, alone or behind a model: `busbw:FILE`."""
-    return any(name and words.startswith(f"{name}:") for name in (value, value.partition(":")[2]))
+    return any(name and refusal.startswith(f"{name}:") for name in (value, value.partition(":")[2]))

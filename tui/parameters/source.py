@@ -84,7 +84,12 @@ def _cluster_title(dims: Sequence[Dimension], width: int) -> str:
     named = ", ".join(dimension for index, dimension in enumerate(places) if dimension != f"dim {index}")
     # A rule has two cells before its title, a space on both sides of it, and a cell behind.
     return next(
-        (f"cluster: {words}" for words in (sized, named) if words and len(words) <= width - 14), "cluster"
+        (
+            f"cluster: {dimensions}"
+            for dimensions in (sized, named)
+            if dimensions and len(dimensions) <= width - 14
+        ),
+        "cluster",
     )
 
 

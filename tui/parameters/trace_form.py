@@ -50,10 +50,10 @@ class FactorField(FormField):
             return replaced(parameters, field, factor)
         # A factor of 1 is none: the run is then the one that never had it.
         factors = {**_factors(getattr(parameters, field)), self.key: factor}
-        words = (
+        factors_typed = (
             f"{key}={repr(factor).removesuffix('.0')}" for key, factor in factors.items() if factor != 1.0
         )
-        return replaced(parameters, field, tuple(words))
+        return replaced(parameters, field, tuple(factors_typed))
 
     def words(self, text: str) -> str:
         return f"{self.label} x{text}"
@@ -111,10 +111,10 @@ class ReplayField(FlagField):
 
 
 @lru_cache(maxsize=64)
-def _factors(words: tuple[str, ...]) -> dict[str, float]:
+def _factors(scales: tuple[str, ...]) -> dict[str, float]:
     """Key -> factor, of `KEY=X`; the last one counts. A form asks each of its lines."""
     factors = {}
-    for word in words:
+    for word in scales:
         key, _, factor = word.rpartition("=")
         # `--slow-rank 07=2` is of rank 7.
         factors[str(int(key)) if key.isascii() and key.isdigit() else key] = float(factor)
@@ -258,5 +258,5 @@ def _part(field: str, label: str, help: str) -> FormField:
 
 def _entry(group: str, label: str, field: str, key: str, help: str) -> FormField:
     flag = flag_of(field)
-    words = f"{flag.option} {printable(key, 60)}=X  {help}"
-    return FactorField(group, short_name(label, 40), "x", words, flag.option, flag, key)
+    help_text = f"{flag.option} {printable(key, 60)}=X  {help}"
+    return FactorField(group, short_name(label, 40), "x", help_text, flag.option, flag, key)

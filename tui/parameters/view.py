@@ -255,8 +255,8 @@ class ParametersView(ScreenView):
         session, glyphs = self.session, self.glyphs
         self.form.follow()
         if not self.form.fields:
-            words = wrapped(_NOTHING, width - 4)
-            return [rule("No parameters", width, glyphs), [], *([(f"  {line}", "")] for line in words)]
+            said = wrapped(_NOTHING, width - 4)
+            return [rule("No parameters", width, glyphs), [], *([(f"  {line}", "")] for line in said)]
         changes, progress = self._change_times()
         if width < _WIDE:
             # The step, what it is, each change under its heading, and the account that changes most.
@@ -337,17 +337,17 @@ class ParametersView(ScreenView):
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
         session = self.session
-        words = "every screen shows this run; u takes the last change back"
+        state = "every screen shows this run; u takes the last change back"
         refusal = self.refusal.file or self._beside
         if self.refusal.words:
-            words = "invalid value: still showing the previous run"
+            state = "invalid value: still showing the previous run"
         elif session.running:
             seconds = self._runs.seconds
-            words = f"{session.doing}; still showing the previous run"
-            words = f"{session.doing} for {seconds:.1f} s, Esc stops it" if seconds else words
+            state = f"{session.doing}; still showing the previous run"
+            state = f"{session.doing} for {seconds:.1f} s, Esc stops it" if seconds else state
         elif session.current is session.opened:
-            words = "the run as opened: change a value to see its effect here and on all screens"
-        return state_lines(refusal, words, self._new_warnings(), width)
+            state = "the run as opened: change a value to see its effect here and on all screens"
+        return state_lines(refusal, state, self._new_warnings(), width)
 
     def _new_warnings(self) -> list[str]:
         """What the change makes doubtful: warnings that the run as opened did not have."""
@@ -499,9 +499,9 @@ class ParametersView(ScreenView):
                 self._run()
         self.redraw()
 
-    def say_of_file(self, words: str) -> None:
+    def say_of_file(self, reason: str) -> None:
         """Why a file could not be saved."""
-        self.refusal.of_file(words)
+        self.refusal.of_file(reason)
         self.redraw()
 
     def _run(self) -> None:

@@ -47,13 +47,13 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
     heads: list[tuple[Line, str, str]] = []
     first = session.history[0]
     here = session.kept(session.current)
-    words = _extremes(session.history)
+    extreme_of = _extremes(session.history)
     with_each, with_tokens = has_columns(session.history)
     for index, run in enumerate(session.history):
         sign = ">" if index == chosen else " "
         letter = "AB"[marked.index(run)] if run in marked else " "
         shown = "*" if run is here else " "
-        known = _of_model(run) or words.get(index, "as opened" if run is first else "")
+        known = _of_model(run) or extreme_of.get(index, "as opened" if run is first else "")
         name = cells(run.name or known, _NAME)
         role = "accent" if index == chosen else ""
         head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{index + 1:>3}  ", role)]
@@ -94,10 +94,10 @@ def _throughput(run: KeptRun) -> tuple[str, str]:
 
 def _flags(run: KeptRun, of_several: bool) -> str:
     """What asks for the run on a command line. of_several: whether it is one of a directory's runs."""
-    words = as_flags(run.parameters)
+    flags = as_flags(run.parameters)
     if of_several and run.label is not None:
-        words = ["--run", run.label, *words]
-    return " ".join(map(shlex.quote, words)) or "(as in the file)"
+        flags = ["--run", run.label, *flags]
+    return " ".join(map(shlex.quote, flags)) or "(as in the file)"
 
 
 def _of_model(run: KeptRun) -> str:
@@ -123,11 +123,11 @@ def _extremes(history: Sequence[KeptRun]) -> dict[int, str]:
 
 def _cut(flags: str, room: int) -> str:
     """As many whole words as there is room for: half a figure reads as another one."""
-    words = cells(flags, 400)
-    if len(words) > room:
-        words = words[: max(room - 3, 0)].rpartition(" ")[0]
-        return f"{words} ..." if words else end_cut(flags, room)
-    return words
+    shortened = cells(flags, 400)
+    if len(shortened) > room:
+        shortened = shortened[: max(room - 3, 0)].rpartition(" ")[0]
+        return f"{shortened} ..." if shortened else end_cut(flags, room)
+    return shortened
 
 
 def _step(run: KeptRun, first: KeptRun) -> Line:

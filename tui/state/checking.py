@@ -77,7 +77,7 @@ def text(value: object, where: str, most: int = MOST_TEXT) -> str:
 def items(
     value: object, where: str, check: Callable[[object, str], T], most: int = MOST_ITEMS
 ) -> tuple[T, ...]:
-    """A list of at most `most` items, each of which `one` reads."""
+    """A list of at most `most` items, each of which `check` reads."""
     if not isinstance(value, list):
         raise wrong(value, where, "a list")
     if len(value) > most:
@@ -86,5 +86,5 @@ def items(
 
 
 def optional(value: object, where: str, check: Callable[[object, str], T]) -> T | None:
-    """What `one` reads, or None for null."""
+    """What `check` reads, or None for null."""
     return None if value is None else check(value, where)

@@ -41,7 +41,7 @@ def is_model(run: Run) -> bool:
 def suggested(run: Run) -> str:
     """The words of a sweep of this run, to begin with."""
     if is_model(run):
-        given, words = run.parameters, ["--layouts"]
+        given, arguments = run.parameters, ["--layouts"]
         maker = cast("ModelMaker", cast("Results", run).source.maker)
         assert maker.model is not None
         try:
@@ -49,18 +49,18 @@ def suggested(run: Run) -> str:
         except (UsageError, InputError):
             return "--layouts --world 256 --global-batch 1024"
         if given.world is None:
-            words += ["--world", str(training.world)]
+            arguments += ["--world", str(training.world)]
         if given.global_batch is None:
-            words += ["--global-batch", str(training.global_batch)]
-        return " ".join(words)
+            arguments += ["--global-batch", str(training.global_batch)]
+        return " ".join(arguments)
     count = max(run.microbatches, 1)
-    words = [f"--vary microbatches={count},{2 * count},{4 * count}"]
+    arguments = [f"--vary microbatches={count},{2 * count},{4 * count}"]
     parameters = run.parameters
     if cast("Results", run).simulation.layout.pp > 1:
         now = parameters.schedule or _OFFERED[0]
         names = dict.fromkeys((now, *(name for name in _OFFERED if name in SCHEDULES)))
-        words.append(f"--vary schedule={','.join(names)}")
-    return " ".join(words)
+        arguments.append(f"--vary schedule={','.join(names)}")
+    return " ".join(arguments)
 
 
 def prepared(run: Run, typed: str) -> Prepared:
@@ -74,10 +74,10 @@ def prepared(run: Run, typed: str) -> Prepared:
 def _words(run: Run, typed: str) -> list[str]:
     """The words behind `wltui sweep`."""
     try:
-        words = shlex.split(typed)
+        arguments = shlex.split(typed)
     except ValueError as error:
         raise UsageError(f"{error}: a quote is open") from None
-    given = command.build_parser().parse_args(words)
+    given = command.build_parser().parse_args(arguments)
     if given.file is not None or given.model is not None:
         raise UsageError("the input is what is open: only what varies is typed here")
     base = run.parameters
@@ -86,7 +86,7 @@ def _words(run: Run, typed: str) -> list[str]:
     varied += ["world"] if DP in varied else []
     varied += VARIED if given.layouts else []
     defaults = {name: flag_of(name).default for name in varied if name != DP}
-    return [*opened_words(run), *as_flags(replace(base, **defaults)), *words]
+    return [*opened_words(run), *as_flags(replace(base, **defaults)), *arguments]
 
 
 def opened_words(run: Run) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def opened_words(run: Run) -> tuple[str, ...]:
 def command_words(run: Run, typed: str) -> str:
     """The command line of such a sweep, with its screen."""
     try:
-        words = _words(run, typed)
+        arguments = _words(run, typed)
     except UsageError:
-        words = [*opened_words(run), *as_flags(Parameters()), *shlex.split(typed)]
-    return shlex.join(["wltui", "sweep", *words, "--screen"])
+        arguments = [*opened_words(run), *as_flags(Parameters()), *shlex.split(typed)]
+    return shlex.join(["wltui", "sweep", *arguments, "--screen"])

@@ -31,10 +31,10 @@ def rows_below(height: int) -> tuple[int, int]:
     return _PLOT_BELOW + more // 3, _WORDS_BELOW + more // 6
 
 
-def _hanging(words: str, width: int) -> list[str]:
+def _hanging(sentence: str, width: int) -> list[str]:
     """A sentence in lines, those after the first set in."""
     # A figure and its per cent stay together.
-    first, *rest = wrapped(words.replace(" %", "\u00a0%"), width - 2) or [""]
+    first, *rest = wrapped(sentence.replace(" %", "\u00a0%"), width - 2) or [""]
     if not rest:
         return [first]
     left = " ".join(rest).replace(" %", "\u00a0%")
@@ -86,8 +86,8 @@ def beside(left: Sequence[Line], right: Sequence[Line], width: int, split: int, 
 def without(how: Sequence[str], command: str, width: int, glyphs: Glyphs) -> list[Line]:
     """The screen before there is a sweep: what one is, and how to get it."""
     lines: list[Line] = [rule("Sweep: many layouts, and the few worth running", width, glyphs), []]
-    for words in how:
-        lines += [[(f"  {line}", "")] for line in wrapped(words, width - 4)]
+    for sentence in how:
+        lines += [[(f"  {line}", "")] for line in wrapped(sentence, width - 4)]
         lines.append([])
     lines.append([("  From the command line:", "dim")])
     lines += [[(f"    {line}", "")] for line in wrapped(cells(command, 2000), width - 6)]

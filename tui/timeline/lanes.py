@@ -264,7 +264,7 @@ def told_group(
 ) -> list[Line]:
     """Which of several lanes have the extremes, behind `title`; then each figure from least to most.
 
-    ranks: the first of each lane. found: figure -> ns of each lane, the compute first.
+    ranks: the first of each lane. spread: figure -> ns of each lane, the compute first.
     """
     line: Line = []
     for words, values in spread.items():

@@ -257,9 +257,9 @@ class Comparison(Struct, frozen=True, dict=True):
         """What is the same in both runs, in words."""
         matched = self.matched
         durations = {"compute", "collective", "transfer"}
-        words = []
+        kept = []
         if matched.whole and not matched.differs & durations:
-            words.append("every op's duration")
+            kept.append("every op's duration")
         else:
             for kind, what in (
                 ("compute", "compute of every op"),
@@ -267,14 +267,14 @@ class Comparison(Struct, frozen=True, dict=True):
                 ("transfer", "every transfer's duration"),
             ):
                 if kind in matched.compared - matched.differs:
-                    words.append(what if matched.whole else f"{what} that both have")
+                    kept.append(what if matched.whole else f"{what} that both have")
         if matched.whole:
             ops = "ops" if matched.compared == {"compute"} else "collectives and transfers"
-            words.append(f"as many {ops}")
-            words += ["all bytes"] if "bytes" not in matched.differs else []
+            kept.append(f"as many {ops}")
+            kept += ["all bytes"] if "bytes" not in matched.differs else []
         if self.cost is None:
-            words.append("micro-batches in memory")
-        return words
+            kept.append("micro-batches in memory")
+        return kept
 
 
 def _kept(results: Results) -> dict[int, int]:

@@ -20,31 +20,31 @@ _SMALL_PART = 1000
 def side_words(comparison: Comparison, side: int) -> str:
     """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
     results = (comparison.a, comparison.b)[side]
-    words = [printable(results.path)] if comparison.other_file else []
+    parts = [printable(results.path)] if comparison.other_file else []
     if results.rescaled:
-        words.append("--rescale on")
+        parts.append("--rescale on")
     for field, values in comparison.changed.items():
         value = values[side]
         option = flag_of(field).option
         if isinstance(value, bool):
-            words.append(option if value else f"no {option}")
+            parts.append(option if value else f"no {option}")
         elif isinstance(value, (list, tuple)):
-            words += [f"{option} {printable(str(item), 40)}" for item in value] or [f"no {option}"]
+            parts += [f"{option} {printable(str(item), 40)}" for item in value] or [f"no {option}"]
         elif value is None:
-            words.append(f"no {option}")
+            parts.append(f"no {option}")
         else:
             text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
-            words.append(f"{option} {text}")
+            parts.append(f"{option} {text}")
     each = [of_side.simulation.parameters.no_fold for of_side in (comparison.a, comparison.b)]
     if each[0] != each[1]:
-        words.append("--no-fold" if each[side] else "equal ranks folded")
+        parts.append("--no-fold" if each[side] else "equal ranks folded")
     if results.model_figures is not None:
         # Imported here: files have none.
         from simcore.analysis.model_figures import throughput_facts
 
         facts = throughput_facts(results.model_figures)
-        words += [facts[0], facts[3]]
-    return ", ".join(words) or "the same parameters"
+        parts += [facts[0], facts[3]]
+    return ", ".join(parts) or "the same parameters"
 
 
 def notices(comparison: Comparison) -> list[str]:
@@ -87,10 +87,10 @@ def parts_words(comparison: Comparison) -> str:
     if leading is None or len(parts) == len(leading.said):
         return ""
     shown = [part for part in parts if abs(part.ns) * _SMALL_PART >= abs(parts[0].ns)]
-    words = [account_part.words for account_part in shown]
+    clauses = [account_part.words for account_part in shown]
     left = len(parts) - len(shown)
-    words += [f"{left} below 0.1 % of the largest"] if left else []
-    return f"B - A along the critical paths: {', '.join(words)}."
+    clauses += [f"{left} below 0.1 % of the largest"] if left else []
+    return f"B - A along the critical paths: {', '.join(clauses)}."
 
 
 def op_words(comparison: Comparison, mover: Mover) -> str:

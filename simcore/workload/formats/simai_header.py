@@ -141,9 +141,9 @@ class HeaderReader:
             message = f"found {key.shown()}{value}, expected a known key; ignored"
             self._findings.add("note", "unknown-key", message, key)
         elif key.text == _RESCALED:
-            words = values[0].text.split(",") if values else []
-            if words and all(word.isascii() and word.isdigit() and len(word) < 19 for word in words):
-                self._rescaled = tuple(map(int, words))
+            digits = values[0].text.split(",") if values else []
+            if digits and all(word.isascii() and word.isdigit() and len(word) < 19 for word in digits):
+                self._rescaled = tuple(map(int, digits))
             else:
                 message = f"{key.shown()}: found no numbers between commas, expected them; ignored"
                 self._findings.add("note", "unknown-key", message, key)

@@ -156,12 +156,12 @@ def _step(session: Session, short: bool = False, with_model: bool = True, agains
         # Of measured runs and execution traces no rows are made.
         anew = bool(getattr(session.current, "rescaled", "")) and not getattr(session.opened, "rescaled", "")
         alone = short or is_other or anew
-        found = difference(session.opened.step_time_ns, session.current.step_time_ns, alone)
+        difference_line = difference(session.opened.step_time_ns, session.current.step_time_ns, alone)
         # Of another model it is neither a gain nor a loss: it is the step of something else.
-        share = text_of([found])
+        share = text_of([difference_line])
         other = share if not with_model else "other model" if short else f"{share}, other model"
-        line += [("  ", ""), *([(other, "warn")] if is_other else found)]
-        if against and share and found[0][1] != "dim":
+        line += [("  ", ""), *([(other, "warn")] if is_other else difference_line)]
+        if against and share and difference_line[0][1] != "dim":
             line.append((session.against_words(), "dim"))
         if anew:
             line.append((" rescaled", "dim"))

@@ -113,8 +113,8 @@ def _from_difference(names: list[str], limit: int) -> dict[str, str]:
     # The least and the greatest differ first where any two do.
     first, last = min(texts.values()), max(texts.values())
     pairs = enumerate(zip(first, last, strict=False))
-    start = next((at for at, (one, other) in pairs if one != other), min(len(first), len(last)))
-    word = max((first.rfind(one, 0, start) for one in "._:/ "), default=-1) + 1
+    start = next((at for at, (letter, other) in pairs if letter != other), min(len(first), len(last)))
+    word = max((first.rfind(separator, 0, start) for separator in "._:/ "), default=-1) + 1
     start = word if start - word <= limit // 4 else start
     rest = max(len(text) - start for text in texts.values())
     head = min(limit - 3 - rest, start)

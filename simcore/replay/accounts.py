@@ -143,4 +143,4 @@ def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts
             key = (ranks[rank].number, ranks[wait.rank].number, name_of(ranks[rank], call), call.sub >= 0)
             waited[key] = waited.get(key, 0) + wait.ns
     waits = [RankWaiting(*key, ns) for key, ns in waited.items()]
-    return sorted(waits, key=lambda one: (-one.ns, one.early, one.late, one.name))
+    return sorted(waits, key=lambda wait: (-wait.ns, wait.early, wait.late, wait.name))

@@ -44,7 +44,7 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
     if not results.measured.of_devices:
         return []
     graph, ends, ties = results.graph, results.ends, results.ties
-    found: dict[tuple[str, str | None, int, int, bool], list[int]] = {}
+    ns_of: dict[tuple[str, str | None, int, int, bool], list[int]] = {}
     members: dict[tuple[str, str | None, int, int, bool], tuple[int, ...] | None] = {}
     for meeting, node in zip(ties.matches.meetings, graph.meetings, strict=True):
         call = meeting.calls[0]
@@ -59,16 +59,19 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
         ns = ends[node] - graph.graph.start(node, ends)
         if ns > 0 and ranks > 1:
             key = said.operation, said.group, ranks, size, alone
-            found.setdefault(key, []).append(ns)
-            there = tuple(results.measured.ranks[one.rank].number for one in meeting.calls)
+            ns_of.setdefault(key, []).append(ns)
+            there = tuple(results.measured.ranks[call.rank].number for call in meeting.calls)
             who = said.ranks or there
             members.setdefault(key, tuple(sorted(who)) if len(set(who)) == ranks else None)
     some = [
         Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]),
                   members[key])
-        for key, ns in found.items()
+        for key, ns in ns_of.items()
     ]  # fmt: skip
-    return sorted(some, key=lambda one: (-one.middle_ns * one.times, one.operation, one.bytes))
+    return sorted(
+        some,
+        key=lambda bandwidth: (-bandwidth.middle_ns * bandwidth.times, bandwidth.operation, bandwidth.bytes),
+    )
 
 
 def _factor(operation: str, ranks: int) -> float:

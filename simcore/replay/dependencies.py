@@ -78,15 +78,15 @@ def effects(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
 def _waited_for(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
     """What had to be done before a piece could end: as the critical path has it."""
     graph, meeting = results.graph, results.ties.pieces[rank].meeting[piece]
-    found = []
+    dependencies = []
     for cause in graph.waited_for(rank, piece, results.ends):
         reason, of = cause_reason(graph, meeting, rank, cause)
         where = graph.piece_of(cause.node, graph.graph.track_of(cause))
         if reason == BEFORE:
-            found.append(_next_on_its_rank(results, *where))
+            dependencies.append(_next_on_its_rank(results, *where))
         else:
-            found.append(PieceDependency(*where, REASONS[reason].format(rank=_number(results, of))))
-    return found
+            dependencies.append(PieceDependency(*where, REASONS[reason].format(rank=_number(results, of))))
+    return dependencies
 
 
 def _next_on_its_rank(results: Timed, rank: int, piece: int) -> PieceDependency:
@@ -107,17 +107,17 @@ def _held(results: Timed, rank: int, node: int, meeting: int) -> list[PieceDepen
     """The members of a collective, a node, that wait in it because a node of this rank ended."""
     graph, ends = results.graph, results.ends
     number = graph.meeting_of(meeting)
-    found = []
+    dependencies = []
     for who, _, waits in graph.ties.members[number] if number != NONE else ():
         held: list[Cause] = graph.waited_for(who, waits, ends)
         for cause in held:
             if cause.node != node:
                 continue
             if cause.why != BUSY:
-                found.append(PieceDependency(who, waits, _WAITS.format(rank=_number(results, who))))
+                dependencies.append(PieceDependency(who, waits, _WAITS.format(rank=_number(results, who))))
             elif who == rank:
-                found.append(PieceDependency(who, waits, _QUEUES))
-    return found
+                dependencies.append(PieceDependency(who, waits, _QUEUES))
+    return dependencies
 
 
 def _number(results: Timed, rank: int) -> int:

@@ -75,12 +75,12 @@ def overlapped_ns(rank: RankTrace, accounts: Accounts) -> int | None:
 
 def _communication(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
     """(start, end) of the sub-operations by category: beside compute only those can run."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    spans_of: dict[str, list[tuple[int, int]]] = {}
     subs = rank.subs
     for group, known, start, end in zip(subs.group, subs.known, subs.start, subs.end, strict=True):
         if known == MEASURED and end > start:
-            found.setdefault(category_of_group(group), []).append((start, end))
-    return found
+            spans_of.setdefault(category_of_group(group), []).append((start, end))
+    return spans_of
 
 
 def peak_microbatches(rank: RankTrace) -> int | None:
@@ -146,11 +146,11 @@ def total(spans: Sequence[tuple[int, int]]) -> int:
     return sum(end - start for start, end in spans)
 
 
-def both(one: Spans, other: Spans) -> Spans:
+def both(first: Spans, other: Spans) -> Spans:
     """What lies in both of two unions."""
     spans: Spans = []
     at = 0
-    for start, end in one:
+    for start, end in first:
         while at < len(other) and other[at][1] <= start:
             at += 1
         index = at
@@ -245,23 +245,28 @@ class MeasuredFigures:
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
-        found: list[tuple[str, tuple[str, ...]]] = []
+        columns: list[tuple[str, tuple[str, ...]]] = []
         for number, account in enumerate(ACCOUNTS):
             if any(accounts.total_ns[number] for accounts in self.results.accounts):
                 name = account.removeprefix("compute " if number < FIRST_EXPOSED else "exposed ")
-                found.append((_HEADINGS.get(name, name), (account,)))
-        return found
+                columns.append((_HEADINGS.get(name, name), (account,)))
+        return columns
 
     def _track_use(self, track: Track) -> TrackUse:
-        rank, one = self.results.run.ranks[track.number], self.results.accounts[track.number]
+        rank, accounts = self.results.run.ranks[track.number], self.results.accounts[track.number]
         use = device_use(self.results, track.number)
-        compute, exposed, overlapped = compute_ns(one), exposed_ns(one), overlapped_ns(rank, one)
+        compute, exposed, overlapped = (
+            compute_ns(accounts),
+            exposed_ns(accounts),
+            overlapped_ns(rank, accounts),
+        )
         comm_ns = sum(exposed.values()) + (overlapped or 0)
         if use is not None:
             compute = {"kernel": 0} | compute
             exposed, overlapped, comm_ns = use.exposed_ns, use.overlapped_ns, use.comm_ns
         return TrackUse(
-            track, compute, exposed, one.ns("wait"), one.ns("bubble"), one.ns("host"), one.ns("idle"),
+            track, compute, exposed, accounts.ns("wait"), accounts.ns("bubble"), accounts.ns("host"),
+            accounts.ns("idle"),
             overlapped, comm_ns, peak_microbatches(rank),
             self._streams(track.number),
         )  # fmt: skip
@@ -279,12 +284,12 @@ class MeasuredFigures:
         if not self.results.timed:
             return []
         ranks = len(self.results.measured.ranks)
-        found: dict[str, list[StreamUse]] = {}
+        uses_of: dict[str, list[StreamUse]] = {}
         for rank in self.results.all_ranks:
             for use in self._streams(rank):
-                found.setdefault(use.stream, []).append(use)
+                uses_of.setdefault(use.stream, []).append(use)
         streams = []
-        for name, uses in found.items():
+        for name, uses in uses_of.items():
             busy = round(sum(use.busy_ns for use in uses) / ranks)
             beside = [use.overlapped_ns for use in uses if use.overlapped_ns is not None]
             overlapped = round(sum(beside) / ranks) if len(beside) == len(uses) else None
@@ -297,8 +302,8 @@ class MeasuredFigures:
         if not self.results.timed:
             return []
         return [
-            WaitFor(RankSet.of([one.early]), RankSet.of([one.late]), one.name, one.ns)
-            for one in self.results.waiting
+            WaitFor(RankSet.of([wait.early]), RankSet.of([wait.late]), wait.name, wait.ns)
+            for wait in self.results.waiting
         ]
 
     def path_alike(self) -> Iterator[object]:
@@ -308,24 +313,24 @@ class MeasuredFigures:
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         path, ranks = self.results.critical_path, self.results.measured.ranks
-        for one in path if indices is None else (path[index] for index in indices):
-            rank, pieces = ranks[one.rank], self.results.ties.pieces[one.rank]
-            op = pieces.op[one.piece]
-            is_gap = pieces.kind[one.piece] == GAP
+        for segment in path if indices is None else (path[index] for index in indices):
+            rank, pieces = ranks[segment.rank], self.results.ties.pieces[segment.rank]
+            op = pieces.op[segment.piece]
+            is_gap = pieces.kind[segment.piece] == GAP
             batch = rank.ops.batch[op]
             yield PathSegment(
-                one.start, one.end, rank.number,
-                one.kind if ACCOUNTS[one.account] != one.kind else "compute", one.kind,
-                None if is_gap else piece_name(self.results, one.rank, one.piece),
+                segment.start, segment.end, rank.number,
+                segment.kind if ACCOUNTS[segment.account] != segment.kind else "compute", segment.kind,
+                None if is_gap else piece_name(self.results, segment.rank, segment.piece),
                 None if is_gap else rank.ops.state[op], None if is_gap or batch < 0 else batch,
-                REASONS[one.reason].format(rank=ranks[one.of].number),
+                REASONS[segment.reason].format(rank=ranks[segment.of].number),
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:
         """`pp` and recv_forward, `idle` and nothing."""
-        one = self.results.critical_path[index]
-        is_gap = self.results.ties.pieces[one.rank].kind[one.piece] == GAP
-        return one.kind, "" if is_gap else piece_name(self.results, one.rank, one.piece)
+        segment = self.results.critical_path[index]
+        is_gap = self.results.ties.pieces[segment.rank].kind[segment.piece] == GAP
+        return segment.kind, "" if is_gap else piece_name(self.results, segment.rank, segment.piece)
 
     def layers(self, grouped: bool) -> list[LayerUse]:
         if grouped or not self.results.timed:

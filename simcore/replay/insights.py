@@ -63,7 +63,7 @@ def _largest(results: Timed) -> str:
     whole = sum(totals)
     rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
     compute = whole - sum(totals[number] for number in rest)
-    number = max(rest, key=lambda one: totals[one])
+    number = max(rest, key=lambda rank: totals[rank])
     if compute and not totals[number]:
         return f"All of the {whose} time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
@@ -150,10 +150,10 @@ def _in_the_end(results: Timed) -> list[str]:
     """The rank that all others wait for at the end of a chain, where no other comes near it and less of it is
     seen in who waits for whom: in between stand ranks that wait themselves.
     """
-    waited = sorted(waited_in_the_end(results).items(), key=lambda one: (-one[1], one[0]))
+    waited = sorted(waited_in_the_end(results).items(), key=lambda pair: (-pair[1], pair[0]))
     if len(waited) < 2 or waited[0][1] < _FAR_AHEAD * waited[1][1]:
         return []
-    (rank, ns), whole = waited[0], sum(one for _, one in waited)
+    (rank, ns), whole = waited[0], sum(ns for _, ns in waited)
     number = results.measured.ranks[rank].number
     direct = sum(wait.ns for wait in results.waiting if wait.late == number)
     if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
@@ -281,7 +281,7 @@ GAPS = "host gaps"
 
 def differences(results: Timed) -> list[RankDifference]:
     """Each rank's difference; the changes of its operations and gaps add up to it."""
-    found = []
+    of_ranks = []
     for before, after in zip(results.measured.ranks, results.run.ranks, strict=True):
         changes: dict[str, int] = {}
         changed = after.last_ns - before.last_ns
@@ -296,7 +296,7 @@ def differences(results: Timed) -> list[RankDifference]:
             changes[name] = changes.get(name, 0) + ns
         changes[GAPS] = changed - sum(changes.values())
         ops = sorted(
-            ((name, ns) for name, ns in changes.items() if ns), key=lambda one: (-abs(one[1]), one[0])
+            ((name, ns) for name, ns in changes.items() if ns), key=lambda pair: (-abs(pair[1]), pair[0])
         )
-        found.append(RankDifference(before.number, before.last_ns, after.last_ns, tuple(ops)))
-    return found
+        of_ranks.append(RankDifference(before.number, before.last_ns, after.last_ns, tuple(ops)))
+    return of_ranks

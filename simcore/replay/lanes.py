@@ -135,11 +135,13 @@ class MeasuredLanes(RankLanes):
 
     @cached_property
     def kinds(self) -> Collection[str]:
-        found = {category for number in self.numbers for category in set(self.drawn(number, None).category)}
+        categories = {
+            category for number in self.numbers for category in set(self.drawn(number, None).category)
+        }
         subs = {group for rank in self.run.ranks for group in rank.subs.group}
-        found |= {drawn_as(category_of_group(group)) for group in subs}
+        categories |= {drawn_as(category_of_group(group)) for group in subs}
         beside = {"host"} if not self.run.replayed and any(map(_host_names, self.run.ranks)) else set()
-        return {KINDS[category] for category in found} | beside
+        return {KINDS[category] for category in categories} | beside
 
     @property
     def heat(self) -> dict[int, int]:
@@ -197,11 +199,11 @@ class MeasuredLanes(RankLanes):
         if not self.alike_words:
             return {number: (number,) for number in self.numbers}
         most = self.length * _ALIKE_PERCENT // 100
-        found: list[tuple[tuple[str, ...], list[int], list[int], list[int]]] = []
+        groups: list[tuple[tuple[str, ...], list[int], list[int], list[int]]] = []
         for number in self.numbers:
             headings, totals = self.headings(number), self.results.accounts[number].total_ns
-            for one, least, greatest, members in found:
-                if one == headings and all(
+            for group, least, greatest, members in groups:
+                if group == headings and all(
                     max(high, ns) - min(low, ns) <= most
                     for low, high, ns in zip(least, greatest, totals, strict=True)
                 ):
@@ -209,8 +211,8 @@ class MeasuredLanes(RankLanes):
                     members.append(number)
                     break
             else:
-                found.append((headings, list(totals), list(totals), [number]))
-        return {number: members for *_, members in found for number in members}
+                groups.append((headings, list(totals), list(totals), [number]))
+        return {number: members for *_, members in groups for number in members}
 
     def own_number(self, rank: int) -> int:
         return self._place[rank]
@@ -254,13 +256,13 @@ class MeasuredLanes(RankLanes):
         return True
 
     def spans(self, number: int, stream: str | None) -> Spans:
-        found = self._spans.get((number, stream))
-        if found is None:
+        spans = self._spans.get((number, stream))
+        if spans is None:
             rank = self.run.ranks[number]
             lane = rank_spans(self.run, rank) if stream is None else lane_spans(rank, stream)
-            found = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
-            self._spans[number, stream] = found
-        return found
+            spans = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
+            self._spans[number, stream] = spans
+        return spans
 
     def drawn(self, number: int, stream: str | None) -> Spans:
         """A rank's lane and its compute: an operation also waits and communicates."""
@@ -287,19 +289,19 @@ class MeasuredLanes(RankLanes):
             op = len(ops) if piece == OVER else pieces.op[piece]
             items.append(-1 - op if piece == OVER or pieces.kind[piece] == GAP else op)
         kinds = accounts.account.translate(_OF_ACCOUNT)
-        found = list(zip(accounts.edge, accounts.edge[1:], items, kinds, strict=False))
+        drawn = list(zip(accounts.edge, accounts.edge[1:], items, kinds, strict=False))
         if stream == COMPUTE_STREAM:
-            found = list(compress(found, kinds.translate(_ON_COMPUTE)))
-        starts = [start for start, _, _, _ in found]
+            drawn = list(compress(drawn, kinds.translate(_ON_COMPUTE)))
+        starts = [start for start, _, _, _ in drawn]
         instants: dict[tuple[int, int], tuple[int, int, int, int]] = {}
         none = {op for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)) if start == end}
         spans = self.spans(number, stream) if none else Spans(array("q"), array("q"), array("q"), bytearray())
         for start, item, kind in zip(spans.start, spans.op, spans.category, strict=True):
             if item in none:
-                _, end, _, around = found[bisect_right(starts, start) - 1] if found else (0, 0, 0, -1)
+                _, end, _, around = drawn[bisect_right(starts, start) - 1] if drawn else (0, 0, 0, -1)
                 if kind != around or start >= end:
                     instants[start, kind] = start, start + 1, item, kind
-        columns = sorted((*found, *instants.values())) if instants else found
+        columns = sorted((*drawn, *instants.values())) if instants else drawn
         return Spans(
             array("q", [start for start, _, _, _ in columns]),
             array("q", [end for _, end, _, _ in columns]),
@@ -312,10 +314,10 @@ class MeasuredLanes(RankLanes):
         return shown_name(rank.ops.name[op] if op < len(rank.ops) else span_facts(rank, op).name), ""
 
     def names(self) -> Collection[str]:
-        found: set[str | None] = set()
+        names: set[str | None] = set()
         for rank in self.run.ranks:
-            found.update(rank.ops.name, rank.subs.name, rank.subs.collective, _host_names(rank))
-        return {name for name in found if name is not None}
+            names.update(rank.ops.name, rank.subs.name, rank.subs.collective, _host_names(rank))
+        return {name for name in names if name is not None}
 
     def searched(self, number: int, stream: str | None) -> Searched:
         """By operation, sub-operation and collective; a gap has no name and no micro-batch."""
@@ -332,7 +334,7 @@ class MeasuredLanes(RankLanes):
         none = names.setdefault((), len(names))
         of_item += [none] * (len(ops) + 1)
         name_of = list(map(of_item.__getitem__, spans.op))
-        spelled = [_spelled(one) for one in names]
+        spelled = [_spelled(name) for name in names]
         kinds: dict[frozenset[str], int] = {}
         of_both: dict[tuple[int, int], int] = {}
         for category, name_code in set(zip(spans.category, name_of, strict=True)):
@@ -349,20 +351,20 @@ class MeasuredLanes(RankLanes):
 
     def passes(self, number: int) -> Sequence[TimeStretch]:
         rank, count = self.run.ranks[number], self.run.microbatches
-        ops, found = rank.ops, []
+        ops, stretches = rank.ops, []
         for op in rank.passes:
             name, batch = in_short(ops.name[op], 40), ops.batch[op]
             words = f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name
-            found.append(TimeStretch(ops.start[op], ops.end[op], words))
-        return found
+            stretches.append(TimeStretch(ops.start[op], ops.end[op], words))
+        return stretches
 
     def all_waits(self) -> Sequence[tuple[int, int]]:
-        found = []
+        ranked = []
         for number in self.numbers:
             items = self.spans(number, None).op
             waits = self._waits_of(number).items()
-            found += [(items[index] < 0, -ns, number, index) for index, ns in waits]
-        return [(number, index) for _, _, number, index in sorted(found)]
+            ranked += [(items[index] < 0, -ns, number, index) for index, ns in waits]
+        return [(number, index) for _, _, number, index in sorted(ranked)]
 
     def _found_waits(self, number: int) -> dict[int, int]:
         """How long operations wait in all, those that do, the longest first; behind them gaps, as long as
@@ -372,12 +374,12 @@ class MeasuredLanes(RankLanes):
             return {}
         spans = self.spans(number, None)
         ops = waited_ns(self.results, number, self.words.waits_of_rank(number))
-        found = []
+        waits = []
         for index, item in enumerate(spans.op):
             ns = ops.get(item, 0) if item >= 0 else spans.end[index] - spans.start[index]
             if ns:
-                found.append((item < 0, -ns, index))
-        return {index: -ns for _, ns, index in sorted(found)}
+                waits.append((item < 0, -ns, index))
+        return {index: -ns for _, ns, index in sorted(waits)}
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
         results, ranks = self.results, self.run.ranks
@@ -401,8 +403,9 @@ class MeasuredLanes(RankLanes):
         return super()._ranges if self.run.timed else self._operations
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
-        found, category = self._operations.longest(number, first_ns, last_ns)
-        return found.count, _OPERATION_FIGURES[category]._replace(ns=found.ns) if found.index >= 0 else None
+        longest, category = self._operations.longest(number, first_ns, last_ns)
+        figure = _OPERATION_FIGURES[category]._replace(ns=longest.ns) if longest.index >= 0 else None
+        return longest.count, figure
 
     @cached_property
     def words(self) -> MeasuredSpanWords:

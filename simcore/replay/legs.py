@@ -16,7 +16,7 @@ def legs(results: Timed) -> list[Leg]:
 
     what: the operation's name, raw text of the file; IDLE_NAME where there is none. number: the rank's index.
     """
-    found: list[Leg] = []
+    path_legs: list[Leg] = []
     last: tuple[int, str, int] | None = None
     for index, piece_segment in enumerate(results.critical_path):
         pieces, trace = results.ties.pieces[piece_segment.rank], results.measured.ranks[piece_segment.rank]
@@ -25,16 +25,16 @@ def legs(results: Timed) -> list[Leg]:
         # A gap is of no operation; what lies inside an operation is a part of it.
         key = (piece_segment.rank, IDLE_NAME, -1) if is_gap else (piece_segment.rank, trace.ops.name[op], op)
         if key == last:
-            found[-1] = replace(found[-1], last=index + 1, end_ns=piece_segment.end)
+            path_legs[-1] = replace(path_legs[-1], last=index + 1, end_ns=piece_segment.end)
             continue
         last = key
         reason = REASONS[piece_segment.reason].format(rank=results.measured.ranks[piece_segment.of].number)
         batch = -1 if is_gap else trace.ops.batch[op]
         who = piece_segment.rank, trace.number, trace.stage
-        found.append(
+        path_legs.append(
             Leg(index, index + 1, piece_segment.start, piece_segment.end, *who, key[1], batch, reason)
         )
-    return found
+    return path_legs
 
 
 # What the path can be summed by.

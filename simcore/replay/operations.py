@@ -61,14 +61,14 @@ class Spent(NamedTuple):
 def op_uses(results: Timed) -> list[OpUse]:
     """Each operation and sub-operation by name, in the order in which they first come; host gaps are none."""
     critical, slack, uses = critical_ns(results), slack_ns(results), spent(results)
-    found = []
+    op_rows = []
     # The path can go through a collective beside compute that no rank has waited for: it has no account.
     for key in dict.fromkeys((*uses, *critical)):
         most = most_used(uses[key].values()) if key in uses else Spent()
         least = min(slack[key].values()) if key in slack else None
         on_path = sum(critical.get(key, {}).values())
-        found.append(OpUse(*key, most.compute_ns, most.exposed_ns, on_path, least))
-    return found
+        op_rows.append(OpUse(*key, most.compute_ns, most.exposed_ns, on_path, least))
+    return op_rows
 
 
 def most_used(uses: Iterable[Spent]) -> Spent:
@@ -103,29 +103,29 @@ def spent(results: Timed) -> dict[OpKey, dict[int, Spent]]:
 
 def critical_ns(results: Timed) -> ByRank:
     """What the critical path has of each operation and sub-operation on each rank, ns; host gaps left out."""
-    found: ByRank = {}
+    by_key: ByRank = {}
     names = [_keys(results, rank) for rank in results.all_ranks]
     for piece_segment in results.critical_path:
         key = names[piece_segment.rank][piece_segment.piece] if piece_segment.piece >= 0 else None
         if key is not None:
-            by_rank = found.setdefault(key, {})
+            by_rank = by_key.setdefault(key, {})
             by_rank[piece_segment.rank] = (
                 by_rank.get(piece_segment.rank, 0) + piece_segment.end - piece_segment.start
             )
-    return found
+    return by_key
 
 
 def slack_ns(results: Timed) -> ByRank:
     """The least slack of each by rank, ns; an operation's is that of all that lies in it."""
-    found: ByRank = {}
+    by_key: ByRank = {}
     for rank, column in enumerate(results.slack_ns):
         for key, ns in zip(_keys(results, rank), column, strict=True):
             if key is None:
                 continue
-            for one in {key, (key[0], None)}:
-                by_rank = found.setdefault(one, {})
+            for op_key in {key, (key[0], None)}:
+                by_rank = by_key.setdefault(op_key, {})
                 by_rank[rank] = min(ns, by_rank.get(rank, ns))
-    return found
+    return by_key
 
 
 def _keys(results: Timed, rank: int) -> list[OpKey | None]:
@@ -263,7 +263,7 @@ class Operations:
         self._spent = spent(results) if self.timed else {}
         self._waits = self._waits_with_subs()
         self._mean_own_ns = {
-            key: sum(one.own_ns for one in self._spent.get(key, {}).values()) / len(by_rank)
+            key: sum(of_rank.own_ns for of_rank in self._spent.get(key, {}).values()) / len(by_rank)
             for key, by_rank in self._figures.items()
         }
         # Of the ranks that were asked for, by item of their lanes.
@@ -284,20 +284,20 @@ class Operations:
             for key, by_rank in self._figures.items()
             for rank, figures in by_rank.items()
         ]
-        return sorted(operations, key=lambda one: one.rank or 0)
+        return sorted(operations, key=lambda operation: operation.rank or 0)
 
     def _waits_with_subs(self) -> dict[tuple[str, str | None, int], int]:
         """What each operation waits on each rank, in its sub-operations too, ns."""
-        found: dict[tuple[str, str | None, int], int] = {}
+        ns_of: dict[tuple[str, str | None, int], int] = {}
         for (op, sub), by_rank in self._spent.items():
-            for rank, one in by_rank.items():
+            for rank, of_rank in by_rank.items():
                 for key in {(op, sub, rank), (op, None, rank)}:
-                    found[key] = found.get(key, 0) + one.waits_ns
-        return found
+                    ns_of[key] = ns_of.get(key, 0) + of_rank.waits_ns
+        return ns_of
 
     def _operation(self, key: OpKey, rank: int | None, by_rank: dict[int, list[OpFigures]]) -> Operation:
-        figures = [(who, one) for who, some in by_rank.items() for one in some]
-        timed = [(who, one) for who, one in figures if one.measured]
+        figures = [(who, of_rank) for who, some in by_rank.items() for of_rank in some]
+        timed = [(who, of_rank) for who, of_rank in figures if of_rank.measured]
         least_rank, least = min(timed, key=lambda pair: pair[1].least_ns, default=(NONE, None))
         most_rank, most = max(timed, key=lambda pair: pair[1].most_ns, default=(NONE, None))
         everywhere = self._spent.get(key, {})
@@ -307,11 +307,11 @@ class Operations:
             op=key[0],
             sub=key[1],
             rank=rank,
-            kinds=tuple(dict.fromkeys(one.category for _, one in figures)),
+            kinds=tuple(dict.fromkeys(of_rank.category for _, of_rank in figures)),
             ranks=tuple(by_rank),
-            count=sum(one.count for _, one in figures),
-            measured=sum(one.measured for _, one in timed),
-            total_ns=sum(one.total_ns for _, one in timed),
+            count=sum(of_rank.count for _, of_rank in figures),
+            measured=sum(of_rank.measured for _, of_rank in timed),
+            total_ns=sum(of_rank.total_ns for _, of_rank in timed),
             least_ns=0 if least is None else least.least_ns,
             least_rank=least_rank,
             most_ns=0 if most is None else most.most_ns,
@@ -357,8 +357,8 @@ class Operations:
     def sizes(self, operation: Operation) -> tuple[int, int] | None:
         """The least and the most bytes of its buffers; None where no line of it says any."""
         by_rank = self._sizes.get((operation.op, operation.sub), {})
-        found = [by_rank[rank] for rank in operation.ranks if rank in by_rank]
-        return (min(least for least, _ in found), max(most for _, most in found)) if found else None
+        sizes = [by_rank[rank] for rank in operation.ranks if rank in by_rank]
+        return (min(least for least, _ in sizes), max(most for _, most in sizes)) if sizes else None
 
     @cached_property
     def _sizes(self) -> dict[OpKey, dict[int, tuple[int, int]]]:
@@ -398,11 +398,11 @@ class Operations:
 
     @cached_property
     def _moved(self) -> dict[OpKey, dict[int | None, KnownTransfers]]:
-        found: dict[OpKey, dict[int | None, KnownTransfers]] = {}
+        moved: dict[OpKey, dict[int | None, KnownTransfers]] = {}
 
         def add(key: OpKey, rank: int | None, size: int, ns: int) -> None:
-            before = found.setdefault(key, {}).get(rank, KnownTransfers())
-            found[key][rank] = KnownTransfers(before.times + 1, before.bytes + size, before.ns + ns)
+            before = moved.setdefault(key, {}).get(rank, KnownTransfers())
+            moved[key][rank] = KnownTransfers(before.times + 1, before.bytes + size, before.ns + ns)
 
         for calls, ns in self._alone():
             counted = set()
@@ -415,7 +415,7 @@ class Operations:
                 if key not in counted:
                     counted.add(key)
                     add(key, None, size, ns)
-        return found
+        return moved
 
     def _alone(self) -> Iterator[tuple[tuple[Call, ...], int]]:
         """(calls, ns) of each collective and message, as long as it takes by itself in the run that is shown.
@@ -456,11 +456,11 @@ class Operations:
 
     @cached_property
     def _unmatched(self) -> dict[tuple[str, str | None, int], int]:
-        found: dict[tuple[str, str | None, int], int] = {}
+        unmatched: dict[tuple[str, str | None, int], int] = {}
         for call in self.results.ties.matches.unmatched if self.timed else ():
             key = (*self._key(call), call.rank)
-            found[key] = found.get(key, 0) + 1
-        return found
+            unmatched[key] = unmatched.get(key, 0) + 1
+        return unmatched
 
     def waits_of_longest(self, operation: Operation) -> list[Wait]:
         """What its longest run waits, the longest first; nothing where the ranks have no common time."""

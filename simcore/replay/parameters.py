@@ -52,19 +52,21 @@ class Scales(Struct, frozen=True):
 
     def changes(self) -> list[str]:
         """What is not as measured: `compute x2`, `rank 7 x0.5`; names of the trace made safe."""
-        found: list[tuple[str, float]] = [
+        factors: list[tuple[str, float]] = [
             ("compute", self.compute), ("communication", self.comm),
             ("host gaps", self.gaps), ("host operations", self.host),
         ]  # fmt: skip
-        found += [(short_name(name, 40), factor) for name, factor in self.ops.items()]
-        found += [(f"{printable(kind, 40)} communication", factor) for kind, factor in self.kinds.items()]
-        found += [
+        factors += [(short_name(name, 40), factor) for name, factor in self.ops.items()]
+        factors += [(f"{printable(kind, 40)} communication", factor) for kind, factor in self.kinds.items()]
+        factors += [
             ("ranks without a stage" if stage is None else f"stage {stage}", factor)
             for stage, factor in self.stages.items()
         ]
-        found += [(f"rank {rank}", factor) for rank, factor in self.ranks.items()]
-        found += [(f"host gaps and start of rank {rank}", factor) for rank, factor in self.rank_gaps.items()]
-        return [f"{what} x{number(rounded(factor))}" for what, factor in found if factor != 1.0]
+        factors += [(f"rank {rank}", factor) for rank, factor in self.ranks.items()]
+        factors += [
+            (f"host gaps and start of rank {rank}", factor) for rank, factor in self.rank_gaps.items()
+        ]
+        return [f"{what} x{number(rounded(factor))}" for what, factor in factors if factor != 1.0]
 
 
 def rounded(factor: float) -> float:
@@ -72,8 +74,8 @@ def rounded(factor: float) -> float:
     return round(factor, 4)
 
 
-def _product(one: Mapping[_Any, float], other: Mapping[_Any, float]) -> dict[_Any, float]:
-    return {key: one.get(key, 1.0) * other.get(key, 1.0) for key in (*one, *other)}
+def _product(first: Mapping[_Any, float], other: Mapping[_Any, float]) -> dict[_Any, float]:
+    return {key: first.get(key, 1.0) * other.get(key, 1.0) for key in (*first, *other)}
 
 
 _MOST_LISTED = 12
@@ -169,7 +171,7 @@ def _factors(
             more = f" and {left} more" if left > 0 else ""
             raise UsageError(
                 f"{flag.option} {printable(text, 60)}: no {what} {printable(name, 40)} in this run, only "
-                f"{', '.join(printable(one, 40) for one in listed)}{more}"
+                f"{', '.join(printable(name, 40) for name in listed)}{more}"
             )
         factors[key(name)] = factor
     return factors

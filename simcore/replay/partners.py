@@ -93,20 +93,20 @@ class Partners(Struct, frozen=True, dict=True):
                 count += 1
                 lasting[trace.number] = lasting.get(trace.number, 0) + end - start
         if lasting:
-            longest = max(lasting.items(), key=lambda one: (one[1], -one[0]))
+            longest = max(lasting.items(), key=lambda pair: (pair[1], -pair[0]))
         return count, *longest
 
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The categories of the communication that has none."""
-        found = set()
+        kinds = set()
         for call in self.unmatched:
             trace = self.run.ranks[call.rank]
             if call.sub >= 0:
-                found.add(category_of_group(trace.subs.group[call.sub]))
+                kinds.add(category_of_group(trace.subs.group[call.sub]))
             else:
-                found.add(trace.ops.category(call.op))
-        return frozenset(found)
+                kinds.add(trace.ops.category(call.op))
+        return frozenset(kinds)
 
     def missing_words(self) -> str:
         """`rank 2 is missing`; "" where none is."""
@@ -146,8 +146,8 @@ class Partners(Struct, frozen=True, dict=True):
         if position is None:
             return False
         tp, dp, stage = position
-        found = self.matches.places.group(kind, RankPlace(stage, dp * (degrees.tp or 1) + tp, tp, dp))
-        return found is not None and found[0] == group
+        group_key = self.matches.places.group(kind, RankPlace(stage, dp * (degrees.tp or 1) + tp, tp, dp))
+        return group_key is not None and group_key[0] == group
 
     def _and_missing(self) -> str:
         missing = self.missing_words()

@@ -242,12 +242,12 @@ def timed_passes(rank: RankTrace) -> list[TimedPass]:
     """The forward and backward steps of a rank that say their micro-batch, by their start."""
     ops = rank.ops
     done: dict[tuple[str, int], int] = {}
-    found = []
+    passes = []
     for op in rank.passes:
         direction, batch = PASSES[ops.name[op]], ops.batch[op]
         if batch < 0:
             continue
         part = done.get((direction, batch), 0)
         done[direction, batch] = part + 1
-        found.append(TimedPass(direction, batch, part, ops.start[op], ops.end[op]))
-    return found
+        passes.append(TimedPass(direction, batch, part, ops.start[op], ops.end[op]))
+    return passes

@@ -44,7 +44,7 @@ def facts(results: Timed) -> list[tuple[str, str]]:
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
     steps = run.recorded.steps if run.recorded is not None else ()
     batches = f", {plural(run.microbatches, 'micro-batch')}" if run.microbatches else ""
-    found = [
+    rows = [
         ("file", printable(run.path)),
         ("format", format_words(run)),
         *([("run", run.stamp)] if run.stamp is not None else []),
@@ -55,10 +55,10 @@ def facts(results: Timed) -> list[tuple[str, str]]:
     if run.replayed:
         measured = results.measured.step_time_ns
         by = change_percent(measured, run.step_time_ns) or signed(run.step_time_ns)
-        found.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
+        rows.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
         changes = replay_words(results.scales, _ON_A_PAGE)
-        found += [("changed", changes)] if changes else []
-    return found
+        rows += [("changed", changes)] if changes else []
+    return rows
 
 
 def format_words(run: MeasuredRun) -> str:
@@ -100,8 +100,8 @@ def headline(results: Timed, wide: bool) -> list[str]:
     words = replay_words(scales, _IN_A_ROW)
     batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
     # Where changes are named, what is behind them is a fact of its own: it may have no room.
-    found = [f"{what}: {words}", *batches] if words else [", ".join([what, *batches])]
-    return [ranks_words(run), *found, *([] if run.concurrent else ["not concurrent"])]
+    headlines = [f"{what}: {words}", *batches] if words else [", ".join([what, *batches])]
+    return [ranks_words(run), *headlines, *([] if run.concurrent else ["not concurrent"])]
 
 
 def ranks_words(run: MeasuredRun) -> str:

@@ -155,42 +155,42 @@ class MeasuredSpanWords:
                 ("after", in_short(before or "nothing", 80)), ("before", in_short(after or "nothing", 80)),
             ]  # fmt: skip
         facts = span_facts(trace, item)
-        found = [("operation", short_name(facts.name, 80)), ("on", whose), ("kind", facts.category)]
+        rows = [("operation", short_name(facts.name, 80)), ("on", whose), ("kind", facts.category)]
         if facts.known in (MEASURED, FUSED) and self._run.timed:
             length = facts.end_ns - facts.start_ns
             times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
-            found.append(("runs", f"{times}, {duration(length)} ({length} ns)"))
+            rows.append(("runs", f"{times}, {duration(length)} ({length} ns)"))
         else:
             ending = ", an instant" if facts.known == INSTANT else ""
-            found.append(("stands at", axis.clock(facts.start_ns) + ending))
+            rows.append(("stands at", axis.clock(facts.start_ns) + ending))
         if facts.parent is not None:
-            found.append(("inside", in_short(facts.parent, 80)))
+            rows.append(("inside", in_short(facts.parent, 80)))
         if facts.collective is not None:
-            found.append(("collective", in_short(facts.collective, 80)))
+            rows.append(("collective", in_short(facts.collective, 80)))
         if facts.batch >= 0:
-            found.append(("micro-batch", microbatch_words(facts.batch, self._run.microbatches)))
+            rows.append(("micro-batch", microbatch_words(facts.batch, self._run.microbatches)))
         if facts.state is not None:
-            found.append(("state", in_short(facts.state, 80)))
+            rows.append(("state", in_short(facts.state, 80)))
         if facts.bytes is not None:
             shape = in_short(facts.shape or "", 80)
-            found.append(("volume", f"{byte_size(facts.bytes)} = {shape} {_dtype(facts)}"))
+            rows.append(("volume", f"{byte_size(facts.bytes)} = {shape} {_dtype(facts)}"))
         if bandwidth := _bandwidth(facts):
-            found.append(("bandwidth", bandwidth))
+            rows.append(("bandwidth", bandwidth))
         if facts.subs:
             words = f"{plural(facts.subs, 'sub-operation')}, {duration(facts.subs_ns)} together"
-            found.append(("inside it", words))
+            rows.append(("inside it", words))
         if facts.description is not None:
-            found.append(("description", in_short(facts.description, 200)))
-        found += [("waits", self._one_wait_words(wait)) for wait in self._waits_of(number, item)]
+            rows.append(("description", in_short(facts.description, 200)))
+        rows += [("waits", self._one_wait_words(wait)) for wait in self._waits_of(number, item)]
         if partner := self._partner(number, item):
-            found.append(("partner", f"{partner}: what is waited here is not known"))
+            rows.append(("partner", f"{partner}: what is waited here is not known"))
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
-            found += [(label, words) for words in self._all_words(number, stream, index, direction)]
+            rows += [(label, words) for words in self._all_words(number, stream, index, direction)]
         known = [*device_facts(trace, item), *host_facts(trace, item)]
-        found += [(name, in_short(words, 200)) for name, words in known]
+        rows += [(name, in_short(words, 200)) for name, words in known]
         where = "line" if trace.device is None else "event"
-        found.append((where, f"{facts.line} of {in_short(facts.path)}"))
-        return found
+        rows.append((where, f"{facts.line} of {in_short(facts.path)}"))
+        return rows
 
     def _partner(self, number: int, item: int) -> str:
         """Why communication has no partner here; "" where it has or needs none."""
@@ -262,13 +262,13 @@ class MeasuredSpanWords:
             both = sums.setdefault((self._named(number, piece_dependency), piece_dependency.reason), [0, 0])
             both[0] += ns
             both[1] += 1
-        found = [
+        launches_words = [
             f"{name}, {f'{count} times, ' if count > 1 else ''}{duration(ns)}: {reason}"
             for (name, reason), (ns, count) in sums.items()
         ]
         launches = self._launches(number, stream, index, direction)
         more = [f"and {len(launches) - _LAUNCHES} more"] if len(launches) > _LAUNCHES else []
-        return [*found, *(launch.words for launch in launches[:_LAUNCHES]), *more]
+        return [*launches_words, *(launch.words for launch in launches[:_LAUNCHES]), *more]
 
     def _launches(self, number: int, stream: str | None, index: int, direction: int) -> list[Step]:
         """What the host did to launch an operation of a device, or what an operation of the host launched."""

@@ -56,13 +56,13 @@ def stragglers(results: Timed) -> list[Straggler]:
         ahead = times[-1][0] - times[-2][0]
         if ahead > _NOISE_NS:
             last.setdefault(times[-1][1], []).append((number, ahead))
-    found = []
+    late_ranks = []
     for rank, some in last.items():
         if len(some) < max(_LEAST, took_part[rank] * _SHARE):
             continue
         longer, operation = _before(results, rank, {number for number, _ in some})
         leads = [ns for _, ns in some]
-        found.append(
+        late_ranks.append(
             Straggler(
                 ties.run.ranks[rank].number,
                 len(some),
@@ -73,7 +73,7 @@ def stragglers(results: Timed) -> list[Straggler]:
                 operation,
             )
         )
-    return sorted(found, key=lambda straggler: (-straggler.last, straggler.rank))
+    return sorted(late_ranks, key=lambda straggler: (-straggler.last, straggler.rank))
 
 
 def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
@@ -119,13 +119,13 @@ def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, in
     for number in numbers:
         mine = spent[rank][number]
         others = [spent[who][number] for who, _, _ in ties.members[number] if who != rank]
-        compute += mine[0] - median_low(one[0] for one in others)
-        host += mine[1] - median_low(one[1] for one in others)
+        compute += mine[0] - median_low(other[0] for other in others)
+        host += mine[1] - median_low(other[1] for other in others)
         if number == next(iter(spent[rank])):
             begun = [idle_at_first(results, who) for who, _, _ in ties.members[number] if who != rank]
             start = idle_at_first(results, rank) - median_low(begun)
         for name, ns in mine[2].items():
-            by_name[name] = by_name.get(name, 0) + ns - median_low(one[2].get(name, 0) for one in others)
+            by_name[name] = by_name.get(name, 0) + ns - median_low(other[2].get(name, 0) for other in others)
     longest = max(by_name, key=lambda name: by_name[name], default=None)
     operation = longest if longest is not None and by_name[longest] > _NOISE_NS else None
     return (compute, host, start), operation
@@ -134,7 +134,9 @@ def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, in
 def idle_at_first(results: Timed, rank: int) -> int:
     """What a rank has before its first operation, ns."""
     accounts = results.accounts[rank]
-    segment = next((at for at, one in enumerate(accounts.account) if one != IDLE), len(accounts.account))
+    segment = next(
+        (at for at, account in enumerate(accounts.account) if account != IDLE), len(accounts.account)
+    )
     return accounts.edge[segment] - accounts.edge[0]
 
 
@@ -142,7 +144,7 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
     """Collective -> (compute, gaps, compute by operation) of a rank since the collective before it, ns."""
     ties, accounts = results.ties, results.accounts[rank]
     pieces, names = ties.pieces[rank], results.measured.ranks[rank].ops.name
-    found: dict[int, tuple[int, int, dict[str, int]]] = {}
+    before: dict[int, tuple[int, int, dict[str, int]]] = {}
     launches = {
         piece: number
         for number, members in enumerate(ties.members)
@@ -158,7 +160,7 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
     by_name: dict[str, int] = {}
     for piece in range(len(pieces)):
         if piece in launches:
-            found[launches[piece]] = (compute, host, by_name)
+            before[launches[piece]] = (compute, host, by_name)
             compute = host = 0
             by_name = {}
         for account, spent in ns.get(piece, ()):
@@ -168,7 +170,7 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
                 by_name[name] = by_name.get(name, 0) + spent
             elif account == IDLE:
                 host += spent
-    return found
+    return before
 
 
 # A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
@@ -203,7 +205,7 @@ def slow_ranks(results: Timed) -> list[SlowRank]:
     """Ranks that compute over a tenth longer than the median of the others of their stage, and over 1 % of
     the step; by stage, in the run's order. Of an even number of others the upper of the two in the middle.
     """
-    found = []
+    slow = []
     for stage, ranks in compute_by_stage(results).items():
         for number, ns in ranks.items():
             others = sorted(other for rank, other in ranks.items() if rank != number)
@@ -212,8 +214,8 @@ def slow_ranks(results: Timed) -> list[SlowRank]:
             middle = others[len(others) // 2]
             if ns > middle * SLOW and ns - middle > results.step_time_ns * LEAST:
                 peers = tuple(rank for rank in ranks if rank != number)
-                found.append(SlowRank(number, stage, ns, middle, peers))
-    return found
+                slow.append(SlowRank(number, stage, ns, middle, peers))
+    return slow
 
 
 class BalancedBeside(NamedTuple):
@@ -248,10 +250,10 @@ def balanced_beside_slow_ranks(results: Timed) -> BalancedBeside | None:
 
 def compute_by_stage(results: Timed) -> dict[int | None, dict[int, int]]:
     """Stage -> rank number -> what it computes, ns."""
-    found: dict[int | None, dict[int, int]] = {}
+    by_stage: dict[int | None, dict[int, int]] = {}
     for rank, accounts in zip(results.measured.ranks, results.accounts, strict=True):
-        found.setdefault(rank.stage, {})[rank.number] = accounts.busy_ns
-    return found
+        by_stage.setdefault(rank.stage, {})[rank.number] = accounts.busy_ns
+    return by_stage
 
 
 def even_factors(stages: dict[int | None, dict[int, int]]) -> dict[int | None, float]:

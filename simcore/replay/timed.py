@@ -110,20 +110,20 @@ class Timed(Struct, frozen=True, dict=True):
         base = self.base
         graph, ends = base.graph, base.ends
         late = graph.graph.latest(base.taken, base.step_time_ns)
-        found = tuple(array("q", (late[node] - ends[node] for node in nodes)) for nodes in graph.over)
+        slacks = tuple(array("q", (late[node] - ends[node] for node in nodes)) for nodes in graph.over)
         for node, ((rank, piece), _) in zip(graph.messages, self.ties.transfers, strict=True):
-            found[rank][piece] = min(found[rank][piece], late[node] - ends[node])
-        return found
+            slacks[rank][piece] = min(slacks[rank][piece], late[node] - ends[node])
+        return slacks
 
     @cached_property
     def op_slack_ns(self) -> tuple[dict[int, int], ...]:
         """The slack of each operation of each rank, ns: the least of its pieces'. Of those that have any."""
-        found: tuple[dict[int, int], ...] = tuple({} for _ in self.all_ranks)
-        for pieces, slack, by_op in zip(self.ties.pieces, self.slack_ns, found, strict=True):
+        slacks: tuple[dict[int, int], ...] = tuple({} for _ in self.all_ranks)
+        for pieces, slack, by_op in zip(self.ties.pieces, self.slack_ns, slacks, strict=True):
             for op, kind, ns in zip(pieces.op, pieces.kind, slack, strict=True):
                 if kind != GAP:
                     by_op[op] = min(ns, by_op.get(op, ns))
-        return found
+        return slacks
 
     @property
     def timed(self) -> bool:
@@ -139,15 +139,15 @@ class Timed(Struct, frozen=True, dict=True):
     def tracks(self) -> tuple[Track, ...]:
         """A track for each rank, by stage and then by rank."""
         run = self.measured
-        found = []
+        tracks = []
         for number, seat in enumerate(places_of(run.ranks, run.degrees).places):
             rank = run.ranks[number]
             place = None
             if seat is not None and seat.dp is not None and seat.tp is not None:
                 place = (seat.stage, seat.dp, seat.tp)
             stage = rank.stage if seat is None else seat.stage
-            found.append(Track(number, stage, RankSet.of([rank.number]), place))
-        return in_order(found)
+            tracks.append(Track(number, stage, RankSet.of([rank.number]), place))
+        return in_order(tracks)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -155,8 +155,8 @@ class Timed(Struct, frozen=True, dict=True):
         if not self.measured.timed:
             return self.measured.diagnostics
         replayed = self.scales is not None
-        found = unmatched_note(self.measured, self.ties.matches, replayed)
-        return (*self.measured.diagnostics, *found, *circles_note(self.graph))
+        notes = unmatched_note(self.measured, self.ties.matches, replayed)
+        return (*self.measured.diagnostics, *notes, *circles_note(self.graph))
 
     @cached_property
     def partners(self) -> Partners:
@@ -167,12 +167,12 @@ class Timed(Struct, frozen=True, dict=True):
     @cached_property
     def least_slack_ns(self) -> dict[str, int]:
         """The least slack of all operations of a name, ns."""
-        found: dict[str, int] = {}
+        least: dict[str, int] = {}
         for rank, by_op in zip(self.measured.ranks, self.op_slack_ns, strict=True):
             for op, ns in by_op.items():
                 name = rank.ops.name[op]
-                found[name] = min(ns, found.get(name, ns))
-        return found
+                least[name] = min(ns, least.get(name, ns))
+        return least
 
     @property
     def steps(self) -> int:

@@ -37,17 +37,17 @@ def waits_by_item(results: Timed, rank: int) -> dict[int, list[Wait]]:
     """
     pieces = results.ties.pieces[rank]
     count = len(results.measured.ranks[rank].ops)
-    found: dict[int, dict[tuple[int, str, bool, str], list[int]]] = {}
+    sums_of: dict[int, dict[tuple[int, str, bool, str], list[int]]] = {}
     for wait in waits_of(results.graph, results.ends, rank, results.accounts[rank]):
         key = _key(results, rank, wait)
         sub = pieces.sub[wait.piece]
         for item in (pieces.op[wait.piece], *([count + sub] if sub >= 0 else [])):
-            sums = found.setdefault(item, {}).setdefault(key, [0, 0])
+            sums = sums_of.setdefault(item, {}).setdefault(key, [0, 0])
             sums[0] += wait.ns
             sums[1] += 1
     return {
         item: sorted((Wait(*key, *sums) for key, sums in waits.items()), key=lambda wait: -wait.ns)
-        for item, waits in found.items()
+        for item, waits in sums_of.items()
     }
 
 
@@ -58,12 +58,12 @@ def waited_ns(results: Timed, rank: int, waits: dict[int, list[Wait]]) -> dict[i
     """
     trace = results.run.ranks[rank]
     ops, pieces = trace.ops, results.ties.pieces[rank]
-    found = {item: sum(wait.ns for wait in some) for item, some in waits.items() if item < len(ops)}
+    ns_of = {item: sum(wait.ns for wait in some) for item, some in waits.items() if item < len(ops)}
     known = {op for piece, op in enumerate(pieces.op) if results.graph.waits(rank, piece)}
     for start, end, op, _ in timed_ops(trace):
         if ops.name[op] in RECEIVES and end > start and op not in known:
-            found[op] = end - start
-    return found
+            ns_of[op] = end - start
+    return ns_of
 
 
 def _key(results: Timed, rank: int, wait: Late) -> tuple[int, str, bool, str]:
@@ -89,13 +89,17 @@ def waited_in_the_end(results: Timed) -> dict[int, int]:
     waits: list[list[tuple[int, int, int]]] = []
     for rank, accounts in enumerate(results.accounts):
         edge = accounts.edge
-        spans = [(edge[at], edge[at + 1]) for at, one in enumerate(accounts.account) if one in (WAIT, BUBBLE)]
-        whom = [one.rank for one in waits_of(results.graph, results.ends, rank, accounts)]
+        spans = [
+            (edge[at], edge[at + 1])
+            for at, account in enumerate(accounts.account)
+            if account in (WAIT, BUBBLE)
+        ]
+        whom = [wait.rank for wait in waits_of(results.graph, results.ends, rank, accounts)]
         waits.append([(*span, late) for span, late in zip(spans, whom, strict=True)])
     if sum(map(len, waits)) > _MOST_WAITS:
         return {}
     begins = [[start for start, _, _ in some] for some in waits]
-    found: dict[int, int] = {}
+    ns_of: dict[int, int] = {}
     left = [(start, end, late, len(waits)) for some in waits for start, end, late in some]
     while left:
         start, end, rank, depth = left.pop()
@@ -110,5 +114,5 @@ def waited_in_the_end(results: Timed) -> dict[int, int]:
                 left.append((begin, until, late, depth - 1))
             at += 1
         if own:
-            found[rank] = found.get(rank, 0) + own
-    return found
+            ns_of[rank] = ns_of.get(rank, 0) + own
+    return ns_of

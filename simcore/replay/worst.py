@@ -85,10 +85,10 @@ def _bubble(results: Timed) -> Place | None:
 
 
 def _waiting(results: Timed, account: int, what: str) -> Place | None:
-    found = _longest(results, lambda one: one == account)
-    if found is None:
+    longest = _longest(results, lambda other: other == account)
+    if longest is None:
         return None
-    number, start, end, piece = found
+    number, start, end, piece = longest
     name = short_name(piece_name(results, number, piece), _NAME)
     share = percent(end - start, results.step_time_ns)
     words = f"{duration(end - start)} ({share} %) at a stretch: rank {_number(results, number)} in {name}"
@@ -115,8 +115,8 @@ def _op(results: Timed) -> Place | None:
 
 def _exposed(results: Timed) -> Place | None:
     """The longest communication at a stretch."""
-    found = _longest(results, lambda one: FIRST_EXPOSED <= one < WAIT)
-    return None if found is None else _place(results, "exposed", *found)
+    longest = _longest(results, lambda account: FIRST_EXPOSED <= account < WAIT)
+    return None if longest is None else _place(results, "exposed", *longest)
 
 
 def _gap(results: Timed) -> Place | None:
@@ -124,7 +124,7 @@ def _gap(results: Timed) -> Place | None:
 
     Stretches that touch are one, as on the timeline: a step may begin within such a time.
     """
-    found: tuple[int, int, int] | None = None
+    longest: tuple[int, int, int] | None = None
     for rank, accounts in enumerate(results.accounts):
         start: int | None = None
         for index, account in enumerate(accounts.account):
@@ -132,11 +132,11 @@ def _gap(results: Timed) -> Place | None:
                 start = None
                 continue
             start, end = accounts.edge[index] if start is None else start, accounts.edge[index + 1]
-            if found is None or end - start > found[2] - found[1]:
-                found = rank, start, end
-    if found is None:
+            if longest is None or end - start > longest[2] - longest[1]:
+                longest = rank, start, end
+    if longest is None:
         return None
-    number, start, end = found
+    number, start, end = longest
     words = f"{duration(end - start)} from {duration(start)} on: rank {_number(results, number)}"
     return Place("idle", words, number, start, end, end - start)
 

@@ -57,8 +57,8 @@ class NoteList:
     def _texts(self) -> list[str]:
         """What the filter looks at, of each note."""
         return [
-            f"{one.weight} {self.place(one)} {self.file(one)}{one.message} {one.code}".casefold()
-            for one in self.all
+            f"{note.weight} {self.place(note)} {self.file(note)}{note.message} {note.code}".casefold()
+            for note in self.all
         ]
 
     def filter(self, typed: str) -> None:
@@ -102,8 +102,8 @@ class NoteList:
             (f"{what:<8}", ROLES[diagnostic.weight]),
             (f"{self.place(diagnostic):<{_INDENT - 9}}", ""),
         ]
-        found: list[Line] = [[*first, (words[0], "")]]
-        return found + [[(" " * (_INDENT - 1) + more, "")] for more in words[1:]]
+        lines: list[Line] = [[*first, (words[0], "")]]
+        return lines + [[(" " * (_INDENT - 1) + more, "")] for more in words[1:]]
 
     def first_in_view(self, top: int, focus: int, rows: int, width: int) -> int:
         """The first note to draw: `top`, moved so that `focus` is whole and no row is left over."""
@@ -136,17 +136,17 @@ class Stamp(NamedTuple):
 def stamp_of(path: str) -> Stamp | None:
     """The state of a file now; None without one."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+    return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def stamps_of(path: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Stamp | None]:
     """The state of the file at `path` and of all that the diagnostics are about."""
     return {
-        one: stamp_of(one)
-        for one in {path, *(diagnostic.file for diagnostic in diagnostics if diagnostic.file)}
+        file: stamp_of(file)
+        for file in {path, *(diagnostic.file for diagnostic in diagnostics if diagnostic.file)}
     }
 
 
@@ -173,8 +173,8 @@ class SourceLines:
             return
         first = max(line - around, 1)
         # A tab as one blank: columns count it so.
-        found = [text.replace("\t", " ") for text in lines[first - 1 : line + around]]
-        self.around = list(enumerate(found, first))
+        source_lines = [text.replace("\t", " ") for text in lines[first - 1 : line + around]]
+        self.around = list(enumerate(source_lines, first))
 
     def drawn(self, column: int | None, width: int, glyphs: Glyphs) -> list[Line]:
         """The lines in `width` cells; all are cut at the same place, so that `column` (from 1) is in view."""

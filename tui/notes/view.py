@@ -117,11 +117,11 @@ class NotesView(ScreenView):
         """
         if not self.is_mounted:
             return []
-        found = self._app.models_behind.recovered(self.session.current)
-        if found is None:
+        model_behind = self._app.models_behind.recovered(self.session.current)
+        if model_behind is None:
             return []
-        lines = [[(f" {line}", "")] for line in wrapped(cells(found.paragraph(), 2000), width - 2)]
-        return [[], rule(cells(found.title(), 200), width, self.glyphs), *lines]
+        lines = [[(f" {line}", "")] for line in wrapped(cells(model_behind.paragraph(), 2000), width - 2)]
+        return [[], rule(cells(model_behind.title(), 200), width, self.glyphs), *lines]
 
     def _source(self, width: int, rows: int) -> list[Line]:
         """The lines of the file around the one that the note at the cursor is about, in rows that no note

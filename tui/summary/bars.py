@@ -78,18 +78,21 @@ class StageBars:
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         members: dict[int | None, list[Track]] = {}
-        for track in sorted(tracks, key=lambda one: -1 if one.stage is None else one.stage):
+        for track in sorted(tracks, key=lambda track: -1 if track.stage is None else track.stage):
             members.setdefault(track.stage, []).append(track)
         stages = list(members)
         joined = -(-len(stages) // max(room, 1))
-        found = []
+        rows = []
         for first in range(0, len(stages), joined):
             here = stages[first : first + joined]
             label = _stage(here[0]) if len(here) == 1 else f"{_stage(here[0])}-{_stage(here[-1])}"
             mine = tuple(track for stage in here for track in members[stage])
-            lowest, highest = min(one.ranks.first for one in mine), max(one.ranks.last for one in mine)
-            found.append(BarRow(label, f"{lowest}-{highest}" if highest > lowest else str(lowest), mine))
-        return found
+            lowest, highest = (
+                min(track.ranks.first for track in mine),
+                max(track.ranks.last for track in mine),
+            )
+            rows.append(BarRow(label, f"{lowest}-{highest}" if highest > lowest else str(lowest), mine))
+        return rows
 
     def head(self, rows: list[BarRow], wide: bool) -> str:
         return (" stage ranks" if wide else " stage").ljust(8 + (len(rows[-1].aside) + 1 if wide else 0))
@@ -106,7 +109,7 @@ class RankRows:
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         if len(tracks) <= room:
-            return [BarRow(str(one.first_rank), _stage(one.stage), (one,)) for one in tracks]
+            return [BarRow(str(track.first_rank), _stage(track.stage), (track,)) for track in tracks]
         stages: dict[int | None, list[Track]] = {}
         for track in tracks:
             stages.setdefault(track.stage, []).append(track)
@@ -157,8 +160,8 @@ class Bars:
         """Over the bars: of rows of several stages, or ranks, also that they are means."""
         if len(self.rows) < self.most_rows:
             return self._kind.joined
-        one = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
-        return self._kind.title.replace("each", "the") if one else self._kind.title
+        is_single = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
+        return self._kind.title.replace("each", "the") if is_single else self._kind.title
 
     @cached_property
     def most_rows(self) -> int:

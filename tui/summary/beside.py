@@ -123,20 +123,20 @@ class RankMap:
         return Spot(self._run.rank_map[row].classes[column], 0, self._run.step_time_ns)
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
-        found = self._run.rank_map
+        rank_map = self._run.rank_map
         stages = len(self._run.stages)
-        left = min(max(8, *(len(_of_row(row)) + 2 for row in found[:50])), max(width - stages - 1, 8))
+        left = min(max(8, *(len(_of_row(row)) + 2 for row in rank_map[:50])), max(width - stages - 1, 8))
         gap = 2 if left + 2 * stages + 1 <= width else 1
         shown = min((width - left) // gap, stages)
         at_row, at_column = at
         first_column = min(max(at_column - shown + 1, 0), max(stages - shown, 0))
-        values = [self._ns(row, stage) for row in found for stage in range(stages)]
+        values = [self._ns(row, stage) for row in rank_map for stage in range(stages)]
         least, most = min(values, default=0), max(values, default=0)
         role = _MAP_ROLE.get(self.measure, "")
         head = fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap, width - left)
         lines: list[Line] = [[(head, "dim")]]
-        for index in rows_around(at_row, len(found), max(rows - 3, 1)):
-            row = found[index]
+        for index in rows_around(at_row, len(rank_map), max(rows - 3, 1)):
+            row = rank_map[index]
             line: Line = [(fitted([(f" {_of_row(row)}", "")], left)[0][0], "")]
             for stage in range(first_column, first_column + shown):
                 glyph = _shade(self._ns(row, stage), most, glyphs)
@@ -275,8 +275,8 @@ class Waits:
 
         wait = results.waiting[row]
         early = next(track.number for track in results.tracks if track.first_rank == wait.early)
-        found = longest_wait(results, early, wait.name)
-        return None if found is None else Spot(early, *found)
+        stretch = longest_wait(results, early, wait.name)
+        return None if stretch is None else Spot(early, *stretch)
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
         head, texts = _difference_texts(self.differences, width) if self.replay else self._wait_texts(width)
@@ -295,8 +295,8 @@ class Waits:
             [(str(wait.early), str(wait.late), duration(wait.ns)) for wait in waits],
         )
         return _head(front, "in"), [
-            f"{text}  {name_cut(one.name, min(width - len(text) - 2, 40))}"
-            for text, one in zip(front[1:], waits, strict=True)
+            f"{text}  {name_cut(wait.name, min(width - len(text) - 2, 40))}"
+            for text, wait in zip(front[1:], waits, strict=True)
         ]
 
 
@@ -327,8 +327,8 @@ def _difference_texts(rank_differences: Sequence[RankDifference], width: int) ->
         front = _columns(("rank", "differs"), [(rank, change) for rank, _, change in rows])
         gap = " "
     return _head(front, "most by", gap), [
-        f"{text}{gap}{_ops(one, width - len(text) - len(gap))}"
-        for text, one in zip(front[1:], rank_differences, strict=True)
+        f"{text}{gap}{_ops(rank_difference, width - len(text) - len(gap))}"
+        for text, rank_difference in zip(front[1:], rank_differences, strict=True)
     ]
 
 
@@ -386,14 +386,14 @@ class LateRanks:
     def rows(self) -> list[tuple[int, int, int, int]]:
         """(waiting, exposed, computing, rank), ns."""
         if self._rows is None:
-            found = []
+            rows = []
             for track in self._run.tracks:
                 ns = self._run.account_ns([track])
                 waits = ns["wait"] + ns["bubble"]
-                exposed = sum(one for name, one in ns.items() if name.startswith("exposed "))
-                computing = sum(one for name, one in ns.items() if name.startswith("compute "))
-                found.append((waits, exposed, computing, track.first_rank))
-            self._rows = sorted(found, key=lambda row: (-row[0], row[3]))
+                exposed = sum(account_ns for name, account_ns in ns.items() if name.startswith("exposed "))
+                computing = sum(account_ns for name, account_ns in ns.items() if name.startswith("compute "))
+                rows.append((waits, exposed, computing, track.first_rank))
+            self._rows = sorted(rows, key=lambda row: (-row[0], row[3]))
         return self._rows
 
     @property

@@ -18,7 +18,7 @@ def does_not_fit(facts: Facts) -> Sentence | None:
     ways = facts.results.smaller_runs
     fitting = [way for way in ways if way.fits] or list(ways)
     if fitting:
-        named = [f"{one.words} needs {_gb(one.most)} GB" for one in fitting[:_NAMED]]
+        named = [f"{change.words} needs {_gb(change.most)} GB" for change in fitting[:_NAMED]]
         text += "; " + ", ".join(named) + ("" if fitting[0].fits else ", which does not fit either")
     # What does not fit takes no step at all.
     return Sentence("memory", f"{text}.", 0, "memory", facts.step_ns, fault=True)

@@ -239,9 +239,9 @@ def stage_words(facts: Facts, numbers: Collection[int]) -> str:
     return rank_words(facts, numbers)
 
 
-def are(words: str, several: str, one: str) -> str:
+def are(words: str, several: str, single: str) -> str:
     """The verb that fits `Ranks 0-7` (several) or `Stage 3` and `Rank 5` (one)."""
-    return several if words.startswith(("Ranks", "Stages")) else one
+    return several if words.startswith(("Ranks", "Stages")) else single
 
 
 def rank_words(facts: Facts, numbers: Collection[int]) -> str:

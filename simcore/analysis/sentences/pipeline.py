@@ -129,30 +129,30 @@ def surplus(facts: Facts) -> Sentence | None:
     """That a file has blocks which its header does not ask for, where they stand, and the step without them
     by a run of its own.
     """
-    found = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
-    if found is None:
+    extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
+    if extra is None:
         return None
     workload = facts.simulation.workload
-    asked, more = line_words(workload, found.asked), line_words(workload, found.more)
-    ns = facts.step_with(microbatches=found.microbatches)
+    asked, more = line_words(workload, extra.asked), line_words(workload, extra.more)
+    ns = facts.step_with(microbatches=extra.microbatches)
     if not asked or not more or ns is None:
         return None
-    blocks = plural(len(found.more_layers), "more block")
-    layers = " and ".join(map(str, found.more_layers[:_NAMED]))
-    layers += " ..." if len(found.more_layers) > _NAMED else ""
+    blocks = plural(len(extra.more_layers), "more block")
+    layers = " and ".join(map(str, extra.more_layers[:_NAMED]))
+    layers += " ..." if len(extra.more_layers) > _NAMED else ""
     of = "layer" if layers == "1" else "layers"
-    copied = line_words(workload, found.copied)
-    same = f", {'a copy' if len(found.more_layers) == 1 else 'copies'} of {copied}" if copied else ""
-    count = found.microbatches
+    copied = line_words(workload, extra.copied)
+    same = f", {'a copy' if len(extra.more_layers) == 1 else 'copies'} of {copied}" if copied else ""
+    count = extra.microbatches
     text = (
-        f"The header asks for {plural(count, 'micro-batch')} of {plural(found.layers, 'layer')} (ga {count}, "
-        f"vpp {found.layers}), as {asked} are; {more} are {blocks}, of {layers} {of}{same}: "
+        f"The header asks for {plural(count, 'micro-batch')} of {plural(extra.layers, 'layer')} (ga {count}, "
+        f"vpp {extra.layers}), as {asked} are; {more} are {blocks}, of {layers} {of}{same}: "
         f"--microbatches {count} leaves them out, and the step is {duration(ns)}."
     )
-    if found.between:
+    if extra.between:
         text += (
-            f" Without {line_words(workload, found.between)} between the two there would be the "
+            f" Without {line_words(workload, extra.between)} between the two there would be the "
             f"{workload.declared_rows} rows that the file declares, and one block of "
-            f"{plural(found.layers + found.more_layers[0], 'layer')}."
+            f"{plural(extra.layers + extra.more_layers[0], 'layer')}."
         )
     return Sentence("surplus-blocks", text, ns)

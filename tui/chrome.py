@@ -114,8 +114,8 @@ def tab_at(session: Session, screen: str, column: int, width: int) -> str | None
     for name in SCREENS:
         entry = SCREENS[name]
         for title in (entry.title, entry.short):
-            place = text.find(f"{entry.key} {title}")
-            if 0 <= place - 1 <= column <= place + len(entry.key) + 1 + len(title):
+            begin = text.find(f"{entry.key} {title}")
+            if 0 <= begin - 1 <= column <= begin + len(entry.key) + 1 + len(title):
                 return name
     return None
 

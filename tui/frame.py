@@ -97,8 +97,8 @@ def cut_apart(names: Iterable[str], limit: int) -> dict[str, str]:
     """Names of operations as `name_cut` has them; those that would look alike begin where they differ."""
     shown = {name: name_cut(name, limit) for name in dict.fromkeys(names)}
     alike: dict[str, list[str]] = {}
-    for name, words in shown.items():
-        alike.setdefault(words, []).append(name)
+    for name, text in shown.items():
+        alike.setdefault(text, []).append(name)
     for some in alike.values():
         if len(some) > 1:
             shown |= _from_difference(some, limit)
@@ -213,8 +213,8 @@ def scrolled(top: int, count: int, rows: int, cursor: int, beside: int | None = 
     little as brings the cursor into view, and `beside` with it where there is room for both.
     """
     top = max(0, min(top, count - rows))
-    for place in (cursor if beside is None else beside, cursor):
-        top = min(max(top, place - rows + 1), place)
+    for line in (cursor if beside is None else beside, cursor):
+        top = min(max(top, line - rows + 1), line)
     return max(top, 0)
 
 
@@ -246,7 +246,7 @@ def row_of(line: Line, row: int, rows: int, crowded: bool) -> Line:
 
 def largest(weights: Sequence[tuple[int, ...]], rows: int) -> list[int]:
     """Which rows are shown where there is room for `rows`: those of the largest weights, in their order."""
-    places = sorted(range(len(weights)), key=lambda place: weights[place], reverse=True)
+    places = sorted(range(len(weights)), key=lambda index: weights[index], reverse=True)
     return sorted(places[: max(rows, 0)])
 
 

@@ -201,10 +201,10 @@ class MeasuredFigures:
     simai_beside = ("", ())
     nodes = None
 
-    def __init__(self, results: Timed, words: Callable[[], list[str]]) -> None:
+    def __init__(self, results: Timed, sentences: Callable[[], list[str]]) -> None:
         """words: the run in sentences, which replays of it are made for."""
         self.results = results
-        self._words = words
+        self._words = sentences
 
     @property
     def title(self) -> str:

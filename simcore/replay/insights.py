@@ -132,7 +132,7 @@ def _slow_ranks(results: Timed) -> list[str]:
     what the step would take if they did not.
     """
     unit, lines = results.measured.unit, []
-    for place, slow_rank in enumerate(slow_ranks(results)):
+    for index, slow_rank in enumerate(slow_ranks(results)):
         words = f"{unit.capitalize()} {slow_rank.rank} is slow: it computes {duration(slow_rank.ns)}, "
         if len(slow_rank.peers) > 1:
             words += (
@@ -140,7 +140,7 @@ def _slow_ranks(results: Timed) -> list[str]:
             )
         else:
             words += f"{unit} {slow_rank.peers[0]}{_of_stage(slow_rank.stage)} {duration(slow_rank.peers_ns)}"
-        change = _step_with(results, slow_rank.scales) if place < _WAITS else ""
+        change = _step_with(results, slow_rank.scales) if index < _WAITS else ""
         peers = slow_rank.peers_words.replace("rank", unit)
         lines.append(f"{words}; as fast as {peers}, {change}." if change else f"{words}.")
     return lines

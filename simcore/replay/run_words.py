@@ -97,10 +97,10 @@ def headline(results: Timed, wide: bool) -> list[str]:
         # Of a part of the ranks the whole layout would say too much.
         is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
         return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), what]
-    words = replay_words(scales, _IN_A_ROW)
+    changes = replay_words(scales, _IN_A_ROW)
     batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
     # Where changes are named, what is behind them is a fact of its own: it may have no room.
-    headlines = [f"{what}: {words}", *batches] if words else [", ".join([what, *batches])]
+    headlines = [f"{what}: {changes}", *batches] if changes else [", ".join([what, *batches])]
     return [ranks_words(run), *headlines, *([] if run.concurrent else ["not concurrent"])]
 
 
@@ -134,10 +134,10 @@ def _short_changes(scales: Scales | None) -> str:
     """`rank 7 x0.5` for a small screen, of several `3 changes` where not all have room; "" for nothing."""
     changes = [] if scales is None else scales.changes()
     if len(changes) == 1:
-        words, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
-        return f"{short_name(words, _SHORT - len(factor) - 1)} {factor}"
-    words = ", ".join(changes)
-    return words if len(words) <= _SHORT else plural(len(changes), "change")
+        what, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
+        return f"{short_name(what, _SHORT - len(factor) - 1)} {factor}"
+    what = ", ".join(changes)
+    return what if len(what) <= _SHORT else plural(len(changes), "change")
 
 
 def clock_words(run: MeasuredRun) -> str:

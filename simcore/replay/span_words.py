@@ -131,11 +131,11 @@ class MeasuredSpanWords:
 
     def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
         item = self._item(number, stream, index)
-        words = [self._wait_words(self._waits_of(number, item))]
+        parts = [self._wait_words(self._waits_of(number, item))]
         if len(self._run.missing):
             # Where no rank is known to be missing the note says enough.
-            words.append(self._partner(number, item))
-        return "; ".join(filter(None, words))
+            parts.append(self._partner(number, item))
+        return "; ".join(filter(None, parts))
 
     # -- in full -----------------------------------------------------------------------
 
@@ -221,8 +221,8 @@ class MeasuredSpanWords:
         for wait in waits:
             late[wait.late] = late.get(wait.late, 0) + wait.ns
         most = max(late, key=lambda rank: late[rank])
-        words = f"for rank {self._results.measured.ranks[most].number}"
-        return f"waits {duration(sum(late.values()))}{f' {words}' if len(late) == 1 else f', most {words}'}"
+        rank = f"for rank {self._results.measured.ranks[most].number}"
+        return f"waits {duration(sum(late.values()))}{f' {rank}' if len(late) == 1 else f', most {rank}'}"
 
     def _one_wait_words(self, wait: Wait) -> str:
         """How long, for whom, where, and what that rank did before."""
@@ -276,8 +276,8 @@ class MeasuredSpanWords:
         if self._run.replayed or trace.device is None or trace.device.host is None:
             return []
         host, item = trace.device.host, self._item(number, stream, index)
-        place = host_item(trace, item)
-        if place is not None:
+        host_index = host_item(trace, item)
+        if host_index is not None:
             if direction < 0:
                 return []
             return [
@@ -286,7 +286,7 @@ class MeasuredSpanWords:
                     f"{short_name(trace.ops.name[op], 40)}, "
                     f"{duration(trace.ops.start[op] - host.launch[op])} behind its launch: launched here",
                 )
-                for op in launched_in(host, place)
+                for op in launched_in(host, host_index)
             ]  # fmt: skip
         launch = launch_of(trace, item) if direction < 0 else None
         if launch is None or launch[0] < trace.first_ns:

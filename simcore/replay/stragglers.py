@@ -80,16 +80,16 @@ def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
     """What gives a late rank the median of the others' compute and host gaps, where it has more; and how many
     ns that is less.
     """
-    place = next(place for place, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
+    index = next(index for index, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
-    middle = median_low(ns for other, ns in enumerate(gaps) if other != place)
-    busy = median_low(account.busy_ns for other, account in enumerate(accounts) if other != place)
-    own = accounts[place].busy_ns
+    middle = median_low(ns for other, ns in enumerate(gaps) if other != index)
+    busy = median_low(account.busy_ns for other, account in enumerate(accounts) if other != index)
+    own = accounts[index].busy_ns
     scales = Scales(
-        rank_gaps={late.rank: min(1.0, rounded(middle / gaps[place])) if gaps[place] else 1.0},
+        rank_gaps={late.rank: min(1.0, rounded(middle / gaps[index])) if gaps[index] else 1.0},
         ranks={late.rank: min(1.0, rounded(busy / own)) if own else 1.0},
     )
-    return scales, max(gaps[place] - middle, 0) + max(own - busy, 0)
+    return scales, max(gaps[index] - middle, 0) + max(own - busy, 0)
 
 
 def own_gaps_ns(results: Timed) -> list[int]:

@@ -64,11 +64,11 @@ class NoteList:
     def filter(self, typed: str) -> None:
         """Only the notes that hold every word of `typed`, in small letters or capitals."""
         self.typed = typed.strip()
-        words = self.typed.casefold().split()
-        if not words:
+        asked = self.typed.casefold().split()
+        if not asked:
             self.left = range(len(self.all))
             return
-        self.left = [index for index, text in enumerate(self._texts) if all(word in text for word in words)]
+        self.left = [index for index, text in enumerate(self._texts) if all(word in text for word in asked)]
 
     def place_of(self, diagnostic: Diagnostic) -> int:
         """Where a note is among those that are left, 0 if it is not."""
@@ -96,14 +96,14 @@ class NoteList:
         """A note as lines: severity, place, and its words, wrapped."""
         diagnostic = self[place]
         text = f"{self.file(diagnostic)}{cells(diagnostic.message, 2000)}  [{diagnostic.code}]"
-        words = textwrap.wrap(text, max(width - _INDENT - 1, 20), break_on_hyphens=False)
+        message = textwrap.wrap(text, max(width - _INDENT - 1, 20), break_on_hyphens=False)
         what = _SHORT.get(diagnostic.weight, diagnostic.weight)
         first: Line = [
             (f"{what:<8}", ROLES[diagnostic.weight]),
             (f"{self.place(diagnostic):<{_INDENT - 9}}", ""),
         ]
-        lines: list[Line] = [[*first, (words[0], "")]]
-        return lines + [[(" " * (_INDENT - 1) + more, "")] for more in words[1:]]
+        lines: list[Line] = [[*first, (message[0], "")]]
+        return lines + [[(" " * (_INDENT - 1) + more, "")] for more in message[1:]]
 
     def first_in_view(self, top: int, focus: int, rows: int, width: int) -> int:
         """The first note to draw: `top`, moved so that `focus` is whole and no row is left over."""
@@ -222,11 +222,11 @@ def note_lines(
 ) -> list[Line]:
     """All of a note: its words whole, and the lines of the file."""
     lines: list[Line] = [[(f" {diagnostic.weight} {diagnostic.code}", role)]]
-    lines += [[(f" {words}", "")] for words in wrapped(cells(diagnostic.message, 4000), width - 2)]
+    lines += [[(f" {line}", "")] for line in wrapped(cells(diagnostic.message, 4000), width - 2)]
     if source is None:
         return lines
     lines.append([])
     if source.problem:
-        lines += [[(f" {words}", "warn")] for words in wrapped(source.problem, width - 2)]
+        lines += [[(f" {line}", "warn")] for line in wrapped(source.problem, width - 2)]
         lines.append([])
     return lines + source.drawn(diagnostic.column, width, glyphs)

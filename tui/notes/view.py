@@ -86,30 +86,30 @@ class NotesView(ScreenView):
 
     def frame(self, width: int, height: int) -> list[Line]:
         notes = self.notes
-        words = f"{plural(len(notes.all), 'note')} on the file and the run{counted_weights(notes.all)}"
+        title = f"{plural(len(notes.all), 'note')} on the file and the run{counted_weights(notes.all)}"
         if notes.typed:
-            words = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
+            title = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
         behind = self._behind(width)
         if not len(notes):
             none = " no note has these words" if notes.typed else _NO_NOTE
-            return [rule(words, width, self.glyphs), [(none, "dim")], *behind]
+            return [rule(title, width, self.glyphs), [(none, "dim")], *behind]
         if height - 1 - len(behind) < _LEAST_NOTES:
             behind = []
         rows = max(height - 1 - len(behind), 1)
         self.top = notes.first_in_view(self.top, self.focus_at, rows, width)
         lines: list[Line] = []
-        place = self.top
-        while place < len(notes) and len(lines) < rows:
-            here = place == self.focus_at
-            first, *more = notes.lines(place, width)
+        index = self.top
+        while index < len(notes) and len(lines) < rows:
+            here = index == self.focus_at
+            first, *more = notes.lines(index, width)
             lines += [[(">" if here else " ", "accent"), *first], *([(" ", ""), *line] for line in more)]
-            place += 1
+            index += 1
         # The last one may be cut: it is not counted as seen.
-        below = len(notes) - place + (len(lines) > rows)
+        below = len(notes) - index + (len(lines) > rows)
         if self.top or below:
-            words += f", {self.top} above, {below} below"
+            title += f", {self.top} above, {below} below"
         source = self._source(width, rows - len(lines))
-        return [rule(words, width, self.glyphs), *lines[:rows], *behind, *source]
+        return [rule(title, width, self.glyphs), *lines[:rows], *behind, *source]
 
     def _behind(self, width: int) -> list[Line]:
         """What made the rows of the file, under the words of the summary for it; none until it is found.
@@ -159,10 +159,10 @@ class NotesView(ScreenView):
             return
         diagnostic = self.notes[self.focus_at]
         path = diagnostic.file or self.session.current.path
-        source, place = None, "a note on the run, not on a line of the file"
+        source, title = None, "a note on the run, not on a line of the file"
         if diagnostic.line is not None:
             source = SourceLines(path, diagnostic.line, self._app.stamps.get(path))
-            place = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
+            title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
         glyphs, role = self.glyphs, ROLES[diagnostic.weight]
         taking = self._taking(diagnostic)
         if taking is not None:
@@ -170,7 +170,7 @@ class NotesView(ScreenView):
             self._app.push_screen(panel, lambda yes: self._take(taking) if yes else None)
             return
         self._app.push_screen(
-            Panel(place, lambda width: note_lines(diagnostic, source, width, glyphs, role), glyphs)
+            Panel(title, lambda width: note_lines(diagnostic, source, width, glyphs, role), glyphs)
         )
 
     def _taking(self, diagnostic: Diagnostic) -> Parameters | None:
@@ -208,9 +208,9 @@ class NotesView(ScreenView):
     def _filtered(self, text: str | None) -> None:
         self._prompt = None
         if text is None:
-            place, typed = self._before
+            focus, typed = self._before
             self.notes.filter(typed)
-            self.focus_at = place
+            self.focus_at = focus
         self.changed()
 
     async def action_leave(self) -> None:

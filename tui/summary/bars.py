@@ -225,24 +225,26 @@ class Bars:
     def legend(self, width: int, glyphs: Glyphs) -> Line:
         """What the parts of a bar are, each with its fill."""
         has_host = "host" in self._whole
-        names = {name: words for name, (_, words) in _LEGEND.items() if name != "host" or has_host}
+        names = {name: meaning for name, (_, meaning) in _LEGEND.items() if name != "host" or has_host}
         if not self._whole.get("compute kernel"):
             del names["kernel"]
         if has_host:
             names["opt"] = "opt."
-        named = {name: words.split()[0] if width < _WORDS_WIDE else words for name, words in names.items()}
+        named = {
+            name: meaning.split()[0] if width < _WORDS_WIDE else meaning for name, meaning in names.items()
+        }
         for name in ("opt", "fwd", "bwd"):
             # A part that is cut away says nothing.
-            if name in named and sum(len(words) + 3 for words in named.values()) > width:
+            if name in named and sum(len(meaning) + 3 for meaning in named.values()) > width:
                 named[name] = "opt." if name == "opt" else name
-        if sum(len(words) + 3 for words in named.values()) > width:
+        if sum(len(meaning) + 3 for meaning in named.values()) > width:
             # It is drawn as nothing.
             del named["idle"]
         # Two cells between the parts where there is room for them.
-        gap = "  " if sum(len(words) + 4 for words in named.values()) <= width + 1 else " "
+        gap = "  " if sum(len(meaning) + 4 for meaning in named.values()) <= width + 1 else " "
         line: Line = []
-        for name, words in named.items():
-            line += [(gap if line else " ", ""), (glyphs.fills[name], _LEGEND[name][0]), (f" {words}", "")]
+        for name, meaning in named.items():
+            line += [(gap if line else " ", ""), (glyphs.fills[name], _LEGEND[name][0]), (f" {meaning}", "")]
         return line
 
     def _columns(self) -> list[str]:

@@ -187,8 +187,8 @@ def _ruler(first: int, shown: int, gap: int, width: int) -> str:
     for column in range(shown):
         stage = first + column
         if stage % 5 == 0 and column * gap + len(str(stage)) <= width:
-            for place, char in enumerate(str(stage)):
-                marks[column * gap + place] = char
+            for offset, char in enumerate(str(stage)):
+                marks[column * gap + offset] = char
         elif gap == 2 and marks[column * gap] == " ":
             marks[column * gap] = "."
     return "".join(marks).rstrip()

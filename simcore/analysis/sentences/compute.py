@@ -26,13 +26,13 @@ def no_compute(facts: Facts) -> Sentence | None:
 
 def another_model(facts: Facts) -> Sentence | None:
     """That degrees other than the file's make it another model, before its step is held against anything."""
-    words = other_model(facts.simulation)
-    if not words:
+    other = other_model(facts.simulation)
+    if not other:
         return None
     # Imported here: only a run with other degrees asks.
     from simcore.recovery.rescale import can_rescale
 
-    text = f"{words[0].upper()}{words[1:]}."
+    text = f"{other[0].upper()}{other[1:]}."
     if can_rescale(facts.simulation.workload.as_written):
         text += " With --rescale on they are made anew for these degrees."
     return Sentence("another-model", text, facts.step_ns, "not the model of the file", fault=True)

@@ -83,8 +83,8 @@ def slow_link(facts: Facts) -> Sentence | None:
     if len(links) == 1:
         what = f"The port of rank {rank} on dimension {dimension} has {number(float(factor))} x its bandwidth"
     else:
-        words = ", ".join(printable(link, 20) for link in links[:4])
-        what = f"{len(links)} ports are slow ({words}{', ...' if len(links) > 4 else ''})"
+        names = ", ".join(printable(link, 20) for link in links[:4])
+        what = f"{len(links)} ports are slow ({names}{', ...' if len(links) > 4 else ''})"
     if growth > 0:
         text = f"{what}: the step is {duration(growth)} ({percent(growth, other)} %) longer than without."
     else:

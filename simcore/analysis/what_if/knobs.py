@@ -43,16 +43,16 @@ def _parts(rerun: Rerun) -> Iterator[Cheaper]:
     """Compute of each phase, all that rows of one name do, names without digits, and each stream."""
     parameters = rerun.simulation.parameters
     parts = TimeParts(rerun.program, rerun.simulation.workload.name)
-    for words in parts.words:
+    for part in parts.words:
 
-        def chosen(stage: StageProgram, words: str = words) -> bytes:
-            return parts.mask(words, stage)
+        def chosen(stage: StageProgram, part: str = part) -> bytes:
+            return parts.mask(part, stage)
 
         def step_ns(factor: float, chosen: Chosen = chosen) -> int:
             return rerun.step_ns(chosen, factor)
 
-        scales = (*parameters.time_scale, f"{words}={BETTER}")
-        yield Cheaper(words, step_ns, replaced(parameters, "time_scale", scales), chosen)
+        scales = (*parameters.time_scale, f"{part}={BETTER}")
+        yield Cheaper(part, step_ns, replaced(parameters, "time_scale", scales), chosen)
 
 
 def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:

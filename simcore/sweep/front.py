@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError, meant, printable
 from simcore.records import Struct
 from simcore.sweep.point import Point
 from simcore.sweep.space import KNOWN
+from simcore.units import digits, duration
 
 OBJECTIVES = ("time", "memory", "gpus", "cost")
 DEFAULT_TOP = 10
@@ -91,6 +92,57 @@ def measures_of(step_ns: int, work: int | None, memory: int | None, gpus: int | 
     count = gpus or 0
     # $ go by GPUs and time: the price is the same for all points.
     return Measures(time, memory or 0, count, time * count)
+
+
+class PerWork(Struct, frozen=True):
+    """By what points of unequal work are faster or slower. head: of its column; words: of the axis of a
+    plot. value: of a point that was simulated, None where it is not known. text: a value in words. more:
+    whether more is better.
+    """
+
+    head: str
+    words: str
+    value: Callable[[Point], float | None]
+    text: Callable[[float], str]
+    more: bool
+
+
+def _time_of_each(point: Point) -> float | None:
+    """The time of a micro-batch, ns, as a report has it: of one replica."""
+    batches = point.layout.get("microbatches")
+    return point.step_time_ns / batches if point.step_time_ns and batches else None
+
+
+def _micro_batches_a_second(point: Point) -> float | None:
+    return point.work * 1e9 / point.step_time_ns if point.step_time_ns and point.work else None
+
+
+_EACH = PerWork(
+    "a micro-b.", "time of a micro-batch", _time_of_each, lambda ns: duration(round(ns)), more=False
+)
+# Of all replicas: a report's are those of one.
+_RATE = PerWork(
+    "all mb/s",
+    "micro-batches/s of all replicas",
+    _micro_batches_a_second,
+    lambda rate: f"{rate:.4g}",
+    more=True,
+)
+_TOKENS = PerWork(
+    "tokens/s", "tokens/s", lambda point: point.tokens_per_s, lambda rate: digits(round(rate)), more=True
+)
+
+
+def per_work(points: Sequence[Point]) -> PerWork | None:
+    """Tokens a second of a model's points. Of a workload file the time of a micro-batch, where steps do
+    unequal work; where the number of replicas differs too, the micro-batches a second of all of them.
+    """
+    if any(point.tokens_per_s is not None for point in points):
+        return _TOKENS
+    if len({point.work for point in points}) < 2:
+        return None
+    replicas = {(point.work or 0) / (point.layout.get("microbatches") or 1) for point in points}
+    return _EACH if len(replicas) == 1 else _RATE
 
 
 class AlikePoints(Struct, frozen=True):

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from simcore.page.blocks import element, escaped, section
 from simcore.page.document import commands_section, document, facts_section
-from simcore.sweep.front import AlikePoints, measures
+from simcore.sweep.front import AlikePoints, measures, per_work
 from simcore.sweep.outcome import Outcome, label, shown
-from simcore.sweep.pages import columns_of, point_table
+from simcore.sweep.pages import ASSUMED, columns_of, point_table
 from simcore.sweep.point import Point
 from simcore.units import byte_size, duration
 
@@ -43,6 +43,7 @@ def sweep_document(outcome: Outcome, path: str) -> str:
             _plot(outcome),
             *_tables(outcome),
             _common(outcome, front.best[0].point),
+            section("assumed", [ASSUMED, *outcome.assumed]) if outcome.assumed else "",
             _commands(front.best[0].point, path),
         ]
     return document(f"{title} · {path}", parts)
@@ -144,17 +145,17 @@ def _plot(outcome: Outcome) -> str:
     front = outcome.front
     points = sorted(front.points, key=lambda point: (measures(point).time, point.number))[:_MOST_DOTS]
     by_memory = any(point.memory_peak_bytes for point in points)
-    tokens = all(point.tokens_per_s is not None for point in points)
+    rate = per_work(points)
 
     def along(point: Point) -> float:
         return float((point.memory_peak_bytes if by_memory else point.gpus) or 0)
 
     def up(point: Point) -> float:
-        return point.tokens_per_s or 0.0 if tokens else float(point.step_time_ns or 0)
+        return float((point.step_time_ns if rate is None else rate.value(point)) or 0)
 
     across = _Scale([along(point) for point in points], _LEFT, _WIDTH - _LEFT - 12)
     upward = _Scale([up(point) for point in points], _HEIGHT - _BOTTOM, -(_HEIGHT - _BOTTOM - 12))
-    across_words, up_words = byte_size if by_memory else _plain, _plain if tokens else duration
+    across_words, up_words = byte_size if by_memory else _plain, duration if rate is None else rate.text
     drawn = []
     for figure in across.ticks:
         x = across.at(figure)
@@ -180,7 +181,7 @@ def _plot(outcome: Outcome) -> str:
         else:
             drawn.append(f'<circle class="dot" cx="{x}" cy="{y}" r="3">{words}</circle>')
     below = "memory of the fullest stage" if by_memory else "GPUs"
-    beside = "tokens a second" if tokens else "step time"
+    beside = "step time" if rate is None else rate.words
     title = f"{beside.capitalize()} against {below}; filled diamonds: the front"
     drawn.append(f'<text class="tick middle" x="{(_WIDTH + _LEFT) // 2}" y="{_HEIGHT - 8}">{below}</text>')
     return (

@@ -44,7 +44,8 @@ class Outcome:
     """The points of a sweep that have come, and what is said of them. rule: what is looked for.
 
     open_from: of a sweep that was stopped, what the time of a point is at least that it had not come to; 0
-    where nothing is known, inf where there is none.
+    where nothing is known, inf where there is none. assumed: what a report of the fastest says that it takes
+    for granted; empty where nobody asked.
     """
 
     def __init__(self, rule: Rule, points: Iterable[Point] = ()) -> None:
@@ -56,6 +57,7 @@ class Outcome:
         self.too_large = 0
         self.values: dict[str, dict[Any, Extreme]] = {}
         self.open_from = float("inf")
+        self.assumed: list[str] = []
         for point in points:
             self.add(point)
 

@@ -11,7 +11,7 @@ from typing import Any
 from simcore.diagnostics import printable
 from simcore.records import asdict
 from simcore.report.section import Column, table
-from simcore.sweep.front import AlikePoints, groups_of, measures
+from simcore.sweep.front import AlikePoints, groups_of, measures, per_work
 from simcore.sweep.outcome import Outcome, alike_words, label, reason_words, shown
 from simcore.sweep.point import Point
 from simcore.sweep.running import SweepProgress
@@ -25,6 +25,7 @@ CSV_LAYOUT = _FIRST = (
 _HEADS = {
     "microbatch_size": "mbs", "microbatches": "micro-b.", "virtual_stages": "V", "global_batch": "batch",
 }  # fmt: skip
+ASSUMED = "Taken for granted of the fastest (the report of each point has its own)"
 # Rows of the front in a text page; --json and --csv have all.
 _MOST_FRONT = 20
 
@@ -104,6 +105,8 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[st
     alike = alike_words([*told, *others[:_MOST_FRONT]])
     lines += [alike] if alike else []
     lines += outcome.sentences()
+    if outcome.assumed:
+        lines += ["", f"{ASSUMED}:", *(f"  {words}" for words in outcome.assumed)]
     fastest = front.best[0].point
     lines += ["", "The fastest again, as a report and as a timeline:", f"  {fastest.command}"]
     lines.append(f"  {fastest.command.replace('wltui report', 'wltui', 1)}")
@@ -112,7 +115,9 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[st
 
 def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequence[str]) -> list[str]:
     """Rows of points under their heads, columns as wide as they must be; of those that are alike one."""
-    heads = ["", "step", "slower by", "tokens/s", "memory", "GPUs", "$ a step", "alike"]
+    rate = per_work(outcome.front.points)
+    heads = ["", "step", rate.head if rate else "", "slower by", "memory", "GPUs", "$ a step", "alike"]
+    of_figures = len(heads)
     heads += map(head_of, columns)
     fastest = min(measures(point).time for point in outcome.front.points)
     rows = []
@@ -122,8 +127,8 @@ def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequen
         rows.append([
             "*" if any(map(outcome.front.is_on_front, (point, *others))) else "",
             duration(point.step_time_ns or 0),
+            "-" if rate is None or (value := rate.value(point)) is None else rate.text(value),
             f"+{100 * more:.1f} %" if more >= 0.0005 else "",
-            "-" if point.tokens_per_s is None else f"{point.tokens_per_s:,.0f}".replace(",", " "),
             "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes),
             str(point.gpus),
             "-" if point.cost is None else f"{point.cost:.4g}",
@@ -132,11 +137,14 @@ def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequen
         ])  # fmt: skip
     keep = [
         place for place, head in enumerate(heads)
-        if place > 7 or any(row[place] not in ("", "-") for row in rows)
+        if place >= of_figures or any(row[place] not in ("", "-") for row in rows)
     ]  # fmt: skip
     kept = [
         # Words stand at the left, figures at the right.
-        Column(heads[place], place > 7 and not all(row[place].replace(".", "").isdigit() for row in rows))
+        Column(
+            heads[place],
+            place >= of_figures and not all(row[place].replace(".", "").isdigit() for row in rows),
+        )
         for place in keep
     ]
     return table(kept, [[row[place] for place in keep] for row in rows])
@@ -168,6 +176,7 @@ def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -
         ],
         "front": [asdict(point) for point in front.front],
         "sentences": outcome.sentences(),
+        "assumed": outcome.assumed,
     }  # fmt: skip
 
 

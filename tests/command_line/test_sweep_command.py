@@ -47,6 +47,50 @@ def test_json_and_csv_have_every_figure() -> None:
     assert rows[2]["skipped"].startswith("cannot be: ")
 
 
+def test_a_sweep_says_what_its_fastest_takes_for_granted_as_its_report_does() -> None:
+    done = wltui(*_SMALL, "--vary", "tp=2,4", "--json")
+    page = json.loads(done.stdout)
+    command = shlex.split(page["best"][0]["points"][0]["command"])
+    notes = json.loads(wltui(*command[1:], "--json").stdout)["diagnostics"]
+    said = [
+        note["message"]
+        for note in notes
+        if note["code"].endswith(("-assumed", "-default", "-missing")) or note["code"] == "model-priced"
+    ]
+    assert "flash: on assumed, as Megatron without its flag (--flash)" in said
+    assert page["assumed"] == said
+    # What was given is not among them.
+    assert not any(words.startswith("seq:") for words in said)
+    text = wltui(*_SMALL, "--vary", "tp=2,4", "--gpu", "a100-80").stdout
+    assert "\nTaken for granted of the fastest (the report of each point has its own):\n  " in text
+
+
+def test_results_whose_input_is_gone_say_that_what_was_assumed_is_not_known(tmp_path: Path) -> None:
+    workload, results = tmp_path / "w.txt", tmp_path / "r.jsonl"
+    workload.write_bytes((ROOT / "fixtures" / "002_gpt_1024npu.txt").read_bytes())
+    wltui("sweep", str(workload), "--vary", "microbatches=4,8", "-o", str(results))
+    assert "  no cluster given: assuming h100-8" in wltui(str(results)).stdout
+    workload.unlink()
+    assert "  not known, for its input does not open: " in wltui(str(results)).stdout
+
+
+def test_points_of_unequal_work_have_the_time_of_a_micro_batch_beside_the_step() -> None:
+    """The fastest has the longest step: 32 micro-batches are more work than 8."""
+    file = str(ROOT / "fixtures" / "002_gpt_1024npu.txt")
+    lines = wltui("sweep", file, "--vary", "microbatches=8,32").stdout.splitlines()
+    head = next(place for place, line in enumerate(lines) if line.startswith("Fastest"))
+    assert lines[head + 1].split() == ["step", "a", "micro-b.", "slower", "by", "GPUs", "micro-b."]
+    # 22 222 ms / 32 and 11 050 ms / 8, as their reports say.
+    assert "22.222 s" in lines[head + 2]
+    assert "694.5 ms" in lines[head + 2]
+    assert "1.381 s" in lines[head + 3]
+    assert "694.5 ms" in wltui("report", file, "--microbatches", "32").stdout
+    # Equal work needs no such column, and with more replicas all of their micro-batches count.
+    assert "a micro-b." not in wltui("sweep", file, "--vary", "schedule=1f1b,gpipe").stdout
+    more = wltui("sweep", file, "--vary", "world=1024,2048", "--vary", "microbatches=8,16").stdout
+    assert "all mb/s" in more
+
+
 def test_of_a_workload_file() -> None:
     done = wltui("sweep", str(ROOT / "fixtures" / "002_gpt_1024npu.txt"), "--vary", "microbatches=4,8",
                  "--vary", "schedule=1f1b,gpipe", "--json")  # fmt: skip

@@ -93,10 +93,17 @@ def test_planes_are_those_in_which_points_differ() -> None:
         ("step time", "$ a step"), ("tokens/s", "$ a step"),
     ]  # fmt: skip
     # Of different work a step time says nothing, and where nothing else differs the points lie in a row.
-    works = [replace(one, work=1 + one.number, memory_peak_bytes=None) for one in points]
+    works = [
+        replace(one, work=2 + 2 * one.number, memory_peak_bytes=None, layout={"microbatches": 1 + one.number})
+        for one in points
+    ]
     assert [(up.words, right.words) for up, right in planes(works)] == [
         ("time of a micro-batch", "number of the point")
     ]
+    # With unequal replicas too, all of their micro-batches count.
+    unequal = [replace(one, work=1 + one.number) for one in works]
+    unequal[0] = replace(unequal[0], work=7)
+    assert [up.words for up, _ in planes(unequal)] == ["micro-batches/s of all replicas"]
 
 
 def test_the_point_of_the_cursor_lies_over_a_mark_and_that_over_the_front() -> None:

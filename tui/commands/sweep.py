@@ -227,6 +227,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
     from simcore.sweep.pages import open_from, rest_lines
     from simcore.sweep.results_file import ResultsFile, opened_words
     from simcore.sweep.running import Sweep
+    from tui.sweep.opening import assumed_of
 
     evaluator, looked_for = asked.evaluator, asked.rule
     until = time.monotonic() + (asked.seconds or math.inf)
@@ -287,6 +288,7 @@ def _sweep(arguments: argparse.Namespace, asked: Prepared) -> int:
             title = f"{asked.title}, stopped before the end"
             outcome.open_from = open_from(sweep.progress, asked.prunes)
             rest = rest_lines(outcome, sweep.progress, asked.prunes)
+        outcome.assumed = assumed_of(outcome, "", evaluator.workload)
         _print(arguments, outcome, title, sweep.progress.excluded, rest)
     return 130 if stopped else 0
 
@@ -307,11 +309,14 @@ def _print(
 def outcome_of(path: str) -> Outcome:
     """What came out of a sweep, of its file of results; a last line that is half written is said."""
     from simcore.sweep.results_file import dropped_words
+    from tui.sweep.opening import assumed_of
 
     shown_sweep, reader = read_results(path)
     if reader.left:
         print(f"wltui: {dropped_words(path, reader.left)}", file=sys.stderr)
-    return shown_sweep.outcome
+    outcome = shown_sweep.outcome
+    outcome.assumed = assumed_of(outcome, path)
+    return outcome
 
 
 def print_results(path: str) -> None:
@@ -337,12 +342,15 @@ def _merge(arguments: argparse.Namespace) -> int:
     from simcore.sweep.outcome import Outcome
     from simcore.sweep.results_file import merged, write_all
     from simcore.sweep.running import as_one
+    from tui.sweep.opening import assumed_of
 
     points = as_one(merged(arguments.merge))
     if arguments.output is not None:
         size = write_all(arguments.output, points, arguments.force)
         print(f"{printable(arguments.output)}: {plural(len(points), 'point')}, {size} B", file=sys.stderr)
-    _print(arguments, Outcome(_rule_of(points), points), f"{len(arguments.merge)} files")
+    outcome = Outcome(_rule_of(points), points)
+    outcome.assumed = assumed_of(outcome, arguments.merge[0])
+    _print(arguments, outcome, f"{len(arguments.merge)} files")
     return 0
 
 

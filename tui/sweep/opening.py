@@ -14,6 +14,7 @@ from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.sweep.evaluating import Evaluator, opened_of, parameters_of
 from simcore.sweep.layouts import layouts_of
+from simcore.sweep.outcome import Outcome
 from simcore.sweep.point import Point
 from simcore.sweep.space import Candidate
 from simcore.workload import Workload
@@ -31,16 +32,16 @@ def run_of(shown_sweep: ShownSweep, path: str) -> Run:
     first = shown_sweep.fastest or next((point for point in shown_sweep.points if point.is_run), None)
     if first is None:
         raise UsageError(f"{printable(path)}: no point of it was simulated")
-    shown_sweep.opened = opened_of(first)
-    workload = _input_of(shown_sweep, path)
+    workload, shown_sweep.opened = _input_of(opened_of(first), path)
     return Results(simulate(workload, parameters_of(first)))
 
 
-def _input_of(shown_sweep: ShownSweep, path: str) -> Workload:
-    """The input of a sweep: as its command names it, or, where that is not there, beside the results."""
-    opened = shown_sweep.opened
+def _input_of(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str, ...]]:
+    """The input of a sweep: as its command names it, or, where that is not there, beside the results; and the
+    words that open it there.
+    """
     if not opened:
-        return open_model(None)
+        return open_model(None), opened
     name = opened[-1]
     if not os.path.lexists(name) and named_model(name) is None:
         beside = os.path.join(os.path.dirname(path), os.path.basename(name))
@@ -50,8 +51,28 @@ def _input_of(shown_sweep: ShownSweep, path: str) -> Workload:
                            "as timelines where it is, or with it beside the results", name)
             )  # fmt: skip
         name = beside
-        shown_sweep.opened = (*opened[:-1], name)
-    return open_model(name) if len(opened) == 2 else workload_of(open_input(name), "sweep:")
+        opened = (*opened[:-1], name)
+    return open_model(name) if len(opened) == 2 else workload_of(open_input(name), "sweep:"), opened
+
+
+def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) -> list[str]:
+    """What a report of the fastest point takes for granted, and what its figures do not price. path: of the
+    results. workload: the input where it is open. Where it is not there any more, that it is not known.
+    """
+    if not outcome.front.best:
+        return []
+    fastest = outcome.front.best[0].point
+    try:
+        if workload is None:
+            workload, _ = _input_of(opened_of(fastest), path)
+        diagnostics = simulate(workload, parameters_of(fastest)).diagnostics
+    except (InputError, UsageError) as error:
+        return [f"not known, for its input does not open: {' '.join(str(error).split())}"]
+    return [
+        diagnostic.message
+        for diagnostic in diagnostics
+        if diagnostic.weight == "assumption" or diagnostic.code == "model-priced"
+    ]
 
 
 def first_run(evaluator: Evaluator) -> Run:

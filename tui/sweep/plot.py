@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from simcore.records import NamedTuple
-from simcore.sweep.front import measures
+from simcore.sweep.front import per_work
 from simcore.sweep.point import Point
 from simcore.units import byte_size, digits, duration
 from tui.frame import ASCII, Glyphs, Line, end_cut, fitted
@@ -28,13 +28,7 @@ def _step(point: Point) -> float:
     return point.step_time_ns or 0
 
 
-def _each(point: Point) -> float:
-    return measures(point).time
-
-
 _STEP = PlotAxis("step time", _step, lambda ns: duration(round(ns)))
-_EACH = PlotAxis("time of a micro-batch", _each, lambda ns: duration(round(ns)))
-_TOKENS = PlotAxis("tokens/s", lambda point: point.tokens_per_s or 0.0, lambda rate: digits(round(rate)))
 _MEMORY = PlotAxis("memory", lambda point: point.memory_peak_bytes or 0, lambda size: byte_size(round(size)))
 _GPUS = PlotAxis("GPUs", lambda point: point.gpus or 0, lambda count: digits(round(count)))
 _COST = PlotAxis("$ a step", lambda point: point.cost or 0.0, lambda price: f"$ {price:.4g}")
@@ -47,10 +41,10 @@ def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
     same_work = len({point.work for point in points}) == 1
     if same_work:
         up.append(_STEP)
-    if points and all(point.tokens_per_s is not None for point in points):
-        up.append(_TOKENS)
-    elif not same_work:
-        up.append(_EACH)
+    rate = per_work(points)
+    if rate is not None:
+        value = rate.value
+        up.append(PlotAxis(rate.words, lambda point: value(point) or 0.0, rate.text))
     right = []
     if len({point.memory_peak_bytes for point in points}) > 1:
         right.append(_MEMORY)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError
-from simcore.sweep.front import groups_of, measures
+from simcore.sweep.front import PerWork, groups_of, measures, per_work
 from simcore.sweep.outcome import shown, value_words
 from simcore.sweep.pages import columns_of, head_of
 from simcore.sweep.point import Point
@@ -17,15 +17,17 @@ from tui.frame import cells, in_cells
 from tui.listing import ListColumn, found_from
 from tui.sweep.found import ShownSweep
 
-FRONT, STEP, MORE, TOKENS = "*", "step", "slower", "tokens/s"
+FRONT, STEP, MORE = "*", "step", "slower"
+# In its place stands what `per_work` has as a head.
+RATE = "rate"
 MEMORY, GPUS, COST, ALIKE = "memory", "GPUs", "$ a step", "alike"
 # Columns of the figures: (heading, size, left).
 _FIGURES = (
-    (FRONT, 1, True), (STEP, 9, False), (MORE, 9, False), (TOKENS, 10, False), (MEMORY, 8, False),
+    (FRONT, 1, True), (STEP, 9, False), (RATE, 10, False), (MORE, 9, False), (MEMORY, 8, False),
     (GPUS, 6, False), (COST, 9, False), (ALIKE, 5, False),
 )  # fmt: skip
 # What goes first where there is no room: what follows from the rest, and what the line below the table says.
-_DROPPED = ("microbatches", "dp", TOKENS, "sequence_parallel", "global_batch", COST, GPUS, ALIKE, MORE)
+_DROPPED = ("microbatches", "dp", RATE, "sequence_parallel", "global_batch", COST, GPUS, ALIKE, MORE)
 # What a filter may compare beside parameters, and how a point has it.
 _FIGURE_NAMES = ("step_ms", "memory_gb", "tokens_per_s", "cost")
 _LONGEST_VALUE = 16
@@ -47,6 +49,7 @@ class PointTable:
         self._names: list[str] = []
         self._sizes: dict[str, int] = {}
         self._known: tuple[bool, ...] = ()
+        self._rate: PerWork | None = None
         self._fastest = 0.0
         self.refresh()
 
@@ -54,7 +57,7 @@ class PointTable:
         """The lines of the points that are there now, in the order and with the filter."""
         outcome = self.found.outcome
         runs = outcome.front.points
-        self._names = columns_of(outcome)
+        self._names, self._rate = columns_of(outcome), per_work(runs)
         self._sizes = {
             name: min(
                 max(len(_head(name)), *(len(shown(point.layout.get(name))) for point in runs)),
@@ -87,9 +90,11 @@ class PointTable:
     @property
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         figures = {
-            FRONT: ("front", True), STEP: ("step", False), MORE: ("time", False), TOKENS: ("tokens", True),
-            MEMORY: ("memory", False), GPUS: ("gpus", False), COST: ("cost", False),
+            FRONT: ("front", True), STEP: ("step", False), MORE: ("time", False), MEMORY: ("memory", False),
+            GPUS: ("gpus", False), COST: ("cost", False),
         }  # fmt: skip
+        if self._rate is not None:
+            figures[self._rate.head] = ("rate", self._rate.more)
         return figures | {_head(name): (f"layout {name}", False) for name in self._names}
 
     def columns_for(self, width: int) -> list[ListColumn]:
@@ -97,7 +102,7 @@ class PointTable:
         outcome = self.found.outcome
         runs = outcome.front.points
         known = {
-            TOKENS: any(point.tokens_per_s is not None for point in runs),
+            RATE: self._rate is not None,
             MEMORY: any(point.memory_peak_bytes is not None for point in runs),
             GPUS: len({point.gpus for point in runs}) > 1,
             COST: any(point.cost is not None for point in runs),
@@ -105,6 +110,11 @@ class PointTable:
         }
         named = [(figure, ListColumn(*figure)) for figure in _FIGURES if known.get(figure[0], True)]
         columns: list[tuple[str, ListColumn]] = [(one[0], column) for one, column in named]
+        if self._rate is not None:
+            head = self._rate.head
+            columns = [
+                (name, column._replace(heading=head) if name == RATE else column) for name, column in columns
+            ]
         for name in self._names:
             left = not all(_is_number(point.layout.get(name)) for point in runs)
             columns.append((name, ListColumn(_head(name), self._sizes[name], left)))
@@ -124,7 +134,9 @@ class PointTable:
         found[GPUS] = "-" if point.gpus is None else str(point.gpus)
         alike = self._alike.get(point.number, 0)
         found[ALIKE] = f"+{alike}" if alike else ""
-        found[TOKENS] = "-" if point.tokens_per_s is None else digits(round(point.tokens_per_s))
+        if self._rate is not None:
+            rate = self._rate.value(point)
+            found[self._rate.head] = "-" if rate is None else self._rate.text(rate)
         found[COST] = "-" if point.cost is None else f"{point.cost:.4g}"
         if point.step_time_ns is None:
             return found | {STEP: "not run", MORE: ""}
@@ -274,7 +286,10 @@ def _value(point: Point, key: str, shown_sweep: ShownSweep) -> Any:
         return shown_sweep.outcome.front.is_on_front(point)
     if key == "time":
         return measures(point).time if point.is_run else None
-    names = {"step": "step_time_ns", "tokens": "tokens_per_s", "memory": "memory_peak_bytes"}
+    if key == "rate":
+        rate = per_work(shown_sweep.outcome.front.points)
+        return rate.value(point) if rate is not None else None
+    names = {"step": "step_time_ns", "memory": "memory_peak_bytes"}
     return getattr(point, names.get(key, key))
 
 

@@ -37,7 +37,8 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 _SHORT = {
     "stage-layout": "layout", "overlap-param-gather": "overlap params",
     "overlap-grad-reduce": "overlap grads", "virtual-stages": "vpp",
-    "made for": "for", " micro-batches or more": "+ mb",
+    "made for": "for", " micro-batches or more": "+ mb", ", simulated with ": ", here ",
+    "embedding on stage 0, loss on the last": "embedding first, loss last",
 }  # fmt: skip
 
 
@@ -57,6 +58,19 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     if len(change) > room and brackets and change.endswith(")") and knob.meaning:
         change = change if inside.startswith(_KEPT) else front
     return cells(change, room)
+
+
+def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
+    """`the first needs at least 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with a
+    change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
+    """
+    if knob.memory_bytes is None or now is None:
+        return ""
+    needed, before = (f"{size / 1e9:.1f}" for size in (knob.memory_bytes, now))
+    beside = "as now" if needed == before else f"now {before}"
+    long = f"needs at least {needed} GB, {beside}"
+    forms = (f"{who} {long}", long, f"needs {needed}+ GB, {beside}")
+    return next((words for words in forms if len(words) <= room), "")
 
 
 # In place of both figures of a change whose effect nobody can know (`WhatIf.unknown`).

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.units import duration
-from tui.change_words import LESS_TIME
+from tui.change_words import LESS_TIME, needs_words
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, rows_around, shortened
 from tui.session import Run
 
@@ -87,6 +87,20 @@ class PanelCursor:
         """The change that gains most."""
         return self.knobs[0] if self.knobs else None
 
+    def needs_words(self, room: int) -> str:
+        """What the change under the cursor, without one the first, needs of memory, in `room` cells; "" where
+        nobody knows.
+        """
+        chosen = self.chosen()
+        knob = chosen or self.best()
+        if knob is None or knob.memory_bytes is None:
+            return ""
+        # Imported here: of traces nobody knows.
+        from simcore.analysis.file_memory import memory_bytes
+
+        who = "the first" if chosen is None else "this one"
+        return needs_words(who, knob, memory_bytes(self.results), room)
+
     @property
     def base_ns(self) -> int:
         """The step time that the changes of the what-if table are held against, ns."""
@@ -133,6 +147,21 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
         for index in rows_around(row, len(knobs), rows - 1)
         for line in ([None, index] if index == changes else [index])
     ]
+
+
+def with_most_a_microbatch(knobs: Sequence[WhatIf], shown: list[int | None]) -> list[int | None]:
+    """Rows in sight, of changes alone, with more micro-batches as the last of them where no other change gains
+    as much for each: it stands behind all others, as it makes the step longer.
+    """
+    gains = {
+        index: knob.better10_ns if knob.alike_ns is None else knob.alike_ns
+        for index, knob in enumerate(knobs)
+        if knob.flags
+    }
+    most = min(gains, key=lambda index: gains[index], default=None)
+    if most is None or knobs[most].alike_ns is None or most in shown or len(shown) < 2 or None in shown:
+        return shown
+    return [*shown[:-1], most]
 
 
 def lists_and_meaning(

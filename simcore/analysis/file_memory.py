@@ -4,9 +4,15 @@ collectives, activations about by the size of its tensor-parallel ones (docs/mod
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.analysis.finished import Finished
+    from simcore.analysis.run import Run
 
 # Bytes a parameter: of weights, gradients, optimizer states (an fp32 copy and Adam's two moments).
 _WEIGHT, _GRADIENT, _STATES = 2, 4, 12
@@ -35,6 +41,17 @@ class FileMemory(Struct, frozen=True):
     @property
     def total(self) -> int:
         return self.weights + self.gradients + self.optimizer + (self.activations or 0)
+
+
+def memory_bytes(run: Finished | Run) -> int | None:
+    """What a rank of the fullest stage needs at least, bytes; None where nobody knows, as of files without
+    activations: these are what a schedule makes more or less of.
+    """
+    figures = run.model_figures
+    if figures is not None:
+        return figures.fullest.total
+    known = [stage.total for stage in run.file_memory if stage.activations is not None]
+    return max(known, default=None)
 
 
 class _Parameters(NamedTuple):

@@ -63,6 +63,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
         Field(key="unknown", value=lambda what_if: what_if.unknown or None, optional=True),
         Field(key="microbatches", optional=True),
         Field(key="alike_ns", optional=True),
+        Field(key="memory_bytes", optional=True),
     ]  # fmt: skip
     some_worse = any(what_if.worse10_ns is not None for what_if in run.what_if())
     return [field for field in fields if some_worse or field.key != "worse10_ns"]
@@ -81,12 +82,30 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         Field("step", lambda what_if: duration(what_if.better10_ns)),
         Field("change", change),
         Field("of", lambda what_if: "the step" if what_if.alike_ns is None else "a micro-batch", left=True),
+        Field("GB at least", lambda what_if: _gb(what_if.memory_bytes)),
         Field("flags", _short_flags, left=True),
     ]
     # A column stands where some row needs it: what all rows say nobody asks.
     is_of_others = any(what_if.alike_ns is not None for what_if in changes)
-    needed = {"of": is_of_others, "flags": any(map(_short_flags, changes))}
+    needed = {
+        "of": is_of_others, "flags": any(map(_short_flags, changes)),
+        "GB at least": any(what_if.memory_bytes is not None for what_if in changes),
+    }  # fmt: skip
     return [field for field in fields if needed.get(field.heading, True)]
+
+
+def _gb(size: int | None) -> str:
+    return "" if size is None else f"{size / 1e9:.1f}"
+
+
+def _memory_now(run: Run, changes: Sequence[WhatIf]) -> str:
+    """`, a rank of the fullest stage needs 60.5 GB at least`, where it is known what changes make of it."""
+    if all(what_if.memory_bytes is None for what_if in changes):
+        return ""
+    # Imported here: of traces nobody knows.
+    from simcore.analysis.file_memory import memory_bytes
+
+    return f"; a rank of the fullest stage needs {_gb(memory_bytes(run))} GB at least"
 
 
 def _short_flags(what_if: WhatIf) -> str:
@@ -126,7 +145,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     little = [short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in shown]
     page: list[str] = []
     if changes:
-        title = f"Changes you can make (step time now {duration(base)})"
+        title = f"Changes you can make (step time now {duration(base)}{_memory_now(run, changes)})"
         page += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
     if run.tried:
         page += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")

@@ -90,7 +90,8 @@ class WhatIf(Struct, frozen=True):
     change that a user can make the command line's words for it, "" of what is asked to see how much it
     matters. microbatches: where the change is of them, how many the step has then, and
     alike_ns: what as many of them as the run has take of it. meaning: what a change does whose name does not
-    say it.
+    say it. memory_bytes: what a rank of the fullest stage needs at least with the change, None where nobody
+    knows.
     """
 
     name: str
@@ -105,6 +106,7 @@ class WhatIf(Struct, frozen=True):
     microbatches: int | None = None
     alike_ns: int | None = None
     meaning: str = ""
+    memory_bytes: int | None = None
 
     @property
     def list(self) -> str:

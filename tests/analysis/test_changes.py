@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from simcore.analysis import Results
+from simcore.analysis.file_memory import memory_bytes
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
@@ -20,7 +21,7 @@ from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import run
 from tests.engine.test_folding_with_overrides import overridden
-from tests.strategies import Case, cases, layer
+from tests.strategies import Case, Cell, Row, cases, layer
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
 SEEDS = {
@@ -124,7 +125,7 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
     simulation = simulate(open_workload(SEEDS["002"]), flags_of(""))
     found = advice(simulation)
     (layout,) = [one for one in found if one.meaning.startswith("stage layout")]
-    assert layout.name == "--stage-layout megatron (undoes the default)"
+    assert layout.name == "--stage-layout megatron (embedding on stage 0, loss on the last)"
     assert layout.meaning.startswith("stage layout: by default every stage runs ")
     assert [one.flags for one in found if "stage-layout" in one.flags] == [layout.flags]
     behind = found[found.index(layout) + 1 :]
@@ -167,7 +168,7 @@ def test_two_changes_carry_what_either_has_to_say_first() -> None:
     assert len(some) >= 4
     for one in some:
         count = 7 if "zb-h2" in one.flags else 4
-        assert one.name == f"{one.flags} (made for {count} micro-batches or more)"
+        assert one.name == f"{one.flags} (made for {count} micro-batches or more, simulated with 2)"
 
 
 @pytest.mark.slow
@@ -177,8 +178,8 @@ def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     workload = open_workload(SEEDS["002"])
     few, many = (simulate(workload, flags_of(f"--microbatches {count}")) for count in (16, 31))
     rows = {one.flags: one for one in advice(few)}
-    assert rows["--schedule zb-h2"].name == "--schedule zb-h2 (made for 31 micro-batches or more)"
-    assert rows["--schedule zb-v"].name == "--schedule zb-v (made for 31 micro-batches or more)"
+    assert rows["--schedule zb-h2"].name == "--schedule zb-h2 (made for 31 micro-batches or more, simulated with 16)"
+    assert rows["--schedule zb-v"].name == "--schedule zb-v (made for 31 micro-batches or more, simulated with 16)"
     assert rows["--schedule zb-h1"].name == "--schedule zb-h1"
     assert rows["--schedule zb-h2"].better10_ns > rows["--schedule zb-h1"].better10_ns
     again = {one.flags: one for one in advice(many)}
@@ -205,6 +206,43 @@ def test_twice_the_batch_comes_last_and_is_worth_it_by_the_micro_batch() -> None
     each = duration(round(last.better10_ns / 4))
     assert (last.knob, last.microbatches) == (f"--microbatches 4 (twice the batch, {each} each)", 4)
     assert last.better10_ns > simulation.step_time_ns > last.better10_ns // 2
+
+
+def test_of_unequal_micro_batches_no_mean_is_said() -> None:
+    """Four of seed 001 are both of its blocks twice: half of their step is held against this step."""
+    simulation = simulate(open_workload(SEEDS["001"]), flags_of(""))
+    last = advice(simulation)[-1]
+    assert last.knob == "--microbatches 4 (twice the batch)"
+    assert last.alike_ns == simulate(open_workload(SEEDS["001"]), flags_of(last.flags)).step_time_ns // 2
+
+
+def test_what_a_change_needs_of_memory_is_that_of_its_run() -> None:
+    simulation = simulate(open_workload(SEEDS["002"]), flags_of(""))
+    rows = advice(simulation)
+    for row in rows:
+        assert row.parameters is not None
+        memory = Results(simulate(simulation.workload, row.parameters)).file_memory
+        assert row.memory_bytes == max(stage.total for stage in memory)
+    # Interleaved holds all 16 micro-batches on stage 0 as 1f1b does; v-half halves them.
+    now = memory_bytes(Results(simulation))
+    needed = {row.flags: row.memory_bytes for row in rows}
+    assert needed["--schedule interleaved --virtual-stages 8"] == now
+    assert now is not None
+    assert (needed["--schedule v-half"] or now) < 3 * now // 4
+    # A thing that matters is no run that somebody chooses.
+    assert {one.memory_bytes for one in Results(simulation).what_if() if one.list != "change"} == {None}
+
+
+def test_nobody_knows_what_a_change_needs_where_the_file_does_not_say_what_activations_are() -> None:
+    """The gradients of seed 002 without its tensor-parallel collectives, which say b s h."""
+    rows = [Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 4000))]
+    rows += [Row("grad_param_comm", wg=Cell(0, "REDUCESCATTER", "dp", 8000)), *[BLOCK] * 4]
+    results = Results(run(rows, {"dp": 2, "pp": 4}, schedule="gpipe"))
+    assert results.file_memory
+    assert memory_bytes(results) is None
+    found = [one for one in results.what_if() if one.list == "change"]
+    assert found
+    assert {one.memory_bytes for one in found} == {None}
 
 
 def test_a_table_of_ops_has_no_other_schedule() -> None:

@@ -100,7 +100,7 @@ async def test_that_a_layout_is_less_work_is_said_where_its_row_is_seen(
         await press(pilot, "4", "tab")
         await run_over(pilot)
         here = 0
-        while "> stage-layout megatron (undoes the default)" not in screen_text(app).replace(">s", "> s"):
+        while ">layout megatron (embedding" not in screen_text(app).replace(">stage-l", ">l"):
             await press(pilot, "down")
             here += 1
             assert here < 20

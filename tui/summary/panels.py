@@ -17,7 +17,16 @@ from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.notes.listing import ROLES, counted_weights
-from tui.panels import BOTH_LISTS, MATTERS, WHAT_IF, beside, box, lists_and_meaning, meaning_rows
+from tui.panels import (
+    BOTH_LISTS,
+    MATTERS,
+    WHAT_IF,
+    beside,
+    box,
+    lists_and_meaning,
+    meaning_rows,
+    with_most_a_microbatch,
+)
 from tui.summary.beside import BesidePanel, LateRanks, Waits
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
@@ -87,7 +96,11 @@ def _memory_words(results: Run) -> str:
 
         return f"memory {memory_words(figures)}"
     fullest = max(results.file_memory, key=lambda one: one.total, default=None)
-    return f"memory at least {fullest.total / 1e9:.1f} GB on stage {fullest.stage}" if fullest else ""
+    if fullest is None:
+        return ""
+    # What schedules differ in is not in it.
+    where = ", activations not known" if fullest.activations is None else f" on stage {fullest.stage}"
+    return f"memory at least {fullest.total / 1e9:.1f} GB{where}"
 
 
 def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
@@ -161,6 +174,7 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
     step = model.base_ns
     size = max(width - 21, 14)
     shown, words = lists_and_meaning(model.knobs, row, focused, rows, width - 2)
+    shown = shown if focused else with_most_a_microbatch(model.knobs, shown)
     lines: list[Line] = [
         [(f" {MATTERS}", "dim")]
         if index is None
@@ -283,9 +297,12 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         diagnostics, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES
     )
     changes = help_lines(model, advice - 2, size.bottom - 2, progress)
-    helps = f"What would help most{model.base_words}"
+    helps, aside = f"What would help most{model.base_words}", "t tries it, 4 all"
+    # Frame, corners and what stands between the two.
+    needs = model.needs_words(advice - len(helps) - len(aside) - 12)
+    helps += f"; {needs}" if needs else ""
     below = beside(
-        framed(WHAT_IF, helps, "t tries it, 4 all", changes, (advice, size.bottom)),
+        framed(WHAT_IF, helps, aside, changes, (advice, size.bottom)),
         framed(NOTES, _notes_title(diagnostics), "! all", notes, (width - advice, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
@@ -417,7 +434,10 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         memory = ""
     lines += [rule(places, width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, t tries it"
-    if memory and len(advice) + len(memory) + 8 <= width:
+    needs = model.needs_words(width - len(advice) - 6)
+    if needs:
+        advice += f"; {needs}"
+    elif memory and len(advice) + len(memory) + 8 <= width:
         advice += f"; {memory}"
     lines += [rule(advice, width, glyphs), *changes]
     behind = f"; {model.behind}" if model.behind else ""

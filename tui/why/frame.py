@@ -29,6 +29,8 @@ PANELS = (SUMS, WHAT_IF, LEGS)
 # Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times have
 # all digits, and on a narrow screen; and where names are longer than that has room for.
 _CELLS, _LONG_CELLS, _LEAST_CELLS = (30, 25, 16), (33, 28, 20), 12
+# Of a title: its frame, the mark of the focus, and how a change is tried.
+_BESIDE_TITLE = 20
 # Of the sums; the part of the width that they have, and on a screen of less than 120 columns.
 _SUM_CELLS = 56
 _SUMS_PERCENT, _FEW_SUMS_PERCENT = 36, 34
@@ -231,6 +233,9 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     else:
         there = list(rows_around(model.row(panel), count, rows - 1))
     title += "" if len(there) in (0, count) else f", {there[0] + 1}-{there[-1] + 1} of {count}"
+    if panel == WHAT_IF:
+        needs = model.needs_words(width - len(title) - _BESIDE_TITLE)
+        title += f"; {needs}" if needs else ""
     segments = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
     # The report counts segments: one answer has both numbers.
     return f"{title}, {segments} segments joined" if segments > count else title

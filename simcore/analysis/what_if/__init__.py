@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.rerun import Chosen, Rerun
-from simcore.analysis.what_if.changes import changes, fitting, stepped, with_room
+from simcore.analysis.what_if.changes import Tried, changes, fitting, stepped, with_room
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
 from simcore.run.findings import Change, WhatIf
@@ -55,7 +55,7 @@ def what_if(
         what_ifs.append(_cheaper(rerun, knob, on_path, step))
     simulated = stepped(simulation, cancelled)
 
-    def asked(change: Change) -> int | None:
+    def asked(change: Change) -> Tried | None:
         tell()
         return simulated(change)
 

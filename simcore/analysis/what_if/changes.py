@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
 
+from simcore.analysis.blocks import unequal_blocks
+from simcore.analysis.file_memory import memory_bytes
+from simcore.analysis.finished import Finished
 from simcore.diagnostics import InputError, UsageError
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters
 from simcore.program import SCHEDULES
 from simcore.program.schedule_choice import fitting_chunks
-from simcore.records import asdict, replace
+from simcore.records import NamedTuple, asdict, replace
 from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
@@ -25,6 +28,7 @@ _MOST_RANKS = 4
 _USUAL = "1f1b"
 _MADE_FOR = "made for"
 _DEFAULT_LAYOUT = Parameters().stage_layout
+_PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
 
 
@@ -48,9 +52,13 @@ def _schedules(simulation: Simulation) -> Iterator[Change]:
 
 
 def _too_few(schedule: str, pp: int, microbatches: int) -> str:
-    """For how many micro-batches a schedule is made where a run has fewer, else ""."""
+    """For how many micro-batches a schedule is made where a run has fewer, and with how many it is simulated
+    all the same; else "".
+    """
     least = SCHEDULES[schedule].made_for(pp) if schedule in SCHEDULES else 0
-    return f"{_MADE_FOR} {least} micro-batches or more" if microbatches < least else ""
+    if microbatches >= least:
+        return ""
+    return f"{_MADE_FOR} {least} micro-batches or more, simulated with {microbatches}"
 
 
 def _forwards_beside_backwards(simulation: Simulation) -> Iterator[Change]:
@@ -73,8 +81,7 @@ def _stage_layouts(simulation: Simulation) -> Iterator[Change]:
     if simulation.layout.pp > 1:
         for name in STAGE_LAYOUTS:
             if name != simulation.parameters.stage_layout:
-                undoes = name != _DEFAULT_LAYOUT
-                yield Change({"stage_layout": name}, caveat="undoes the default" if undoes else "")
+                yield Change({"stage_layout": name}, caveat="" if name == _DEFAULT_LAYOUT else _PLACES)
 
 
 def _microbatches(simulation: Simulation) -> Iterator[Change]:
@@ -120,18 +127,32 @@ def _meaning(simulation: Simulation, change: Change) -> str:
     return "; ".join(said)
 
 
-def _row(simulation: Simulation, change: Change, ns: int) -> WhatIf:
-    """A change and the step time with it, with all that has to be known of it."""
-    count = change.fields.get("microbatches")
+class Tried(NamedTuple):
+    """What a change makes of a run: the step time, ns, and what a rank of the fullest stage needs at least,
+    bytes, None where nobody knows.
+    """
+
+    ns: int
+    memory_bytes: int | None = None
+
+
+Try = Callable[[Change], "Tried | None"]
+
+
+def _row(simulation: Simulation, change: Change, tried: Tried) -> WhatIf:
+    """A change and what it makes of the run, with all that has to be known of it."""
+    ns, count = tried.ns, change.fields.get("microbatches")
     # A schedule in place of a file's states as many as the run has.
     count = count if count != simulation.program.microbatches else None
     words = change.name
     if count:
-        words += f" (twice the batch, {duration(round(ns / count))} each)"
+        each = f", {duration(round(ns / count))} each" if unequal_blocks(simulation) is None else ""
+        words += f" (twice the batch{each})"
     return WhatIf(
         words, None, ns, flags=change.flags, microbatches=count,
         alike_ns=ns * simulation.program.microbatches // count if count else None,
         parameters=replace(simulation.parameters, **change.fields), meaning=_meaning(simulation, change),
+        memory_bytes=tried.memory_bytes,
     )  # fmt: skip
 
 
@@ -148,13 +169,13 @@ OF_SCHEDULES: tuple[Family, ...] = (
 FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _mended_ranks, _even_experts)
 
 
-def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> list[WhatIf]:
+def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
     """The changes of a run that shorten its step by 0.1 % or more, those that gain most first; two at a time
     where the pair gains as much more than either alone. Behind them another stage layout, which takes rows
     away that a stage runs by default and makes nothing faster: no other change is tried with it. Last more
     micro-batches, where each takes less of the longer step.
 
-    step(change): the step time with it, ns, None where it cannot be. Of each family the best is tried
+    step(change): what it makes of the run, None where it cannot be. Of each family the best is tried
     with that of each other one, where both gain; and with the best schedule what has no effect without one.
     """
     base, scheduled = simulation.step_time_ns, simulation.program.has_pipeline_schedule
@@ -163,10 +184,10 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
     rows: dict[str, WhatIf] = {}
 
     def try_one(change: Change) -> None:
-        ns = step(change)
-        if ns is not None:
-            row = _row(simulation, change, ns)
-            alike_ns[change.flags] = ns if row.alike_ns is None else row.alike_ns
+        tried = step(change)
+        if tried is not None:
+            row = _row(simulation, change, tried)
+            alike_ns[change.flags] = tried.ns if row.alike_ns is None else row.alike_ns
             rows[change.flags] = row
 
     best: list[Change] = []
@@ -209,7 +230,7 @@ def _has_room(simulation: Simulation) -> bool:
     return figures is None or figures.fits
 
 
-def fitting(simulation: Simulation, step: Callable[[Change], int | None]) -> list[WhatIf]:
+def fitting(simulation: Simulation, step: Try) -> list[WhatIf]:
     """The changes with which a model that does not fit into memory does, the fastest first."""
     if _has_room(simulation):
         return []
@@ -218,10 +239,13 @@ def fitting(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
     rows = []
     for smaller_run in smaller_runs(simulation):
         change = Change(smaller_run.fields)
-        ns = step(change) if smaller_run.fits else None
-        if ns is not None:
-            words = f"{change.flags} {_fits(smaller_run.most)}"
-            rows.append(WhatIf(words, None, ns, flags=change.flags, parameters=smaller_run.parameters))
+        tried = step(change) if smaller_run.fits else None
+        if tried is not None:
+            row = WhatIf(
+                f"{change.flags} {_fits(smaller_run.most)}", None, tried.ns, flags=change.flags,
+                parameters=smaller_run.parameters, memory_bytes=tried.memory_bytes,
+            )  # fmt: skip
+            rows.append(row)
     return sorted(rows, key=lambda row: row.better10_ns)
 
 
@@ -229,7 +253,7 @@ def with_room(
     simulation: Simulation,
     fits: list[WhatIf],
     gains: list[WhatIf],
-    step: Callable[[Change], int | None],
+    step: Try,
 ) -> list[WhatIf]:
     """All changes of a run. Of a model that does not fit into memory first those with which it does, the
     fastest of them also with the change that gains most; what gains and leaves it too large says so.
@@ -253,9 +277,9 @@ def with_room(
         asked = replace(simulation.parameters, **fields)
         both = Change(fields, caveat="; ".join(_caveats(simulation, gain, asked)))
         room = most_bytes(simulation, asked)
-        ns = step(both) if room is not None and room <= figures.limit else None
-        if ns is not None and room is not None and ns < fits[0].better10_ns:
-            row = _row(simulation, both, ns)
+        tried = step(both) if room is not None and room <= figures.limit else None
+        if tried is not None and room is not None and tried.ns < fits[0].better10_ns:
+            row = _row(simulation, both, tried)
             fits = [replace(row, name=f"{row.name} {_fits(room)}"), *fits]
     return [*fits, *there, *other]
 
@@ -284,17 +308,19 @@ def _fits(most: int) -> str:
     return f"(fits: {most / 1e9:.1f} GB)"
 
 
-def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Callable[[Change], int | None]:
-    """The step time with a change, ns; None where it cannot be: more ops than are simulated, what it needs
-    is not there, or a model that fits into memory does not with it.
+def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Try:
+    """What a change makes of the run; None where it cannot be: more ops than are simulated, what it needs is
+    not there, or a model that fits into memory does not with it.
     """
     has_room = _has_room(simulation)
 
-    def step(change: Change) -> int | None:
+    def step(change: Change) -> Tried | None:
         try:
             other = simulate(simulation.workload, replace(simulation.parameters, **change.fields), cancelled)
-            return other.step_time_ns if not has_room or _has_room(other) else None
         except (InputError, UsageError):
             return None
+        if has_room and not _has_room(other):
+            return None
+        return Tried(other.step_time_ns, memory_bytes(Finished(other)))
 
     return step

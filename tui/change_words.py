@@ -61,8 +61,8 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
 
 
 def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
-    """`the first needs at least 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with a
-    change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
+    """`the first needs at least 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with
+    a change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
     """
     if knob.memory_bytes is None or now is None:
         return ""

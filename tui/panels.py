@@ -150,8 +150,8 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
 
 
 def with_most_a_microbatch(knobs: Sequence[WhatIf], shown: list[int | None]) -> list[int | None]:
-    """Rows in sight, of changes alone, with more micro-batches as the last of them where no other change gains
-    as much for each: it stands behind all others, as it makes the step longer.
+    """Rows in sight, of changes alone, with more micro-batches as the last of them where no other change
+    gains as much for each: it stands behind all others, as it makes the step longer.
     """
     gains = {
         index: knob.better10_ns if knob.alike_ns is None else knob.alike_ns

@@ -1,4 +1,4 @@
-"""The advice of the first screen: more micro-batches where each gains most, and what a change needs of memory."""
+"""Advice on the first screen: more micro-batches where each gains most, and what a change needs of memory."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
     knob = WhatIf("--schedule gpipe", None, 90, flags="--schedule gpipe", memory_bytes=66_320_000_000)
     long = "the first needs at least 66.3 GB, now 60.5"
     assert needs_words("the first", knob, 60 * GB + GB // 2, 60) == long
-    assert needs_words("the first", knob, 60 * GB + GB // 2, len(long) - 1) == "needs at least 66.3 GB, now 60.5"
+    short = "needs at least 66.3 GB, now 60.5"
+    assert needs_words("the first", knob, 60 * GB + GB // 2, len(long) - 1) == short
     assert needs_words("the first", knob, 66_300_000_000, 60) == "the first needs at least 66.3 GB, as now"
     assert needs_words("the first", knob, 60 * GB, 21) == ""
     # Nobody knows.

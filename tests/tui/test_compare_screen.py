@@ -68,6 +68,26 @@ def test_lanes_without_a_partner_are_named() -> None:
     assert " alone" not in text_of(draw(model_of(schedule="zb-h1"), ("", ""), 80, 24, BLOCKS, False, False))
 
 
+@pytest.mark.parametrize("size", [(80, 24), (80, 50), (120, 24)])
+def test_a_small_screen_says_what_a_change_costs_of_memory_below_the_lanes(size: tuple[int, int]) -> None:
+    width, height = size
+    for changed, words in (
+        ({"schedule": "interleaved", "virtual_stages": 8}, "at most 16 mb in memory, as in A"),
+        ({"schedule": "gpipe", "microbatches": 32}, "at most 32 mb in memory, in A 16"),
+    ):
+        text = text_of(draw(model_of(**changed), ("", ""), width, height, BLOCKS, False, True))
+        below = next(row for row in text.split("\n") if "starts aligned" in row)
+        assert f"; {words} ─" in below
+    # As many on each stage; not known before what takes long is; a large screen has it among the notices.
+    same = model_of(compute_scale=2.0)
+    assert " in memory" not in text_of(draw(same, ("", ""), width, height, BLOCKS, False, True))
+    model = model_of(schedule="gpipe", microbatches=32)
+    assert " in memory" not in text_of(draw(model, ("", ""), width, height, BLOCKS, False, False))
+    large = text_of(draw(model, ("", ""), 200, 50, BLOCKS, False, True))
+    assert large.count(" in memory, in A 16") == 1
+    assert "Cost: at most 32 micro-batches in memory, in A 16" in large
+
+
 def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
     model = model_of(microbatches=17)
     for width, words in (

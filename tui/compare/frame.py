@@ -236,7 +236,11 @@ def draw(
     parts = [f"{below} more {'pair' if below == 1 else 'pairs'} below"] if below else []
     parts += [] if model.shown == BOTH else [f"{model.shown} shown"]
     parts.append("ends aligned" if model.ends else "starts aligned")
-    lines.append(rule(", ".join([*parts, *_alone(model, width - len(", ".join(parts)) - 6)]), width, glyphs))
+    parts += _alone(model, width - len(", ".join(parts)) - 6)
+    title, cost = ", ".join(parts), model.compared.cost if found and not (wide and height >= _TALL) else ""
+    # A large screen has it among the notices, beside the accounts.
+    title += f"; {cost}" if cost and len(title) + len(cost) + 6 <= width else ""
+    lines.append(rule(title, width, glyphs))
     bottom = [_legend(model, glyphs, width, colour), *told]
     return [*lines, *lower, *bottom][:height]
 

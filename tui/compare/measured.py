@@ -178,6 +178,10 @@ class MeasuredCompared:
     def notices(self) -> Sequence[str]:
         return notices(self.beside)
 
+    @property
+    def cost(self) -> str:
+        return ""
+
 
 def _named(beside: Beside, side: Run, other: Run) -> str:
     name = cells(side.path.rstrip("/").rsplit("/", 1)[-1], 40)

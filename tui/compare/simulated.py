@@ -7,7 +7,13 @@ from functools import cached_property
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import AccountChange, Alike, Comparison
-from simcore.analysis.compare.words import cost_words, matched_words, op_words, side_words
+from simcore.analysis.compare.words import (
+    cost_words,
+    matched_words,
+    op_words,
+    short_cost_words,
+    side_words,
+)
 from simcore.analysis.span_words import PHASE_WORDS, op_facts
 from tui.compare.source import DifferenceRow, by_difference, joined_legend, paired_streams
 from tui.frame import cells
@@ -163,3 +169,7 @@ class SimulatedCompared:
     def notices(self) -> Sequence[str]:
         cost = [cost_words(self.comparison)] if self.comparison.cost is not None else []
         return [*self.comparison.notices, *cost]
+
+    @property
+    def cost(self) -> str:
+        return short_cost_words(self.comparison)

@@ -109,6 +109,10 @@ class Compared(Protocol):
     def notices(self) -> Sequence[str]:
         """What it costs, or what has to be known before the figures are believed."""
 
+    @property
+    def cost(self) -> str:
+        """What B keeps in memory at most, beside A, for a small screen; "" where that is not known, or alike."""
+
 
 def paired_streams(
     sources: tuple[LaneSource, LaneSource], lanes: tuple[SpanLane, SpanLane]

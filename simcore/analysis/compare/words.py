@@ -112,6 +112,15 @@ def where_words(comparison: Comparison, place: tuple[int, int, int], ranks: int)
     return f"rank {layout.rank(tp, dp, stage)}{more}"
 
 
+def short_cost_words(comparison: Comparison) -> str:
+    """`at most 16 mb in memory, as in A`: the first clause of `cost_words` for a small screen."""
+    cost = comparison.cost
+    if cost is None:
+        return ""
+    before = "as in A" if cost.a_peak == cost.b_peak else f"in A {cost.a_peak}"
+    return f"at most {cost.b_peak} mb in memory, {before}"
+
+
 def cost_words(comparison: Comparison) -> str:
     """What a stage keeps in memory at most, and where that differs most; "" where it does nowhere."""
     cost = comparison.cost

@@ -111,7 +111,7 @@ class Compared(Protocol):
 
     @property
     def cost(self) -> str:
-        """What B keeps in memory at most, beside A, for a small screen; "" where that is not known, or alike."""
+        """What B keeps in memory at most, beside A, in few words; "" where it is not known, or alike."""
 
 
 def paired_streams(

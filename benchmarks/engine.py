@@ -28,7 +28,7 @@ from benchmarks.measuring import (
     succeeded,
 )
 from simcore.cluster import choose_cluster
-from simcore.engine import run_engine
+from simcore.engine import Engine
 from simcore.folding import Folding, fold
 from simcore.layout import resolve_layout
 from simcore.model.maker import ModelMaker
@@ -104,9 +104,9 @@ def add_engine(table: Table, runs: int) -> None:
         for _ in range(runs):
             bare = bare_heap_seconds(ops, streams)
             begin = time.perf_counter()
-            run_engine(program, folding, durations)
+            Engine(program, folding, durations).run()
             ratios.append((time.perf_counter() - begin) / bare)
-        engine = median_seconds(lambda p=program, f=folding, d=durations: run_engine(p, f, d), runs)
+        engine = median_seconds(lambda p=program, f=folding, d=durations: Engine(p, f, d).run(), runs)
         ratio = statistics.median(ratios)
         table.judge(f"engine, {name}, times the bare heap loop", ratio, ENGINE_RATIO)
         table.add(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simcore.collectives.exact import scaled
-from simcore.engine import Times, run_engine
+from simcore.engine import Engine, Times
 from simcore.folding import Folding
 from simcore.networks import Network, Sharing
 from simcore.overrides import Overrides
@@ -117,14 +117,14 @@ class PricedRun:
 
             chunks = self._changed(change)
             return DimensionQueues(program, folding, durations, chunks, self._active_chunks).run(cancelled)
-        traffic = None
         if self._sharing is not None:
-            from simcore.engine.shared_queue import Traffic
+            from simcore.engine.shared_queue import SharedEngine, Traffic
 
             transmissions = self._changed(change)
             traffic = Traffic(transmissions, self._sharing.carrier(folding))
             self.carrier = traffic.carrier
-        return run_engine(program, folding, durations, cancelled, traffic)
+            return SharedEngine(program, folding, durations, traffic, cancelled).run()
+        return Engine(program, folding, durations, cancelled).run()
 
     def _changed(self, change: DurationChange | None) -> Callable[[int, int], Any]:
         """What op `op` of a class, in queues of a group, moves."""

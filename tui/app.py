@@ -15,7 +15,6 @@ from tui.background import Background, ModelsBehind
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView, ScreenView
-from tui.notes.listing import stamps_of
 from tui.prompt import FieldScreen
 from tui.runs.runs import Runs, RunsHost
 from tui.screens import SCREENS, load
@@ -137,8 +136,6 @@ class WltuiApp(RunsHost):
         # Keys that leave what was said there: of a restored session the figures are not the file's own.
         self._unread_keys = _KEYS_OF_NOTICE if self.said else 0
         self._counted: Key | None = None
-        # How the files were when they were read.
-        self.stamps = stamps_of(session.opened.path, session.opened.diagnostics)
         # The screen that a place in the timeline was opened from, until another one is opened.
         self.came_from = ""
         self.what_ifs = Background(self, "what-if")

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tui.frame_view import ScreenView
-from tui.notes.listing import Stamp
 from tui.session import Run, Session
 from tui.terminal.display import CellApp
 
 
 class Host(CellApp):
     """session: the runs. screen_name: the screen that is open. said: the last row, until the next key.
-    stamps: how the files were when they were read. came_from: the screen that a place in the timeline was
-    opened from, until another one is opened.
+    came_from: the screen that a place in the timeline was opened from, until another one is opened.
     """
 
     session: Session
     ascii_only: bool
     screen_name: str
     said: str
-    stamps: dict[str, Stamp | None]
     came_from: str
 
     @property

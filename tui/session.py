@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters, command_words
+from simcore.records import NamedTuple
 from simcore.run.figures import microbatch_ns
 from simcore.units import duration
 
@@ -47,6 +49,31 @@ class KeptRun:
         return (self.label, self.parameters) == (label, parameters)
 
 
+class Stamp(NamedTuple):
+    """What tells one state of a file from another: when it was written (ns), its bytes, which file it is."""
+
+    written_ns: int
+    bytes: int
+    inode: int
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """The state of a file now; None without one."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def stamps_of(path: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Stamp | None]:
+    """The state of the file at `path` and of all that the diagnostics are about."""
+    return {
+        file: stamp_of(file)
+        for file in {path, *(diagnostic.file for diagnostic in diagnostics if diagnostic.file)}
+    }
+
+
 @dataclass(slots=True)
 class Session:
     """opened: the run that the program started with; of another run of the directory, that one as it was
@@ -62,6 +89,8 @@ class Session:
     current: Run = field(init=False)
     draft: Parameters = field(init=False)
     history: list[KeptRun] = field(init=False)
+    # How the files were when they were read.
+    stamps: dict[str, Stamp | None] = field(init=False)
     other: Run | None = field(default=None, init=False)
     beside: Run | None = field(default=None, init=False)
     error: str = field(default="", init=False)
@@ -75,6 +104,7 @@ class Session:
         self.current = self.opened
         self.draft = self.opened.parameters
         self.history = []
+        self.stamps = stamps_of(self.opened.path, self.opened.diagnostics)
         self._add(self.opened)
         plain = self.opened.as_read
         if plain is not self.opened:

@@ -73,8 +73,12 @@ class Engine:
         program: Program,
         folding: Folding,
         durations: Sequence[Sequence[int]],
-        cancelled: Callable[[], bool],
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
+        """durations[c][i]: ns of op i of rank class c, communication on an idle network. Its `run` raises
+        `Cancelled` when `cancelled()` becomes true, RuntimeError if the program waits for something that
+        nobody does (a defect of a schedule, never of an input).
+        """
         self.cancelled = cancelled
         self.group_classes = folding.group_classes
         # By group class the collective that some members have come to: a stream is first in, first out, so no

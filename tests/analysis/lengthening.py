@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.engine import run_engine
+from simcore.engine import Engine
 from simcore.program.ops import KIND_OF_STREAM
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
@@ -30,4 +30,4 @@ def lengthened(simulation: Simulation, number: int, op: int, ns: int) -> int:
         members = SimulatedGraph(timeline).members(number, op)
     for member, its_op in members:
         durations[member][its_op] += ns
-    return max(run_engine(timeline.program, timeline.folding, durations).finish)
+    return max(Engine(timeline.program, timeline.folding, durations).run().finish)

@@ -20,7 +20,7 @@ from simcore.analysis.rerun import Rerun
 from simcore.analysis.what_if.changes import changes
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
-from simcore.engine import run_engine
+from simcore.engine import Engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
 from simcore.report.pages import run_json, run_page
@@ -98,7 +98,7 @@ def test_one_pass_over_the_fixed_order_is_the_engine_for_any_durations(case: Cas
                 if stream in KIND_OF_STREAM and KIND_OF_STREAM[stream] in group.groups:
                     first, its_op = built.members(number, op)[0]
                     durations[number][op] = durations[first][its_op]
-        times = run_engine(timeline.program, timeline.folding, durations)
+        times = Engine(timeline.program, timeline.folding, durations).run()
         ends = built.graph.ends(built.durations(durations))
         assert built.step_ns(ends) == max(times.finish)
         for number, end in enumerate(times.end):

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from simcore.diagnostics import WEIGHTS, Diagnostic, InputError, by_weight
-from simcore.records import NamedTuple
 from simcore.units import plural
 from simcore.workload.formats.cell import lines_of
 from simcore.workload.formats.format import without_bom
 from simcore.workload.opening import read_file
 from tui.frame import Glyphs, Line, cells, wrapped
+from tui.session import Stamp, stamp_of
 
 ROLES = {"error": "worse", "warning": "warn", "assumption": "bright", "note": "dim"}
 # In the column, which has eight cells.
@@ -123,31 +123,6 @@ class NoteList:
 _AROUND = 2
 # Cells that a character of a file may take when it is escaped: \U0010ffff.
 _MOST_CELLS = 10
-
-
-class Stamp(NamedTuple):
-    """What tells one state of a file from another: when it was written (ns), its bytes, which file it is."""
-
-    written_ns: int
-    bytes: int
-    inode: int
-
-
-def stamp_of(path: str) -> Stamp | None:
-    """The state of a file now; None without one."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
-
-
-def stamps_of(path: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Stamp | None]:
-    """The state of the file at `path` and of all that the diagnostics are about."""
-    return {
-        file: stamp_of(file)
-        for file in {path, *(diagnostic.file for diagnostic in diagnostics if diagnostic.file)}
-    }
 
 
 class SourceLines:

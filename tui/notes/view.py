@@ -131,7 +131,9 @@ class NotesView(ScreenView):
         if not self.is_mounted:
             return []
         path = diagnostic.file or self.session.current.path
-        stamp = self._app.stamps.get(path) if rows >= _LEAST_SOURCE and diagnostic.line is not None else None
+        stamp = (
+            self.session.stamps.get(path) if rows >= _LEAST_SOURCE and diagnostic.line is not None else None
+        )
         if diagnostic.line is None or stamp is None or stamp.bytes > _MOST_BYTES:
             return []
         # The blank row, the heading, and the mark of a column.
@@ -161,7 +163,7 @@ class NotesView(ScreenView):
         path = diagnostic.file or self.session.current.path
         source, title = None, "a note on the run, not on a line of the file"
         if diagnostic.line is not None:
-            source = SourceLines(path, diagnostic.line, self._app.stamps.get(path))
+            source = SourceLines(path, diagnostic.line, self.session.stamps.get(path))
             title = f"{cells(os.path.basename(path), 60)}, {NoteList.place(diagnostic)}"
         glyphs, role = self.glyphs, ROLES[diagnostic.weight]
         taking = self._taking(diagnostic)

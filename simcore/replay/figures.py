@@ -202,7 +202,7 @@ class MeasuredFigures:
     nodes = None
 
     def __init__(self, results: Timed, sentences: Callable[[], list[str]]) -> None:
-        """words: the run in sentences, which replays of it are made for."""
+        """sentences: the run in words, which replays of it are made for."""
         self.results = results
         self._words = sentences
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
 from itertools import compress, pairwise
 
 from simcore.folding import RankClass
@@ -277,23 +276,6 @@ class StageAccounts(Struct, frozen=True):
     first_rank: int
     last_rank: int
     sum_ns: tuple[int, ...]
-
-    def parts_ns(self) -> dict[str, int]:
-        """Compute, exposed, wait, bubble, idle of all its ranks together, ns. They sum to a step each."""
-        ends = (
-            ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),
-            ("bubble", BUBBLE, IDLE), ("idle", IDLE, len(ACCOUNTS)),
-        )  # fmt: skip
-        return {name: sum(self.sum_ns[first:last]) for name, first, last in ends}
-
-
-def joined(stages: Sequence[StageAccounts]) -> StageAccounts:
-    """Neighbouring stages as one, with the number of the first."""
-    first, last = stages[0], stages[-1]
-    classes = tuple(number for stage in stages for number in stage.classes)
-    sums = tuple(map(sum, zip(*(stage.sum_ns for stage in stages), strict=True)))
-    ranks = sum(stage.ranks for stage in stages)
-    return StageAccounts(first.stage, classes, ranks, first.first_rank, last.last_rank, sums)
 
 
 def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> list[StageAccounts]:

@@ -12,7 +12,7 @@ from simcore.chakra.files import SetFiles
 from simcore.chakra.nodes import Kinds, Nodes, ordered
 from simcore.chakra.schema import SCHEMAS, schema_of, translated
 from simcore.chakra.wire import Columns, TextTable, messages, read_columns
-from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.diagnostics import Diagnostic, InputError
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.units import plural
@@ -161,8 +161,3 @@ def _begins_with_gzip(path: str) -> bool:
 def first_errors(diagnostics: Sequence[Diagnostic]) -> InputError:
     """The error of all of these, as far as a terminal has room."""
     return InputError(*diagnostics[:_MOST_ERRORS])
-
-
-def node_name(kinds: Kinds, nodes: Nodes, place: int) -> str:
-    """A node's name, made safe."""
-    return printable(kinds.name(nodes.columns.name[nodes.row[place]]), 60)

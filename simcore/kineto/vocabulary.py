@@ -18,7 +18,6 @@ PYTHON = frozenset(("python_function",))
 MODULE = "nn.Module: "
 # The flow from an operation of the forward pass to the one of the backward pass that it has.
 BACKWARD_FLOW = "fwdbwd"
-DEVICE = KERNELS | COPIES
 
 # Kernels that communicate, by name: NCCL and its ports, DeepEP, and those of vLLM, SGLang and MSCCL++. HTA's
 # expression (`^nccl.*Kernel`) finds none of the 32 of DeepSeek's trace.

@@ -21,8 +21,6 @@ from simcore.measured.run import (
 from simcore.ranks import RankSet
 from simcore.units import duration, plural
 
-# What is said of a clock that was moved by less than this would be noise: ends of one collective differ so.
-_NOTED_NS = 20_000
 _LISTED = 4
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import rank_segments
 from simcore.measured.run import MeasuredRun
-from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group
+from simcore.measured.vocabulary import CATEGORIES, category_of_group
 from simcore.records import Struct
 
 
@@ -18,11 +18,6 @@ class RankTime(Struct, frozen=True):
     number: int
     stage: int | None
     ns: dict[str, int]
-
-    @property
-    def computing_ns(self) -> int:
-        """Forward, backward and optimizer steps together."""
-        return sum(self.ns[category] for category in COMPUTE)
 
 
 class OpFigures(Struct, frozen=True):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Protocol
 
+from simcore.messages.clock import Clock
 from simcore.messages.network import Key, Matching
 from simcore.records import NamedTuple
 
@@ -23,7 +24,16 @@ class MachineChunk(Protocol):
     rank: int
     tag: int
 
-    def process(self, delay_reduce: int, machine: Machine) -> None:
+    @property
+    def clock(self) -> Clock:
+        """The clock of the run."""
+        ...
+
+    def delays(self, size: int) -> tuple[int, int]:
+        """(endpoint delay of the phase, reduction of so many bytes), ns."""
+        ...
+
+    def process(self, delay_reduce: int, machine: Machine | Tree) -> None:
         """Sends a token through the endpoint delay, and then `delay_reduce` bytes of reduction, -1 for
         none.
         """
@@ -50,7 +60,9 @@ class Machine:
 
     __slots__ = ("_first", "_later", "_odd", "chunk", "free", "kind", "left", "network", "tokens", "y")
 
-    def __init__(self, chunk: Any, network: Matching, kind: str, tokens: int, y: int, messages: int) -> None:
+    def __init__(
+        self, chunk: MachineChunk, network: Matching, kind: str, tokens: int, y: int, messages: int
+    ) -> None:
         self.chunk = chunk
         self.network = network
         self.kind = kind
@@ -122,7 +134,9 @@ class Ring(Machine):
                  "_reduction", "size",
                  "source", "target")  # fmt: skip
 
-    def __init__(self, chunk: Any, network: Matching, kind: str, ring: Members, size: int, step: int) -> None:
+    def __init__(
+        self, chunk: MachineChunk, network: Matching, kind: str, ring: Members, size: int, step: int
+    ) -> None:
         members = len(ring.ranks)
         messages = {
             ALLREDUCE: 2 * (members - 1), ALLTOALL: members * (members - 1) // 2,
@@ -180,7 +194,7 @@ class Direct(Machine):
 
     def __init__(
         self,
-        chunk: Any,
+        chunk: MachineChunk,
         network: Matching,
         kind: str,
         ring: Members,
@@ -246,7 +260,7 @@ class HalvingDoubling(Machine):
 
     __slots__ = ("_back", "_distance", "_queued", "_ring", "size")
 
-    def __init__(self, chunk: Any, network: Matching, kind: str, ring: Members, size: int) -> None:
+    def __init__(self, chunk: MachineChunk, network: Matching, kind: str, ring: Members, size: int) -> None:
         members = len(ring.ranks)
         steps = members.bit_length() - 1
         super().__init__(chunk, network, kind, 1, steps - 1, 2 * steps if kind == ALLREDUCE else steps)
@@ -291,7 +305,9 @@ class Tree:
 
     __slots__ = ("_children", "_parent", "_reduced", "_state", "chunk", "network", "size")
 
-    def __init__(self, chunk: Any, network: Matching, ring: Members, size: int, last_root: bool) -> None:
+    def __init__(
+        self, chunk: MachineChunk, network: Matching, ring: Members, size: int, last_root: bool
+    ) -> None:
         self.chunk = chunk
         self.network = network
         self.size = size

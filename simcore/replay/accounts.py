@@ -30,11 +30,6 @@ NAMES = account_names(
 )  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3
-# What a summary has shares of, and the accounts first..last - 1 that each adds up.
-SHARED = (
-    ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),
-    ("bubble", BUBBLE, HOST), ("host", HOST, IDLE), ("idle", IDLE, len(ACCOUNTS)),
-)  # fmt: skip
 _OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
 _OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
 _OF_CATEGORY["host"] = HOST

@@ -19,7 +19,6 @@ from simcore.replay.accounts import (
     ACCOUNTS,
     FIRST_EXPOSED,
     PROFILED,
-    SHARED,
     RankWaiting,
     rank_accounts,
     who_waits,
@@ -237,14 +236,6 @@ class Timed(Struct, frozen=True, dict=True):
     def sum_ns(self, ranks: Collection[int]) -> list[int]:
         """ns by index into ACCOUNTS of some ranks together. ranks: their places in the run."""
         return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
-
-    def parts_ns(self, ranks: Collection[int]) -> dict[str, int]:
-        """Compute, exposed, wait, bubble, host, idle of some ranks together, ns. They sum to a step each.
-
-        ranks: their places in the run.
-        """
-        sums = self.sum_ns(ranks)
-        return {name: sum(sums[first:last]) for name, first, last in SHARED}
 
     @cached_property
     def waiting(self) -> list[RankWaiting]:

@@ -17,7 +17,7 @@ from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import ACCOUNTS, IDLE
+from simcore.replay.accounts import IDLE
 from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import path_sums
@@ -227,11 +227,6 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
         assert results.times.start == tuple(one.start for one in results.ties.pieces)
     ranks = results.all_ranks
     assert sum(results.sum_ns(ranks)) == step * len(ranks)
-    for chosen in (ranks, ranks[:1]):
-        named: dict[str, int] = {}
-        for account, ns in zip(ACCOUNTS, results.sum_ns(chosen), strict=True):
-            named[account.split()[0]] = named.get(account.split()[0], 0) + ns
-        assert results.parts_ns(chosen) == named
     by_rank: dict[str, int] = {}
     for one in results.critical_path:
         rank = f"rank {results.measured.ranks[one.rank].number}"

@@ -24,7 +24,7 @@ from tests.tui.made_runs import (
     window_of,
 )
 from tui.frame import ASCII, BLOCKS, Line, width_of
-from tui.timeline.drawing import CROWDED, draw_lane, drawn_lane, kinds_of
+from tui.timeline.drawing import CROWDED, drawn_lane, kinds_of
 from tui.timeline.lanes import Lane
 from tui.timeline.window import Window
 
@@ -131,7 +131,7 @@ def test_a_lane_is_as_wide_as_its_columns_in_colour_and_without(columns: int, fi
     for lane in all_lanes(small()):
         for glyphs in (BLOCKS, ASCII):
             for colour in (True, False):
-                line = draw_lane(lane, window, columns, glyphs, colour)
+                line = drawn_lane(lane, window, columns, glyphs, colour).line
                 assert width_of(line) == columns
 
 
@@ -147,7 +147,7 @@ def test_a_span_far_shorter_than_a_cell_leaves_a_trace_on_its_stream() -> None:
     for stream in ("tp", "dp", "pp"):
         lane = lane_of(seed(), 5, stream)
         edges = window.edges(96)
-        cells = drawn_cells(draw_lane(lane, window, 96, ASCII, colour=True))
+        cells = drawn_cells(drawn_lane(lane, window, 96, ASCII, colour=True).line)
         spans = lane.spans
         for start, end in zip(spans.start, spans.end, strict=True):
             assert end > start
@@ -159,7 +159,9 @@ def test_a_span_far_shorter_than_a_cell_leaves_a_trace_on_its_stream() -> None:
 def test_neighbouring_cells_of_one_role_are_one_piece() -> None:
     for lane in all_lanes(seed()):
         if lane.number == 5:
-            line = draw_lane(lane, Window.whole(seed().simulation.step_time_ns), 96, BLOCKS, colour=True)
+            line = drawn_lane(
+                lane, Window.whole(seed().simulation.step_time_ns), 96, BLOCKS, colour=True
+            ).line
             roles = [role for _, role in line]
             assert all(one != following for one, following in pairwise(roles))
 
@@ -167,9 +169,9 @@ def test_neighbouring_cells_of_one_role_are_one_piece() -> None:
 def test_idle_is_blank_and_has_no_role() -> None:
     rows = [layer("embedding_layer", 10, 10, 10), layer("attention_column", 1000, 1000, 1000)]
     results = run(make_workload(rows, tp=1, pp=3, all_gpus=3, pp_comm=5_000_000))
-    line = draw_lane(
+    line = drawn_lane(
         lane_of(results, 2), Window.whole(results.simulation.step_time_ns), 60, BLOCKS, colour=True
-    )
+    ).line
     assert line[-1][1] == ""
     assert line[-1][0].strip() == ""
     assert width_of(line) == 60
@@ -177,7 +179,7 @@ def test_idle_is_blank_and_has_no_role() -> None:
 
 @pytest.mark.parametrize("ns", [1, 10, 96, 100])
 def test_a_layer_that_fills_the_step_fills_every_cell_of_it(ns: int) -> None:
-    text = line_text(draw_lane(lane_of(lonely(ns), 0), Window.whole(ns), 96, BLOCKS, colour=False))
+    text = line_text(drawn_lane(lane_of(lonely(ns), 0), Window.whole(ns), 96, BLOCKS, colour=False).line)
     assert text in ("▄" * 96, f"{BLOCKS.span_left}{'only_layer':<94}{BLOCKS.span_right}")
 
 
@@ -186,7 +188,7 @@ def test_a_layer_that_fills_the_step_fills_every_cell_of_it(ns: int) -> None:
 
 def cells_of(lane: Lane, window: Window, columns: int, *, colour: bool = True) -> list[tuple[str, str]]:
     """A lane's cells in blocks."""
-    return drawn_cells(draw_lane(lane, window, columns, BLOCKS, colour))
+    return drawn_cells(drawn_lane(lane, window, columns, BLOCKS, colour).line)
 
 
 def phases(fwd: int, ig: int, wg: int = 0) -> Lane:
@@ -215,7 +217,7 @@ def test_a_cell_that_one_kind_begins_and_another_ends_is_an_eighth_block(eighths
 def test_without_colour_and_in_ascii_no_cell_is_an_eighth_block() -> None:
     lane = phases(270, 530)
     for glyphs, colour in ((BLOCKS, False), (ASCII, True), (ASCII, False)):
-        line = draw_lane(lane, Window.whole(800), 10, glyphs, colour)
+        line = drawn_lane(lane, Window.whole(800), 10, glyphs, colour).line
         assert not set(line_text(line)) & set(EIGHTHS)
         assert all(" on " not in role for _, role in line)
         assert colour or {role for _, role in line} == {""}
@@ -277,11 +279,13 @@ def zero_bubble() -> Results:
 
 def test_weight_gradients_are_apart_only_where_the_schedule_takes_them_apart() -> None:
     whole = Window.whole(zero_bubble().simulation.step_time_ns)
-    kinds = {role for _, role in drawn_cells(draw_lane(lane_of(zero_bubble(), 0), whole, 200, ASCII, True))}
+    kinds = {
+        role for _, role in drawn_cells(drawn_lane(lane_of(zero_bubble(), 0), whole, 200, ASCII, True).line)
+    }
     assert {role.removesuffix(" reversed") for role in kinds} >= {"bwd", "wg"}
     other = run(make_workload([layer("a", 1000, 1000, 1000)] * 2, tp=1, pp=2, all_gpus=2), microbatches=2)
     lane = lane_of(other, 0)
-    line = draw_lane(lane, Window.whole(other.simulation.step_time_ns), 200, ASCII, True)
+    line = drawn_lane(lane, Window.whole(other.simulation.step_time_ns), 200, ASCII, True).line
     assert not any(role.startswith("wg") for _, role in line)
 
 
@@ -343,6 +347,6 @@ def test_a_row_of_80_runs_is_not_crowded_and_without_colour_none_is() -> None:
 
 def test_blanks_between_spans_of_a_stream_cost_no_piece() -> None:
     lane = lane_of(seed(), 5, "tp")
-    line = draw_lane(lane, Window.whole(seed().simulation.step_time_ns), 176, BLOCKS, colour=True)
+    line = drawn_lane(lane, Window.whole(seed().simulation.step_time_ns), 176, BLOCKS, colour=True).line
     assert len(line) <= 2
     assert " " in line_text(line).strip()

@@ -22,7 +22,7 @@ from tests.measured.traces import Op, Sub
 from tests.tui.made_runs import line_text
 from tests.workload.texts import shared_folder
 from tui.frame import ASCII, BLOCKS, text_of
-from tui.timeline.drawing import draw_lane
+from tui.timeline.drawing import drawn_lane
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import longest_wait
 from tui.timeline.lanes import LaneKey, LaneSource
@@ -78,7 +78,7 @@ def test_a_rank_that_waits_for_a_slow_one_is_not_busy_while_it_does() -> None:
 def test_the_cells_of_a_wait_are_those_of_simulated_lanes_and_the_cursor_still_tells_the_operation() -> None:
     model = TimelineModel(slow())
     lane = model.source.lane(0)
-    text = line_text(draw_lane(lane, Window(0, 40 * MS, 40 * MS), 40, ASCII, False))
+    text = line_text(drawn_lane(lane, Window(0, 40 * MS, 40 * MS), 40, ASCII, False).line)
     wait = ASCII.fills["wait"]
     assert text == "[forward_]" + wait * 20 + "[dp_]" + " " + ASCII.fills["opt"] * 4
     model.go_to(LaneKey((), 0))
@@ -166,7 +166,7 @@ def test_a_name_stands_in_the_longest_part_and_hides_no_wait() -> None:
     second = Sub("1030.00", "0.10", source="_allreduce")
     text = op(0, "forward_step", 0, 60, subs=(first,)) + op(1, "forward_step", 0, 60, subs=(second,))
     lane = LaneSource(MeasuredResults(run_of(text, 2, tp=2))).lane(0)
-    line = line_text(draw_lane(lane, Window(0, 60 * MS, 60 * MS), 60, ASCII, False))
+    line = line_text(drawn_lane(lane, Window(0, 60 * MS, 60 * MS), 60, ASCII, False).line)
     fill, wait = ASCII.fills["fwd"], ASCII.fills["wait"]
     assert line == fill * 10 + wait * 20 + "[forward_step                ]"
 

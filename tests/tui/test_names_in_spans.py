@@ -9,7 +9,7 @@ from simcore.analysis import Results
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import lane_of, line_text, many_layers, run, seed, small, window_of
 from tui.frame import ASCII, BLOCKS
-from tui.timeline.drawing import draw_lane
+from tui.timeline.drawing import drawn_lane
 from tui.timeline.lanes import Lane
 from tui.timeline.window import Window
 
@@ -24,7 +24,7 @@ def three_layers(*names: str) -> Results:
 def drawn(results: Results, columns: int, *, colour: bool = True) -> str:
     """The class lane over the whole step, ASCII."""
     window = Window.whole(results.simulation.step_time_ns)
-    return line_text(draw_lane(lane_of(results, 0), window, columns, ASCII, colour))
+    return line_text(drawn_lane(lane_of(results, 0), window, columns, ASCII, colour).line)
 
 
 def test_a_name_stands_at_the_left_end_of_its_span() -> None:
@@ -96,7 +96,7 @@ def test_names_never_leave_their_span(stretch: tuple[Window, int], colour: bool)
     for number in (0, 1):
         for stream in (None, "compute", "tp", "dp"):
             lane = lane_of(small(), number, stream)
-            text = line_text(draw_lane(lane, window, columns, ASCII, colour))
+            text = line_text(drawn_lane(lane, window, columns, ASCII, colour).line)
             covered = set()
             for start, end, name in labels_in(lane, window):
                 left = max(window.column(max(start, window.first_ns), columns), 0)
@@ -115,7 +115,7 @@ def test_names_of_seed_002_zoomed_in_are_those_of_the_file() -> None:
     index = 40
     start = lane.spans.start[index]
     window = window_of(seed(), start, 30_000_000)
-    text = line_text(draw_lane(lane, window, 96, BLOCKS, colour=True))
+    text = line_text(drawn_lane(lane, window, 96, BLOCKS, colour=True).line)
     ops = seed().simulation.timeline.stage_program(5).ops
     name = seed().simulation.workload.name[ops.row[lane.spans.op[index]]]
     assert text.startswith(f" {name[:5]}")

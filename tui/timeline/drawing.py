@@ -38,11 +38,6 @@ class Drawn(NamedTuple):
     plain: Line
 
 
-def draw_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Line:
-    """A lane's cells over the window, `columns` wide."""
-    return drawn_lane(lane, window, columns, glyphs, colour).line
-
-
 def drawn_lane(
     lane: SpanLane,
     window: Window,

@@ -42,7 +42,7 @@ def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Over
     links = {}
     for text in parameters.slow_link:
         form = "DIM:R=X, for example 1:37=0.5"
-        left, factor = _split(text, "--slow-link", form)
+        left, factor = parse_factor(text, "--slow-link", form)
         dimension, colon, rank = left.partition(":")
         if not colon:
             raise UsageError(f"--slow-link {printable(text, 60)}: {form} is expected")
@@ -58,7 +58,7 @@ def slow_ranks_of(parameters: Parameters, world: int) -> dict[int, float]:
     """Rank -> factor on its compute, from `--slow-rank R=X`. Raises `UsageError`."""
     ranks = {}
     for text in parameters.slow_rank:
-        left, factor = _split(text, "--slow-rank", "R=X, for example 37=1.3")
+        left, factor = parse_factor(text, "--slow-rank", "R=X, for example 37=1.3")
         ranks[_number(left, "--slow-rank", text, "rank", world)] = factor
     return ranks
 
@@ -69,7 +69,7 @@ def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
     # No name of a workload has a blank: one word may state several.
     for text in (word for scales in parameters.layer_scale for word in scales.split()):
         form = "NAME:PHASE=X, for example mlp_row:fwd=0.9"
-        left, factor = _split(text, "--layer-scale", form, zero=True)
+        left, factor = parse_factor(text, "--layer-scale", form, zero=True)
         name, colon, phase = left.rpartition(":")
         if not colon or not name or phase not in _LAYER_PHASES:
             raise UsageError(
@@ -85,7 +85,7 @@ def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
     scales = []
     for text in parameters.time_scale:
         form = "WHAT=X, for example stream tp=0.9"
-        part, factor = _split(text, "--time-scale", form, zero=True)
+        part, factor = parse_factor(text, "--time-scale", form, zero=True)
         kind, _, name = part.partition(" ")
         if kind not in _PARTS or not name:
             raise UsageError(
@@ -98,10 +98,6 @@ def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
 
 def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:
     """(what, X) of `what=X`; `form` is for the message, `zero` whether X may be 0. Raises `UsageError`."""
-    return _split(text, option, form, zero)
-
-
-def _split(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:
     left, equals, right = text.rpartition("=")
     try:
         factor = float(right)

@@ -16,7 +16,7 @@ from simcore.collectives.exact import scaled
 from simcore.collectives.phases import DimensionLoad, collective_loads, transfer_loads
 from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
-from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
+from simcore.program.ops import STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 
@@ -67,54 +67,24 @@ class PortUse(Struct, frozen=True):
     kind: str
 
 
-def class_use(
-    simulation: Simulation, number: int, first_ns: int | None = None, last_ns: int | None = None
-) -> ClassUse:
-    """What a rank of class `number` sends; all of the step, or first_ns..last_ns.
-
-    An op that lies partly in the stretch counts in proportion, floored so that stretches that
-    follow each other sum to the whole.
-    """
+def class_use(simulation: Simulation, number: int) -> ClassUse:
+    """What a rank of class `number` sends in the step."""
     network = simulation.network
     if not isinstance(network, Analytical):
         return {}
     timeline = simulation.timeline
     rank_class = timeline.classes[number]
-    ops, start, end = timeline.columns(number)
+    ops, _, _ = timeline.columns(number)
     costs = timeline.program.costs
     by_kind: ClassUse = {}
-    slowed = network.slowed
     scale = simulation.parameters.comm_scale
-
-    def add(cost: Cost, bytes_part: Callable[[int], int]) -> None:
-        kind, loads = _loads(simulation, rank_class, cost, slowed)
+    for cost, times in sorted(Counter(ops.cost).items()):
+        kind, loads = _loads(simulation, rank_class, costs[cost], network.slowed)
         for dimension, load in loads.items():
             carried, busy_ns = by_kind.get((dimension, kind), (0, 0))
             by_kind[dimension, kind] = DimensionLoad(
-                carried + bytes_part(load.bytes), busy_ns + bytes_part(scaled(load.busy_ns, scale))
+                carried + times * load.bytes, busy_ns + times * scaled(load.busy_ns, scale)
             )
-
-    if first_ns is None and last_ns is None:
-        for cost, times in sorted(Counter(ops.cost).items()):
-            add(costs[cost], times.__mul__)
-        return by_kind
-    first, last = first_ns or 0, simulation.step_time_ns if last_ns is None else last_ns
-    for op, stream in enumerate(ops.stream):
-        begin, length = start[op], end[op] - start[op]
-        if stream == COMPUTE or begin > last or end[op] < first:
-            continue
-        if length == 0:
-            # What takes no time counts where it stands; at the end of the step, in the last stretch.
-            if first <= begin < last or begin == last == simulation.step_time_ns:
-                add(costs[ops.cost[op]], int)
-            continue
-        before, until = max(first - begin, 0), min(last - begin, length)
-        add(
-            costs[ops.cost[op]],
-            lambda whole, before=before, until=until, length=length: (  # type: ignore[misc]
-                whole * until // length - whole * before // length
-            ),
-        )
     return by_kind
 
 

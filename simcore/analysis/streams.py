@@ -7,7 +7,7 @@ from functools import partial
 from itertools import compress
 from operator import and_, gt, le
 
-from simcore.analysis.accounts import EXPOSED_KINDS, FIRST_EXPOSED, IS_EXPOSED, op_of
+from simcore.analysis.accounts import EXPOSED_KINDS, FIRST_EXPOSED, op_of
 from simcore.program.ops import COMPUTE, IS_COMMUNICATION, IS_STREAM, RANK_STREAMS, RECEIVING, STREAMS
 from simcore.records import NamedTuple
 from simcore.run.accounts import Accounts, merged, prefix_sums, until
@@ -20,20 +20,17 @@ _IS_ZERO = bytes(not flag for flag in range(256))
 _IS_TRANSFER = bytes(account == FIRST_EXPOSED + EXPOSED_KINDS.index("pp") for account in range(256))
 
 
-def stream_use(
-    timeline: Timeline, number: int, accounts: Accounts, first_ns: int = 0, last_ns: int | None = None
-) -> list[StreamUse]:
-    """The streams that a rank of class `number` has, compute first, from first_ns to last_ns (all)."""
-    last = timeline.step_time_ns if last_ns is None else last_ns
+def stream_use(timeline: Timeline, number: int, accounts: Accounts) -> list[StreamUse]:
+    """The streams that a rank of class `number` has, compute first."""
     spans = _spans(timeline, number)
     computed = accounts.computed()
-    exposed = _exposed(timeline, number, accounts, first_ns, last)
+    exposed = _exposed(timeline, number, accounts)
     uses = []
     for name in RANK_STREAMS:
         if name == STREAMS[COMPUTE]:
-            uses.append(StreamUse(name, computed(last) - computed(first_ns), 0, 0))
+            uses.append(StreamUse(name, computed(timeline.step_time_ns), 0, 0))
         elif name in spans:
-            busy, overlapped = spans[name].within(first_ns, last, computed)
+            busy, overlapped = spans[name].busy(computed)
             uses.append(StreamUse(name, busy, overlapped, exposed.get(name, 0)))
     return uses
 
@@ -52,22 +49,22 @@ class _Spans(NamedTuple):
             return cls(start, end, beside)
         return cls(*zip(*sorted(zip(start, end, beside, strict=True)), strict=True))
 
-    def within(self, first: int, last: int, computed: Callable[[int], int]) -> tuple[int, int]:
-        """(ns in which at least one runs, how much of it the rank computes) from `first` to `last`.
+    def busy(self, computed: Callable[[int], int]) -> tuple[int, int]:
+        """(ns in which at least one runs, how much of it the rank computes).
 
         computed: see `Accounts.computed`. Nothing computes beside what holds compute back.
         """
         start, end, beside = self
         overlapped = 0
-        if start and first <= start[0] and end[-1] <= last and all(map(le, end, start[1:])):
+        if all(map(le, end, start[1:])):
             # One after another, as on all streams but those of ASTRA-sim 1.0's queues.
             if any(beside):
                 for begin, over in zip(compress(start, beside), compress(end, beside), strict=True):
                     overlapped += computed(over) - computed(begin)
             return sum(end) - sum(start), overlapped
-        busy, done = 0, first
+        busy = done = 0
         for begin, over, goes_on in zip(start, end, beside, strict=True):
-            begin, over = max(begin, done), min(over, last)
+            begin = max(begin, done)
             if over > begin:
                 busy += over - begin
                 done = over
@@ -116,27 +113,20 @@ def _spans(timeline: Timeline, number: int) -> dict[str, _Spans]:
     return spans
 
 
-def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
+def _exposed(timeline: Timeline, number: int, accounts: Accounts) -> dict[str, int]:
     """Exposed ns by stream."""
     edge, stream = accounts.edge, timeline.stage_program(number).ops.stream
-    ns_of: dict[str, int] = {}
-    counted = IS_EXPOSED
-    if first <= 0 and edge[-1] <= last:
-        # Of the whole step the sums are known, but for transfers, which are on several streams.
-        ns_of = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in STREAMS}
-        counted = _IS_TRANSFER
-    chosen = accounts.account.translate(counted)
+    # The sums are known, but for transfers, which are on several streams.
+    ns_of = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in STREAMS}
+    chosen = accounts.account.translate(_IS_TRANSFER)
     columns = compress(edge, chosen), compress(edge[1:], chosen), compress(accounts.op, chosen)
     for begin, over, op in zip(*columns, strict=True):
-        ns = min(over, last) - max(begin, first)
-        if ns <= 0:
-            continue
         if op >= 0:
             name = STREAMS[stream[op]]
         else:
             of, sent = op_of(timeline, number, op)
             name = RECEIVING[timeline.stage_program(of).ops.stream[sent]]
-        ns_of[name] = ns_of.get(name, 0) + ns
+        ns_of[name] = ns_of.get(name, 0) + over - begin
     return ns_of
 
 

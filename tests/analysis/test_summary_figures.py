@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from simcore.analysis import ACCOUNTS, Results
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
-from simcore.analysis.dimensions import class_use
+from simcore.analysis.dimensions import _loads, class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import _stages
 from simcore.parameters import Parameters
@@ -124,10 +124,11 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
     if "link" in by_name:
         place = by_name["link"]
         assert place.ns == max(busy.values())
-        _, start, end = results.simulation.timeline.columns(place.number)
+        ops, start, end = results.simulation.timeline.columns(place.number)
         assert (start[place.op], end[place.op]) == (place.start_ns, place.end_ns)
-        inside = class_use(results.simulation, place.number, place.start_ns, place.end_ns)
-        assert {index for index, _ in inside} & {
+        cost = results.simulation.program.costs[ops.cost[place.op]]
+        rank_class = results.simulation.timeline.classes[place.number]
+        assert set(_loads(results.simulation, rank_class, cost, results.simulation.network.slowed)[1]) & {
             index for (number, index), ns in busy.items() if (number, ns) == (place.number, place.ns)
         }
     for place in results.worst:

@@ -151,15 +151,6 @@ def test_a_filter_that_nothing_matches_changes_nothing(text: str) -> None:
     assert found.only == "stage 3"
 
 
-def test_lanes_are_filtered_by_a_test_of_their_own() -> None:
-    found = Arrangement(SOURCES["16 stages"]())
-    assert found.show_only(lambda lane: lane.number in (2, 7), "with matches") == 2
-    assert found.words == "only with matches: 2 of 16 lanes (L)"
-    found.focus_row(1)
-    assert found.show_only(None) == 16
-    assert found.current.title == "stage  7"
-
-
 def test_a_filter_whose_lanes_are_all_hidden_is_refused() -> None:
     found = Arrangement(SOURCES["16 stages"]())
     found.hide()

@@ -5,7 +5,7 @@ A row may be opened, pinned, hidden and left out; what a list is remembered by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
 from simcore.records import NamedTuple
@@ -470,23 +470,21 @@ class Arrangement(LaneListing):
         self._group_lanes.clear()
         self._rebuild(self.rows[self.focus].key)
 
-    def show_only(self, what: str | Callable[[SpanLane], bool] | None, words: str = "these") -> int:
-        """Only the lanes of ranks that match; None for all. How many match: with 0 nothing changes.
+    def show_only(self, asked: str) -> int:
+        """Only the lanes of ranks that match; "" for all. How many match: with 0 nothing changes.
 
-        what: ranks (`37`, `0-7,64`), or a word of a lane's title or headings (`stage 5`), or a test
-        of a lane, called `words`. A group stays while one of its lanes does.
+        asked: ranks (`37`, `0-7,64`), or a word of a lane's title or headings (`stage 5`). A group stays
+        while one of its lanes does.
         """
-        if not what:
+        asked = asked.strip()
+        if not asked:
             self.only, self._kept = "", None
             self._rebuild(self.rows[self.focus].key)
             return self.source.groups
-        if isinstance(what, str):
-            kept, words = matching(self.source, what.strip()), what.strip()
-        else:
-            kept = {number for number in self.source.numbers if what(self.source.lane(number))}
+        kept = matching(self.source, asked)
         if kept:
             before = self.only, self._kept
-            self.only, self._kept = words, kept
+            self.only, self._kept = asked, kept
             if not self._rebuild(self.rows[self.focus].key):
                 # All that match are hidden.
                 self.only, self._kept = before

@@ -152,7 +152,7 @@ class Asking:
     def _only_typed(self, text: str | None) -> None:
         if text is None:
             return
-        if not self._model.arrangement.show_only(text.strip()):
+        if not self._model.arrangement.show_only(text):
             # Asked again, with what was typed: nothing in the list has changed.
             prompt = Prompt(_ONLY, text, form=f"no lane matches: {_LANES}")
             self._view.app.push_screen(prompt, self._only_typed)

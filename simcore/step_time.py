@@ -158,11 +158,11 @@ class StepTimes:
         network.diagnostics(workload, plans.plan.structure)
         plans.plan.joined = joined_streams(workload, parameters)
         plans.plan.beside = beside_streams(workload)
-        order, costs = self._ordered(plans, parameters)
+        order, costs = self._ordered(plans)
         if plans.plan.was_busy:
             plans = planned(workload, layout, parameters, least_bytes)
             plans.plan.joined = joined_streams(workload, parameters)
-            order, costs = self._ordered(plans, parameters)
+            order, costs = self._ordered(plans)
         plan = plans.plan
         folding = self._folded(plans, costs, parameters, cluster)
         if any(len(group.members) > 1 for group in folding.group_classes):
@@ -192,7 +192,7 @@ class StepTimes:
                 del self._foldings[next(iter(self._foldings))]
         return folding
 
-    def _ordered(self, plans: Planned, parameters: Parameters) -> tuple[_Order, _Costs]:
+    def _ordered(self, plans: Planned) -> tuple[_Order, _Costs]:
         """The order of a run, and the cost of each of its slots."""
         plan = plans.plan
         if plan.overlap_grad_reduce or plan.overlap_param_gather:

@@ -56,7 +56,7 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
             break
     name, said_of_it = _beside_facts(name, facts, room, facts)
     row = [(" ", ""), (name, "bright"), *said_of_it]
-    return [spread(row, [*step, *note], width), fitted(_tabs(session, screen, False), width)]
+    return [spread(row, [*step, *note], width), fitted(_tabs(screen, False), width)]
 
 
 def _degrees(first: list[str]) -> list[str]:
@@ -82,7 +82,7 @@ def _wide_second(
     all_forms = [(*form, True) for form in forms]
     all_forms += [(False, gap, "", True, False, False) for gap in (" ", "")]
     for titles, gap, words, short, told, against in all_forms:
-        tabs = _tabs(session, screen, titles, gap)
+        tabs = _tabs(screen, titles, gap)
         step: Line = [*_step(session, short, with_model, against), *([(f"   {words}", "")] if words else [])]
         step += note if told else [(" ", "")]
         # Without a gap there is a blank behind the last screen.
@@ -91,7 +91,7 @@ def _wide_second(
     return None
 
 
-def _tabs(session: Session, screen: str, whole: bool, gap: str = " ") -> Line:
+def _tabs(screen: str, whole: bool, gap: str = " ") -> Line:
     """The screens with their keys, the open one in brackets; `whole` titles or short ones. gap: between two,
     beside the cell that a bracket takes.
     """

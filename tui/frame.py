@@ -31,8 +31,6 @@ class Glyphs(Struct, frozen=True):
     view_left: str
     view: str
     view_right: str
-    span_left: str
-    span_right: str
     corners: str
 
 
@@ -42,7 +40,7 @@ BLOCKS = Glyphs(
         "bubble": "▁", "idle": " ", "kernel": "▅", "copy": "▍",
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
-    view_left="╺", view="━", view_right="╸", span_left="[", span_right="]",
+    view_left="╺", view="━", view_right="╸",
     corners="╭╮╰╯",
 )  # fmt: skip
 ASCII = Glyphs(
@@ -51,7 +49,7 @@ ASCII = Glyphs(
         "bubble": ".", "idle": " ", "kernel": "k", "copy": "c",
     },
     busy="#", partly="+", vertical="|", horizontal="-", cross="+", tee="+", cursor="V", heat=" 12345678",
-    view_left="[", view="=", view_right="]", span_left="[", span_right="]",
+    view_left="[", view="=", view_right="]",
     corners="++++",
 )  # fmt: skip
 

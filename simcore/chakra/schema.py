@@ -119,7 +119,7 @@ def _add(
         elif number == 14 and schema == "0.0.1":
             involved.extend(packed(value))
         elif number == 11 and schema != "0.0.1":
-            key, stated = _attribute(value, schema)
+            key, stated = _attribute(value)
             if key == "runtime" or key == "simulated_run_time":
                 duration = stated if isinstance(stated, int) else 0
             elif key == "comm_type" and isinstance(stated, int):
@@ -143,7 +143,7 @@ def _add(
     columns.ctrl_to.append(len(columns.ctrl))
 
 
-def _attribute(blob: bytes, schema: str) -> tuple[str, int | bytes | None]:
+def _attribute(blob: bytes) -> tuple[str, int | bytes | None]:
     """(name, value) of an attribute of 0.0.2 or 0.0.3: whole numbers, bools and texts; None for others."""
     name = ""
     value: int | bytes | None = None

@@ -224,7 +224,7 @@ class _Pricing:
         sends = sends_of(self.nodes, self.traces.kinds, None, units)
         channel = self._messages(kind, took, partner, sends)
         work = Work(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
-        links = self._on_links(named, channel) if self.parameters.network == "links" else None
+        links = self._on_links(named) if self.parameters.network == "links" else None
         timed = run_fifo(work, links)
         self._check_ended(timed, work, named)
         lanes = [
@@ -530,7 +530,7 @@ class _Pricing:
                     partner[unit][place] = partner[sent >> 32][sent & 0xFFFFFFFF]
         return channel
 
-    def _on_links(self, named: list[tuple[str, tuple[int, ...]]], channel: array[int]) -> OnLinks:
+    def _on_links(self, named: list[tuple[str, tuple[int, ...]]]) -> OnLinks:
         """What carries the collectives and messages of all ranks. Raises `UsageError` for too many."""
         # Imported here: closed forms send no messages.
         from simcore.messages.alone import check_messages, estimate, rules_of

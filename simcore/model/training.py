@@ -205,7 +205,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         degrees = f"tp {tp} x cp {cp} x pp {pp}" if cp > 1 else f"tp {tp} x pp {pp}"
         raise UsageError(f"world {world} is not a multiple of {degrees} = {ranks}: {near} would fit")
     dp = world // ranks
-    _check_divides(model, tp, cp, ep, dp * cp)
+    _check_divides(model, tp, ep, dp * cp)
     seq = parameters.seq or model.seq
     if parameters.seq is None:
         assumed("seq", seq, "the model's")
@@ -402,7 +402,7 @@ def _placed(parameters: Parameters, pp: int) -> tuple[int, str]:
     return parameters.virtual_stages or 1, "loop"
 
 
-def _check_divides(model: Model, tp: int, cp: int, ep: int, data: int) -> None:
+def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
     if model.heads % tp:
         fitting = [degree for degree in range(1, model.heads + 1) if model.heads % degree == 0]
         raise UsageError(f"--tp {tp} does not divide the {model.heads} heads of {printable(model.name, 40)}: "

@@ -77,7 +77,7 @@ def drawn_lane(
     if on_path is not None:
         mark_fills(pieces, on_path, lane, glyphs, letters=not colour or glyphs is ASCII)
     plain: Line = _joined([(text, "") for text, _ in pieces] if not colour else pieces) if tall else []
-    named = write_names(pieces, kinds, found_edges, lane, window, edges, glyphs, colour)
+    named = write_names(pieces, kinds, found_edges, lane, window, edges, colour)
     put_edges(pieces, found_edges)
     for seam in lane.seams:
         if edges[0] < seam < edges[-1]:

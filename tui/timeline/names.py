@@ -12,7 +12,6 @@ from operator import ne
 
 from simcore.records import NamedTuple
 from simcore.run.lanes import KINDS, NAMELESS
-from tui.frame import Glyphs
 from tui.timeline.lanes import SpanLane
 from tui.timeline.window import Window
 
@@ -110,7 +109,6 @@ def write_names(
     lane: SpanLane,
     window: Window,
     edges: list[int],
-    glyphs: Glyphs,
     colour: bool,
 ) -> list[Named]:
     """Write each wide span's name over its cells; a cell that ends it inside keeps its edge. Gives where.
@@ -155,7 +153,7 @@ def write_names(
         if colour:
             pieces[left:right] = [(char, f"{name} reversed") for char in f"{lead}{label}".ljust(room)]
         else:
-            framed = f"{glyphs.span_left}{label.ljust(room - 2)}{glyphs.span_right}"
+            framed = f"[{label.ljust(room - 2)}]"
             pieces[left:right] = [(char, name) for char in framed]
         written.append((left, right))
     return written

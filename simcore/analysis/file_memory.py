@@ -4,15 +4,15 @@ collectives, activations about by the size of its tensor-parallel ones (docs/mod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
-    from simcore.analysis.finished import Finished
-    from simcore.analysis.run import Run
+    from simcore.analysis.model_figures import ModelFigures
 
 # Bytes a parameter: of weights, gradients, optimizer states (an fp32 copy and Adam's two moments).
 _WEIGHT, _GRADIENT, _STATES = 2, 4, 12
@@ -43,7 +43,16 @@ class FileMemory(Struct, frozen=True):
         return self.weights + self.gradients + self.optimizer + (self.activations or 0)
 
 
-def memory_bytes(run: Finished | Run) -> int | None:
+class WithMemory(Protocol):
+    """A run whose memory may be known: see `Run`."""
+
+    @property
+    def model_figures(self) -> ModelFigures | None: ...
+    @property
+    def file_memory(self) -> Sequence[FileMemory]: ...
+
+
+def memory_bytes(run: WithMemory) -> int | None:
     """What a rank of the fullest stage needs at least, bytes; None where nobody knows, as of files without
     activations: these are what a schedule makes more or less of.
     """

@@ -167,8 +167,11 @@ class Session:
             return []
         facts = self.current.headline(wide)
         if self.current.model_figures is not None:
-            # A model's figures differ with every change: what is run stands behind them.
-            facts = facts[-1:]
+            # A model's figures differ with every change: layout and schedule say what was changed.
+            from simcore.analysis.model_figures import figure_words
+
+            figures = figure_words(self.current.model_figures)
+            facts = [fact for fact in facts if fact not in figures]
         # So does what a micro-batch takes: the step time says that.
         before = {fact.partition(", mean ")[0] for fact in self.opened.headline(wide)}
         return [fact for fact in facts if fact.partition(", mean ")[0] not in before]

@@ -117,6 +117,11 @@ def made_of(simulation: Simulation) -> Made | None:
     return maker.made(simulation.parameters)
 
 
+def figure_words(figures: ModelFigures) -> list[str]:
+    """What the first row of a screen says of these figures, wide or not."""
+    return [memory_words(figures), short_memory_words(figures), *throughput_facts(figures)]
+
+
 def throughput_facts(figures: ModelFigures) -> list[str]:
     """Tokens a second, FLOP/s and their share of the peak, a fact each."""
     throughput = figures.throughput

@@ -72,12 +72,11 @@ def headline(results: Finished, wide: bool) -> list[str]:
         total, each, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
             return [short_memory_words(figures), _short_layout(layout), mfu, program.schedule]
-        ranks = plural(layout.world, "rank")
-        return [memory_words(figures), total, each, flops, mfu, hfu, ranks, program.schedule]
+        return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
     if not wide:
         made = ["rescaled"] if simulation.workload.rescaled else []
         return [_short_layout(layout), *made, *_short_schedule(program)]
-    ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
+    ranks = _ranks_words(layout)
     ns = microbatch_ns(results)
     # Of one micro-batch alone the step time says it.
     has_mean = program.steps == 1 and ns != results.step_time_ns and results.microbatches_alike
@@ -85,6 +84,11 @@ def headline(results: Finished, wide: bool) -> list[str]:
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
     return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]
+
+
+def _ranks_words(layout: Layout) -> str:
+    """`64 ranks = tp 4 x dp 8 x pp 2`."""
+    return layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
 
 
 def _short_layout(layout: Layout) -> str:

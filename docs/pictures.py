@@ -77,7 +77,7 @@ def life_of_a_row() -> str:
     from simcore.simulation import simulate
     from simcore.units import duration, plural
     from tui.frame import BLOCKS, text_of
-    from tui.timeline.drawing import draw_lane
+    from tui.timeline.drawing import drawn_lane
     from tui.timeline.lanes import LaneSource
     from tui.timeline.window import Window
 
@@ -94,7 +94,7 @@ def life_of_a_row() -> str:
     at = accounts.at(start[op])
     source = LaneSource(results)
     window = Window(start[op] - 2 * 10**6, 9 * 10**6, timeline.step_time_ns)
-    lane = text_of([draw_lane(source.lane(0), window, 60, BLOCKS, False)])
+    lane = text_of([drawn_lane(source.lane(0), window, 60, BLOCKS, False).line])
     ranks = timeline.ranks_of(0).text()
     lines = [
         f"text      line {workload.line[row]} of {SEED}: {' '.join(text.split())}",

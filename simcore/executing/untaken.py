@@ -1,17 +1,24 @@
-"""ASTRA-sim's other files that lie beside a set of execution traces and that nobody asked for."""
+"""ASTRA-sim's other files that lie beside a set of execution traces and that nobody asked for.
+
+Those of a network, a system, groups and a memory are told by what is in them, not by their names, from the
+first 64 KiB of each; nothing is parsed.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import stat
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from simcore.chakra.beside import FilesBeside, files_beside
+from simcore.chakra.files import is_trace_name
 from simcore.cluster import DEFAULT_PRESET
 from simcore.diagnostics import Diagnostic, printable
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, as_flags, flag_of
-from simcore.records import replace
+from simcore.records import NamedTuple, replace
 
 if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
@@ -21,6 +28,18 @@ _MOST_COMMAND = 4096
 _FILES = ("cluster", "system", "comm_groups", "remote_memory")
 # What ASTRA-sim has no factors for.
 _OTHERS = ("compute_scale", "comm_scale", "slow_rank")
+# A folder may have thousands of other files, and a system file has a few hundred bytes.
+_MOST_FILES, _HEAD_BYTES = 64, 1 << 16
+_SUFFIXES = (".yml", ".yaml", ".json")
+_TOPOLOGY = re.compile(rb"^topology\s*:", re.MULTILINE)
+# A list in brackets or a line an item.
+_NPUS = re.compile(rb"^npus_count\s*:\s*(\[[0-9\s,]{1,200}\]|(?:-\s*[0-9]{1,7}\s*){1,20})", re.MULTILINE)
+_SYSTEM = re.compile(
+    rb'"(?:all-reduce|all-gather|reduce-scatter|all-to-all)-implementation(?:-custom)?"\s*:\s*\['
+)
+_MEMORY = re.compile(rb'"memory-type"\s*:\s*"([A-Z_]{1,60})"')
+_NO_MEMORY = b"NO_MEMORY_EXPANSION"
+_GROUPS = re.compile(rb'\s*\{\s*"[0-9]{1,9}"\s*:\s*\[\s*[0-9]')
 
 
 def untaken(traces: ExecutionSet, parameters: Parameters) -> list[Diagnostic]:
@@ -79,5 +98,59 @@ def _beside(traces: ExecutionSet) -> FilesBeside:
     """Looked for once a set: a run is asked for anew with each change of a parameter."""
     known: FilesBeside | None = traces.__dict__.get("_beside")
     if known is None:
-        known = traces.__dict__["_beside"] = files_beside(traces.prefix, traces.files[-1].rank + 1)
+        known = traces.__dict__["_beside"] = _files_beside(traces.prefix, traces.files[-1].rank + 1)
     return known
+
+
+class FilesBeside(NamedTuple):
+    """The file of each kind as a path, None where there is none. network: of as many NPUs as there are ranks.
+    memory: of a remote memory that is there.
+    """
+
+    network: str | None = None
+    system: str | None = None
+    groups: str | None = None
+    memory: str | None = None
+
+
+def _files_beside(prefix: str, world: int) -> FilesBeside:
+    """The first of each kind by name in the folder of a set of so many ranks, else in the folder above."""
+    folder = os.path.dirname(prefix) or os.curdir
+    paths: dict[str, str] = {}
+    for beside in (folder, os.path.normpath(os.path.join(folder, os.pardir))):
+        for path in _candidates(beside):
+            kind = _kind_of(path, world)
+            if kind is not None:
+                paths.setdefault(kind, path)
+    return FilesBeside(**paths)
+
+
+def _candidates(folder: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    some = [name for name in names if name.lower().endswith(_SUFFIXES) and not is_trace_name(name)]
+    return [os.path.normpath(os.path.join(folder, name)) for name in some[:_MOST_FILES]]
+
+
+def _kind_of(path: str, world: int) -> str | None:
+    """The field of `FilesBeside` that a file is for."""
+    try:
+        # A pipe could be waited for for ever.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return None
+    if not path.lower().endswith(".json"):
+        sizes = _NPUS.search(head) if _TOPOLOGY.search(head) else None
+        npus = [int(size) for size in re.findall(rb"[0-9]+", sizes[1])] if sizes else []
+        return "network" if npus and prod(npus) == world else None
+    if _SYSTEM.search(head):
+        return "system"
+    memory = _MEMORY.search(head)
+    if memory is not None:
+        return None if memory[1] == _NO_MEMORY else "memory"
+    return "groups" if _GROUPS.match(head) else None

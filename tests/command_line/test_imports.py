@@ -72,9 +72,7 @@ NAMES = {
     "tui.commands.arguments", "tui.commands.opened", "tui.commands.parser",
 }  # fmt: skip
 HELP = {
-    "": {
-        "tui.commands.on_screen", "tui.commands.view", "tui.screens", "tui.terminal", "tui.terminal.kinds",
-    },
+    "": {"tui.commands.on_screen", "tui.commands.view", "tui.screens"},
     "report": {"tui.commands.report"},
     "check": {"tui.commands.check"},
     "compare": {"tui.commands.compare", "tui.commands.opened"},

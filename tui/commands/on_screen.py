@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import UsageError, is_unicode
 from tui.screens import SCREENS
-from tui.terminal.kinds import can_draw, speaks_utf8
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 
 # Open at once at the most, besides the standard three: an event loop and its wakers, and a file or two.
 FILES_OF_SNAPSHOT, FILES_OF_SCREEN = 4, 8
+_PLAIN_LOCALES = ("C", "POSIX")
+# Terminals that cannot move a cursor: an Emacs shell buffer, a pipe that calls itself a terminal.
+_CANNOT_DRAW = ("", "dumb", "unknown")
 
 
 def show(
@@ -37,7 +39,7 @@ def show(
     if os.environ.get("NO_COLOR") == "":
         # Empty means unset (no-color.org); Textual takes it for set.
         del os.environ["NO_COLOR"]
-    ascii_only = ascii_only or not speaks_utf8(sys.stdout.encoding)
+    ascii_only = ascii_only or not _speaks_utf8(sys.stdout.encoding)
     keymap = own_keymap()
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
@@ -63,11 +65,32 @@ def show(
     return app.return_code or 0
 
 
+def _can_draw(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the terminal can show a screen at all, by its TERM."""
+    return environ.get("TERM", "").lower() not in _CANNOT_DRAW
+
+
+def _speaks_utf8(encoding: str | None, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the terminal can be taken to show block glyphs.
+
+    In the C locale Python writes UTF-8 all the same, and sets LC_CTYPE to say so (PEP 538);
+    the terminal of somebody who set that locale need not follow.
+    """
+    if not is_unicode(encoding):
+        return False
+    if environ.get("LC_ALL"):
+        return environ["LC_ALL"] not in _PLAIN_LOCALES
+    chosen = environ.get("LC_CTYPE", "")
+    if chosen and chosen != "C.UTF-8":
+        return chosen not in _PLAIN_LOCALES
+    return environ.get("LANG", "") not in _PLAIN_LOCALES
+
+
 def is_terminal() -> bool:
     """Whether there is a terminal for the screen and its keys, and one that can draw."""
     # Python has None for a stream that was closed.
     streams = (sys.stdin, sys.stdout)
-    return all(stream is not None and stream.isatty() for stream in streams) and can_draw()
+    return all(stream is not None and stream.isatty() for stream in streams) and _can_draw()
 
 
 def check_open_files(what: str, count: int = FILES_OF_SCREEN) -> None:

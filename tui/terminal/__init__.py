@@ -1,1 +1,1 @@
-"""The terminal that the screen runs in: what it can show, what is sent to it and when, how it is left."""
+"""The terminal that the screen runs in: what is sent to it and when, how it is left."""

@@ -35,9 +35,9 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
             if said not in text_of([second]):
                 # Nobody takes the step for that of the file as it is.
                 facts.insert(max(changed, 1) + 1, said)
-            against = session.against_words()
-            if against and against not in text_of([second]):
-                facts.insert(max(changed, 1), f"difference{against}")
+            to_run = session.against_words()
+            if to_run and to_run not in text_of([second]):
+                facts.insert(max(changed, 1), f"difference{to_run}")
             if len(name) + sum(len(fact) + 3 for fact in facts[:3]) > width - 9:
                 facts = [fact.partition(", mean ")[0] for fact in facts]
         name, said_of_it = _beside_facts(name, facts, width - 9, facts[:2])

@@ -81,7 +81,7 @@ async def test_the_first_row_has_a_models_layout_and_what_was_changed_of_it(
         after = screen_rows(app)[0]
     assert "58.9 of 40" in before
     # On 80 columns `does not fit` has its place.
-    assert ("16 ranks = tp 2 x dp 4 x pp 2" if width > 80 else ", does not fit") in before
+    assert ("16 ranks = tp 2 x dp 4 x pp 2" if width > 80 else "does not fit") in before
     # Memory and throughput differ with every change; what was changed stands before them.
     assert "zb-v" in after
     assert after.index("tp 4") < after.index("zb-v")

@@ -131,5 +131,5 @@ class ModelsBehind(Background):
         workload = cast("Workload", run.source)
         if not is_like_aicb(workload):
             return None
-        found: Recovered | None = self.of(workload, lambda _, __: known(workload))
-        return found
+        recovered: Recovered | None = self.of(workload, lambda _, __: known(workload))
+        return recovered

@@ -30,8 +30,8 @@ class SurplusBlocks(NamedTuple):
 
     asked, more: the rows of those and of the blocks behind them. more_layers: of each of these. copied: the
     rows of the first block that the layers of each of these repeat, apart from the numbers behind names; none
-    where one of them does not. between: of one block behind one other, the rows between their layers, where
-    without these there were as many rows as the file declares; else none.
+    where one of them does not, or is longer than another. between: of one block behind one other, the rows
+    between their layers, where without these there were as many rows as the file declares; else none.
     """
 
     microbatches: int
@@ -74,8 +74,9 @@ def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
     first, *others = (_layer_rows(workload, block) for block in (blocks[0], *more))
     copied: tuple[int, ...] = ()
     between: tuple[int, ...] = ()
-    if all(rows and _same(workload, rows, first) for rows in others):
-        copied = first[: max(map(len, others))]
+    is_alike = len({len(rows) for rows in others}) == 1
+    if is_alike and all(rows and _same(workload, rows, first) for rows in others):
+        copied = first[: len(others[0])]
         rest = tuple(range(first[-1] + 1, others[0][0]))
         is_declared = workload.declared_rows == len(workload) - len(rest)
         between = rest if len(blocks) == 2 and is_declared else ()

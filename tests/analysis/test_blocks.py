@@ -129,7 +129,9 @@ def test_another_layer_is_no_copy() -> None:
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
     text = said(two)["surplus-blocks"]
-    assert "lines 8-14 are 2 more blocks, of 1 and 2 layers, copies of lines 4-5: " in text
+    assert "lines 8-14 are 2 more blocks, of 1 and 2 layers: " in text
+    alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))
+    assert "lines 8-13 are 2 more blocks, of 1 and 1 layers, copies of line 4: " in alike["surplus-blocks"]
 
 
 def test_the_file_with_mistakes_says_which_lines_they_are() -> None:

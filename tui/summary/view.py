@@ -40,8 +40,8 @@ class SummaryView(PanelsView):
             self.hints = (("jk", "note"), ("Enter", "all notes"), ("2", "timeline"))
 
     def frame(self, width: int, height: int) -> list[Line]:
-        found = self._app.models_behind.recovered(self.model.results)
-        self.model.behind = found.title() if found is not None else ""
+        recovered = self._app.models_behind.recovered(self.model.results)
+        self.model.behind = recovered.title() if recovered is not None else ""
         return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 
     def action_move(self, rows: int, columns: int = 0) -> None:

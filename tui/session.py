@@ -213,9 +213,9 @@ class Session:
         if label == self.opened.label:
             return self.opened
         there = self.kept(KeptRun(Parameters(), label=label))
-        found = None if there is None else there.results
-        if found is not None:
-            return found
+        results = None if there is None else there.results
+        if results is not None:
+            return results
         # There are other labels in a directory alone.
         assert self.read is not None
         assert label is not None

@@ -94,15 +94,15 @@ class Things:
     # -- ranks, stages, layers -------------------------------------------------------
 
     def _numbered(self, typed: str) -> Iterator[KeyAction]:
-        found = _NUMBERED.search(typed.lower())
-        if found is None:
+        asked = _NUMBERED.search(typed.lower())
+        if asked is None:
             return
-        number, tracks = int(found[2]), self._app.session.current.tracks
+        number, tracks = int(asked[2]), self._app.session.current.tracks
         there = {
             "rank": any(number in track.ranks for track in tracks),
             "stage": any(track.stage == number for track in tracks),
         }
-        for kind in (found[1],) if found[1] else there:
+        for kind in (asked[1],) if asked[1] else there:
             if there[kind]:
                 name = f"{kind} {number}"
                 yield _thing(f"{name} on the timeline", name, self._to_lane(name))
@@ -130,15 +130,15 @@ class Things:
         heading = table.columns_for(200)[0].heading
         known: set[str] = set()
         for _ in range(_MOST_ROWS):
-            found = table.find(asked, line, 1)
-            if found is None or found < line:
+            row = table.find(asked, line, 1)
+            if row is None or row < line:
                 return
-            name = table.texts(found)[heading].strip()
+            name = table.texts(row)[heading].strip()
             if name and name not in known:
                 known.add(name)
                 words = f"{heading} {name} in the table"
-                yield _thing(words, f"{heading} {asked}", self._to_row(asked, found))
-            line = found + 1
+                yield _thing(words, f"{heading} {asked}", self._to_row(asked, row))
+            line = row + 1
             if line >= len(table.lines):
                 return
 

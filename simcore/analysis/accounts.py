@@ -264,41 +264,25 @@ class _AccountWalk:
 
 
 class StageAccounts(Struct, frozen=True):
-    """One pipeline stage. classes: numbers of its rank classes. ranks: how many ranks it has.
-
-    first_rank, last_rank: the lowest and the highest of them. sum_ns: ns by account (index
-    into ACCOUNTS), of all its ranks together.
+    """One pipeline stage. ranks: how many it has. sum_ns: ns by account (index into ACCOUNTS), of all its
+    ranks together.
     """
 
     stage: int
-    classes: tuple[int, ...]
     ranks: int
-    first_rank: int
-    last_rank: int
     sum_ns: tuple[int, ...]
 
 
 def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> list[StageAccounts]:
     """The stages of a run, ascending. accounts: of every rank class, by its number."""
-    members: dict[int, list[int]] = {}
-    for number, rank_class in enumerate(classes):
-        members.setdefault(rank_class.stage, []).append(number)
+    members: dict[int, list[tuple[int, Accounts]]] = {}
+    for rank_class, class_accounts in zip(classes, accounts, strict=True):
+        members.setdefault(rank_class.stage, []).append((len(rank_class.ranks), class_accounts))
     stages = []
-    for stage, numbers in sorted(members.items()):
+    for stage, pairs in sorted(members.items()):
         sums = [0] * len(ACCOUNTS)
-        for number in numbers:
-            count = len(classes[number].ranks)
-            for account, ns in enumerate(accounts[number].total_ns):
+        for count, class_accounts in pairs:
+            for account, ns in enumerate(class_accounts.total_ns):
                 sums[account] += count * ns
-        sets = [classes[number].ranks for number in numbers]
-        stages.append(
-            StageAccounts(
-                stage,
-                tuple(numbers),
-                sum(map(len, sets)),
-                min(ranks.first for ranks in sets),
-                max(ranks.last for ranks in sets),
-                tuple(sums),
-            )
-        )
+        stages.append(StageAccounts(stage, sum(count for count, _ in pairs), tuple(sums)))
     return stages

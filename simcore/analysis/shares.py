@@ -119,7 +119,7 @@ def columns_of_spans(
     ends[0] = max(ends[0], first_ns)
     ends[-1] = min(ends[-1], last_ns)
     width = list(map(sub, edges[1:], edges))
-    columns = {one: [0] * len(width) for one in sorted(set(inside))}
+    columns = {kind: [0] * len(width) for kind in sorted(set(inside))}
     column, right = 0, edges[1]
     for begin, over, kind in zip(starts, ends, inside, strict=True):
         # Most spans end in the column in which the one before ended.

@@ -212,8 +212,8 @@ class AstraRun:
             for rank in self.ranks:
                 rank.walk()
             self.clock.run()
-        except Fault as one:
-            fault = one
+        except Fault as stop:
+            fault = stop
         held = {} if fault else {rank.number: self._why(rank) for rank in self.ranks if not rank.is_done}
         return AstraOutcome(
             [rank.start for rank in self.ranks], [rank.end for rank in self.ranks], self.finished, fault,

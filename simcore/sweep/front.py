@@ -192,8 +192,8 @@ class Front:
         if not point.is_run or not point.fits:
             return
         self.points.append(point)
-        found = measures(point)
-        mine = found.of(self.rule.objectives)
+        measured = measures(point)
+        mine = measured.of(self.rule.objectives)
         if not any(dominates(other, mine) for other, _ in self._front):
             self._front = [entry for entry in self._front if not dominates(mine, entry[0])]
             self._front.append((mine, point))
@@ -212,7 +212,7 @@ class Front:
 
     def is_on_front(self, point: Point) -> bool:
         """Whether a point is one of the front."""
-        return any(one.number == point.number for _, one in self._front)
+        return any(other.number == point.number for _, other in self._front)
 
     def families(self) -> dict[Any, list[AlikePoints]]:
         """The best of each family, fastest first, families in the order of their values; without `by` one."""
@@ -221,7 +221,7 @@ class Front:
         return {
             family: self._families[family].groups
             for family in sorted(
-                self._families, key=lambda one: (isinstance(one, str), one is not None and one)
+                self._families, key=lambda key: (isinstance(key, str), key is not None and key)
             )
         }
 
@@ -242,27 +242,22 @@ class Front:
 
 def groups_of(points: Iterable[Point]) -> list[AlikePoints]:
     """Points in groups of those that are alike. points: fastest first."""
-    found: dict[object, list[Point]] = {}
+    groups: dict[object, list[Point]] = {}
     for point in points:
         mine = measures(point)
         key = _rounded(mine.time, _OF_TIME), _rounded(mine.memory, _OF_MEMORY), mine.gpus
-        found.setdefault(key, []).append(point)
-    return [AlikePoints(one[0], tuple(one[1:])) for one in found.values()]
+        groups.setdefault(key, []).append(point)
+    return [AlikePoints(group[0], tuple(group[1:])) for group in groups.values()]
 
 
 def _rounded(value: float, figures: int) -> float:
     return float(f"{value:.{figures - 1}e}")
 
 
-def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
+def dominates(first: Sequence[float], other: Sequence[float]) -> bool:
     """Whether one is nowhere worse than the other, and better somewhere."""
-    return one != other and all(left <= right for left, right in zip(one, other, strict=True))
+    return first != other and all(left <= right for left, right in zip(first, other, strict=True))
 
 
 def _order(point: Point) -> tuple[float, int]:
     return measures(point).time, point.number
-
-
-def time_ratio(point: Point, best: Point) -> float:
-    """How many times as long the work takes as in `best`."""
-    return measures(point).time / max(measures(best).time, math.ulp(0.0))

@@ -83,9 +83,9 @@ def _each(points: list[Point]) -> list[AlikePoints]:
 
 def _input(point: Point) -> str:
     """The model, or the file, that the points are of."""
-    words = shlex.split(point.command)
-    place = words.index("--model") + 1 if "--model" in words else 2
-    return words[place] if place < len(words) else "Sweep"
+    command = shlex.split(point.command)
+    index = command.index("--model") + 1 if "--model" in command else 2
+    return command[index] if index < len(command) else "Sweep"
 
 
 def _common(outcome: Outcome, best: Point) -> str:
@@ -137,7 +137,7 @@ class _Scale:
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(multiple * power for multiple in (1, 2, 5, 10) if multiple * power >= rough * 0.999)
         first = math.ceil(self.least / step)
-        return [step * place for place in range(first, math.floor(self.most / step) + 1)]
+        return [step * multiple for multiple in range(first, math.floor(self.most / step) + 1)]
 
 
 def _plot(outcome: Outcome) -> str:
@@ -160,13 +160,13 @@ def _plot(outcome: Outcome) -> str:
     for figure in across.ticks:
         x = across.at(figure)
         drawn.append(f'<line class="grid" x1="{x}" x2="{x}" y1="12" y2="{_HEIGHT - _BOTTOM}"/>')
-        words = escaped(across_words(round(figure)))
-        drawn.append(f'<text class="tick middle" x="{x}" y="{_HEIGHT - _BOTTOM + 16}">{words}</text>')
+        text = escaped(across_words(round(figure)))
+        drawn.append(f'<text class="tick middle" x="{x}" y="{_HEIGHT - _BOTTOM + 16}">{text}</text>')
     for figure in upward.ticks:
         y = upward.at(figure)
         drawn.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{y}" y2="{y}"/>')
-        words = escaped(up_words(round(figure)))
-        drawn.append(f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4}">{words}</text>')
+        text = escaped(up_words(round(figure)))
+        drawn.append(f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4}">{text}</text>')
     best = {point.number for point in front.front}
     line = sorted((point for point in points if point.number in best), key=along)
     joined = " ".join(f"{across.at(along(point))},{upward.at(up(point))}" for point in line)
@@ -175,11 +175,11 @@ def _plot(outcome: Outcome) -> str:
     for point in sorted(points, key=lambda point: point.number in best):
         x, y = across.at(along(point)), upward.at(up(point))
         said = ", ".join(f"{label(name)} {shown(point.layout.get(name))}" for name in columns)
-        words = f"<title>{escaped(f'{duration(point.step_time_ns or 0)}: {said}')}</title>"
+        text = f"<title>{escaped(f'{duration(point.step_time_ns or 0)}: {said}')}</title>"
         if point.number in best:
-            drawn.append(f'<path class="front" d="M{x} {y - 6}l6 6l-6 6l-6 -6z">{words}</path>')
+            drawn.append(f'<path class="front" d="M{x} {y - 6}l6 6l-6 6l-6 -6z">{text}</path>')
         else:
-            drawn.append(f'<circle class="dot" cx="{x}" cy="{y}" r="3">{words}</circle>')
+            drawn.append(f'<circle class="dot" cx="{x}" cy="{y}" r="3">{text}</circle>')
     below = "memory of the fullest stage" if by_memory else "GPUs"
     beside = "step time" if rate is None else rate.words
     title = f"{beside.capitalize()} against {below}; filled diamonds: the front"

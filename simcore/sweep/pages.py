@@ -106,7 +106,7 @@ def text_page(outcome: Outcome, title: str, excluded: int = 0, rest: Sequence[st
     lines += [alike] if alike else []
     lines += outcome.sentences()
     if outcome.assumed:
-        lines += ["", f"{ASSUMED}:", *(f"  {words}" for words in outcome.assumed)]
+        lines += ["", f"{ASSUMED}:", *(f"  {assumption}" for assumption in outcome.assumed)]
     fastest = front.best[0].point
     lines += ["", "The fastest again, as a report and as a timeline:", f"  {fastest.command}"]
     lines.append(f"  {fastest.command.replace('wltui report', 'wltui', 1)}")
@@ -136,18 +136,18 @@ def point_table(outcome: Outcome, groups: Sequence[AlikePoints], columns: Sequen
             *(shown(point.layout.get(name)) for name in columns),
         ])  # fmt: skip
     keep = [
-        place for place, head in enumerate(heads)
-        if place >= of_figures or any(row[place] not in ("", "-") for row in rows)
+        column for column, head in enumerate(heads)
+        if column >= of_figures or any(row[column] not in ("", "-") for row in rows)
     ]  # fmt: skip
     kept = [
         # Words stand at the left, figures at the right.
         Column(
-            heads[place],
-            place >= of_figures and not all(row[place].replace(".", "").isdigit() for row in rows),
+            heads[column],
+            column >= of_figures and not all(row[column].replace(".", "").isdigit() for row in rows),
         )
-        for place in keep
+        for column in keep
     ]
-    return table(kept, [[row[place] for place in keep] for row in rows])
+    return table(kept, [[row[column] for column in keep] for row in rows])
 
 
 def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -> dict[str, Any]:
@@ -163,15 +163,15 @@ def json_values(outcome: Outcome, excluded: int = 0, rest: Sequence[str] = ()) -
         "stopped": list(rest),
         "skipped": [
             {"reason": kind, "words": reason_words(kind, count), "points": count,
-             "example": outcome.examples[kind, words][1]}
-            for (kind, words), count in outcome.reasons.most_common()
+             "example": outcome.examples[kind, why][1]}
+            for (kind, why), count in outcome.reasons.most_common()
         ],
         "objectives": list(front.rule.objectives),
         "by": front.rule.by or None,
         "best": [
             {"family": list(family) if isinstance(family, tuple) else family,
              "points": [asdict(group.point) for group in groups],
-             "alike": [[one.point for one in group.others] for group in groups]}
+             "alike": [[point.point for point in group.others] for group in groups]}
             for family, groups in families.items()
         ],
         "front": [asdict(point) for point in front.front],

@@ -24,36 +24,36 @@ _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "reco
 
 
 def panels(
-    model: CompareModel, width: int, height: int, glyphs: Glyphs, found: bool, wide: bool
+    model: CompareModel, width: int, height: int, glyphs: Glyphs, is_found: bool, wide: bool
 ) -> list[Line]:
-    """Both beside each other where they fit, else that with the focus. found: whether what takes long is."""
+    """Both beside each other where they fit, else that with the focus. is_found: what takes long is there."""
     if not wide:
-        return _one(model, width, height, glyphs, found)
+        return _one(model, width, height, glyphs, is_found)
     left = width * 42 // 100
     rows = height - 2
     there, hidden = _accounts(model, left - 2, rows, 1)
     if hidden:
         there.insert(-1, [(f" {hidden} more that change less", "dim")])
     accounts = box(model.compared.accounts_title, "A   B   B - A", there, left, height, glyphs)
-    table = _movers(model, width - left - 2, rows, found)
+    table = _movers(model, width - left - 2, rows, is_found)
     focused = model.panel == MOVERS
-    title = f"What differs most{_place(model, found)}"
+    title = f"What differs most{_place(model, is_found)}"
     return beside(accounts, box(title, "Enter goes there", table, width - left, height, glyphs, focused))
 
 
-def _one(model: CompareModel, width: int, height: int, glyphs: Glyphs, found: bool) -> list[Line]:
+def _one(model: CompareModel, width: int, height: int, glyphs: Glyphs, is_found: bool) -> list[Line]:
     if model.panel == MOVERS:
-        table = _movers(model, width, height - 1, found)
-        title = f"What differs most{_place(model, found)}, Enter goes there, Tab: accounts"
+        table = _movers(model, width, height - 1, is_found)
+        title = f"What differs most{_place(model, is_found)}, Enter goes there, Tab: accounts"
         return [rule(title, width, glyphs), *table]
     accounts, hidden = _accounts(model, width, height - 1, 0)
     more = f" ({hidden} more change less)" if hidden else ""
     return [rule(f"{model.compared.accounts_title}{more}, Tab: what differs", width, glyphs), *accounts]
 
 
-def _place(model: CompareModel, found: bool) -> str:
+def _place(model: CompareModel, is_found: bool) -> str:
     """`, 3 of 20`: which of the rows the cursor is on."""
-    count = len(model.compared.rows) if found and model.panel == MOVERS else 0
+    count = len(model.compared.rows) if is_found and model.panel == MOVERS else 0
     return f", {model.mover + 1} of {count}" if count else ""
 
 
@@ -82,8 +82,8 @@ def _accounts(model: CompareModel, width: int, rows: int, told: int) -> tuple[li
     return lines, hidden
 
 
-def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Line]:
-    if not found:
+def _movers(model: CompareModel, width: int, rows: int, is_found: bool) -> list[Line]:
+    if not is_found:
         return [[(" comparing op by op", "dim")]]
     compared = model.compared
     same = wrapped(f"unchanged: {', '.join(compared.unchanged)}", width - 1) if compared.unchanged else []
@@ -203,12 +203,12 @@ _SHORT_MARKS = ((ONLY_A, ""), (ONLY_B, "only"), (MOVED, "moved"))
 
 def draw(
     model: CompareModel, names: tuple[str, str], width: int, height: int, glyphs: Glyphs, colour: bool,
-    found: bool,
+    is_found: bool,
 ) -> list[Line]:  # fmt: skip
-    """The lines of the screen. names: of the two runs. found: whether what takes long is found; until then
+    """The lines of the screen. names: of the two runs. is_found: whether what takes long is found; until then
     nothing is said of single ops.
     """
-    lines = _head(model, names, width, found)
+    lines = _head(model, names, width, is_found)
     wide = width >= _WIDE
     rows = _LEAST_LOWER
     if height >= _TALL:
@@ -219,11 +219,11 @@ def draw(
     around = len(lines) + len(told) + 4
     room = height - around - rows
     model.resize(max(width - left - 1, 1), max(room, 1))
-    if found and height >= _TALL:
+    if is_found and height >= _TALL:
         # What the lanes leave free goes to what differs.
         spare = room - sum(map(model.height, range(min(model.compared.pairs, room))))
         rows += max(min(spare, len(model.compared.rows) + _AROUND_ROWS - rows), 0)
-    lower = panels(model, width, rows, glyphs, found, wide and height >= _TALL)[:rows]
+    lower = panels(model, width, rows, glyphs, is_found, wide and height >= _TALL)[:rows]
     room = height - around - len(lower)
     model.resize(max(width - left - 1, 1), max(room, 1))
     lines += _ruler(model, left, glyphs)
@@ -237,7 +237,7 @@ def draw(
     parts += [] if model.shown == BOTH else [f"{model.shown} shown"]
     parts.append("ends aligned" if model.ends else "starts aligned")
     parts += _alone(model, width - len(", ".join(parts)) - 6)
-    title, cost = ", ".join(parts), model.compared.cost if found and not (wide and height >= _TALL) else ""
+    title, cost = ", ".join(parts), model.compared.cost if is_found and not (wide and height >= _TALL) else ""
     # A large screen has it among the notices, beside the accounts.
     title += f"; {cost}" if cost and len(title) + len(cost) + 6 <= width else ""
     lines.append(rule(title, width, glyphs))
@@ -258,7 +258,7 @@ def _alone(model: CompareModel, room: int) -> list[str]:
     return [f"{plural(len(names), 'lane')} of {side} alone" for side, names in lanes_alone]
 
 
-def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) -> list[Line]:
+def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: bool) -> list[Line]:
     compared = model.compared
     lines: list[Line] = []
     longest = max(map(len, names))
@@ -281,7 +281,7 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
         )
     of_each = each_difference(a, b)
     steps = difference(*compared.steps) + (f", {of_each}" if of_each else "")
-    matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if found else ""
+    matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if is_found else ""
     longer_ns = compared.steps[1] - compared.steps[0]
     if of_each and took[0] and took[1]:
         # More micro-batches in a step are more work, and no loss.
@@ -290,10 +290,10 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
     if compared.is_other_model:
         role = "warn"
     lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
-    if found and compared.is_other_model and compared.notices:
+    if is_found and compared.is_other_model and compared.notices:
         # Before the figures of two models are held against each other.
         lines.insert(0, [(f" {compared.notices[0]}", "warn")])
-    words = f"Why: {compared.why}." if found else "comparing the critical paths"
+    words = f"Why: {compared.why}." if is_found else "comparing the critical paths"
     why = [
         (f" {line}" if not number else f"      {line}")
         for number, line in enumerate(wrapped(words, width - 8))

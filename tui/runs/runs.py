@@ -148,8 +148,8 @@ class Runs:
                 run.compute_accounts(watched)
         except Cancelled:
             return
-        except (UsageError, InputError) as found:
-            error = str(found)
+        except (UsageError, InputError) as refusal:
+            error = str(refusal)
         if not watched():
             self._app.call_from_thread(self._finished, wanted, run, error)
 

@@ -73,13 +73,13 @@ class PointTable:
         points = self.found.points
         there = range(len(points)) if self.everything else self.found.fit
         if not self.key:
-            return sorted(there, key=lambda place: _first_order(points[place]))
-        known = [place for place in there if _value(points[place], self.key, self.found) is not None]
-        known.sort(key=lambda place: _sortable(_value(points[place], self.key, self.found)),
+            return sorted(there, key=lambda index: _first_order(points[index]))
+        known = [index for index in there if _value(points[index], self.key, self.found) is not None]
+        known.sort(key=lambda index: _sortable(_value(points[index], self.key, self.found)),
                    reverse=self.descending)  # fmt: skip
         # What has no figure is last, whichever way round.
         held = set(known)
-        return known + [place for place in there if place not in held]
+        return known + [index for index in there if index not in held]
 
     def point(self, line: int) -> Point:
         """The point of a line."""
@@ -109,7 +109,7 @@ class PointTable:
             ALIKE: any(self._alike.values()),
         }
         named = [(figure, ListColumn(*figure)) for figure in _FIGURES if known.get(figure[0], True)]
-        columns: list[tuple[str, ListColumn]] = [(one[0], column) for one, column in named]
+        columns: list[tuple[str, ListColumn]] = [(heading[0], column) for heading, column in named]
         if self._rate is not None:
             head = self._rate.head
             columns = [
@@ -121,28 +121,28 @@ class PointTable:
         for name in _DROPPED:
             if _room(columns) <= width:
                 break
-            columns = [one for one in columns if one[0] != name]
+            columns = [column for column in columns if column[0] != name]
         while _room(columns) > width and len(columns) > 2:
             columns.pop()
         return [column for _, column in columns]
 
     def texts(self, line: int) -> dict[str, str]:
         point = self.point(line)
-        found = {_head(name): cells(shown(point.layout.get(name))) for name in self._names}
-        found[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
-        found[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
-        found[GPUS] = "-" if point.gpus is None else str(point.gpus)
+        texts = {_head(name): cells(shown(point.layout.get(name))) for name in self._names}
+        texts[FRONT] = "*" if self.found.outcome.front.is_on_front(point) else ""
+        texts[MEMORY] = "-" if point.memory_peak_bytes is None else byte_size(point.memory_peak_bytes)
+        texts[GPUS] = "-" if point.gpus is None else str(point.gpus)
         alike = self._alike.get(point.number, 0)
-        found[ALIKE] = f"+{alike}" if alike else ""
+        texts[ALIKE] = f"+{alike}" if alike else ""
         if self._rate is not None:
             rate = self._rate.value(point)
-            found[self._rate.head] = "-" if rate is None else self._rate.text(rate)
-        found[COST] = "-" if point.cost is None else f"{point.cost:.4g}"
+            texts[self._rate.head] = "-" if rate is None else self._rate.text(rate)
+        texts[COST] = "-" if point.cost is None else f"{point.cost:.4g}"
         if point.step_time_ns is None:
-            return found | {STEP: "not run", MORE: ""}
-        found[STEP] = duration(point.step_time_ns)
-        found[MORE] = slower_words(point, self._fastest) if point.fits else "no room"
-        return found
+            return texts | {STEP: "not run", MORE: ""}
+        texts[STEP] = duration(point.step_time_ns)
+        texts[MORE] = slower_words(point, self._fastest) if point.fits else "no room"
+        return texts
 
     # -- order and filter ------------------------------------------------------------
 
@@ -179,15 +179,15 @@ class PointTable:
         self.typed = typed.strip()
         order = self._in_order()
         wanted = self._wanted(self.typed, order)
-        self.lines = [place for place in order if place in wanted]
+        self.lines = [index for index in order if index in wanted]
         self._alike = {}
         if not self.everything:
             points = self.found.points
-            place_of = {points[place].number: place for place in self.lines}
+            place_of = {points[index].number: index for index in self.lines}
             groups = groups_of(sorted(map(points.__getitem__, self.lines), key=_first_order))
             self._alike = {group.point.number: len(group.others) for group in groups}
             shown_places = {place_of[number] for number in self._alike}
-            self.lines = [place for place in self.lines if place in shown_places]
+            self.lines = [index for index in self.lines if index in shown_places]
 
     def _wanted(self, typed: str, places: Sequence[int]) -> set[int]:
         """Those of which a condition holds, or that have every word; all where a condition is not whole."""
@@ -198,25 +198,25 @@ class PointTable:
             except UsageError as error:
                 self.refused = str(error).partition(": ")[2] or str(error)
                 return set(places)
-            return {place for place in places if condition.holds(_values(points[place]))}
-        words = typed.lower().split()
-        return {place for place in places if not words or self._has(points[place], words)}
+            return {index for index in places if condition.holds(_values(points[index]))}
+        asked = typed.lower().split()
+        return {index for index in places if not asked or self._has(points[index], asked)}
 
-    def _has(self, point: Point, words: Sequence[str]) -> bool:
+    def _has(self, point: Point, asked: Sequence[str]) -> bool:
         text = " ".join(value_words(name, value) for name, value in point.layout.items()).lower()
         if self.found.outcome.front.is_on_front(point):
             text += " front"
         text += f" {point.skipped}".lower() if point.skipped is not None else ""
-        return all(word in text for word in words)
+        return all(word in text for word in asked)
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         if not typed.strip():
             return None
         refused = self.refused
         wanted = self._wanted(typed.strip(), self.lines)
-        found = None if self.refused else found_from(self.lines, wanted, line, direction)
+        row = None if self.refused else found_from(self.lines, wanted, line, direction)
         self.refused = refused
-        return found
+        return row
 
     def inside(self, typed: str, line: int) -> str:
         return ""
@@ -232,7 +232,7 @@ class PointTable:
         return self.point(line).number
 
     def line_of(self, mark: Hashable) -> int:
-        numbers = (place for place, at in enumerate(self.lines) if self.found.points[at].number == mark)
+        numbers = (index for index, at in enumerate(self.lines) if self.found.points[at].number == mark)
         return next(numbers, 0)
 
     def first_line(self, line: int) -> int:
@@ -263,8 +263,8 @@ def details(point: Point, names: Sequence[str]) -> list[str]:
         figures.append(f"{digits(round(point.tokens_per_s))} tokens/s")
     if point.memory_peak_bytes is not None:
         peak, limit = point.memory_peak_bytes, point.memory_limit_bytes
-        words = f"{byte_size(peak)}" + ("" if limit is None else f" of {byte_size(limit)}")
-        figures.append(f"{words}{'' if point.fits else ', does not fit'}")
+        needed = f"{byte_size(peak)}" + ("" if limit is None else f" of {byte_size(limit)}")
+        figures.append(f"{needed}{'' if point.fits else ', does not fit'}")
     if point.gpus is not None:
         figures.append(f"{digits(point.gpus)} GPU{'s' if point.gpus != 1 else ''}")
     if point.cost is not None:

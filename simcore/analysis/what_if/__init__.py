@@ -61,7 +61,7 @@ def what_if(
 
     first = with_room(simulation, fitting(simulation, asked), changes(simulation, asked), asked)
     progress(tried, tried)
-    return [*first, *sorted(what_ifs, key=lambda one: (one.better10_ns, one.free_ns))]
+    return [*first, *sorted(what_ifs, key=lambda knob: (knob.better10_ns, knob.free_ns))]
 
 
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:

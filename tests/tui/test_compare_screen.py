@@ -88,6 +88,17 @@ def test_a_small_screen_says_what_a_change_costs_of_memory_below_the_lanes(size:
     assert "Cost: at most 32 micro-batches in memory, in A 16" in large
 
 
+def test_of_unequal_micro_batches_no_mean_stands_beside_the_steps() -> None:
+    """Seed 001 has a block of 8 layers and one of 1; one micro-batch alone has nothing unequal."""
+    workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))
+    unequal, other = run(workload), run(workload, schedule="zb-h1")
+    text = text_of(draw(CompareModel(SimulatedCompared(Comparison(unequal, other))), ("", ""), 120, 36,
+                        BLOCKS, False, True))  # fmt: skip
+    assert "174.1 ms" in text
+    assert "/mb" not in text
+    assert "923.4 ms/mb" in text_of(draw(model_of(schedule="zb-h1"), ("", ""), 120, 36, BLOCKS, False, True))
+
+
 def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
     model = model_of(microbatches=17)
     for width, words in (

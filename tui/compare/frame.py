@@ -264,7 +264,9 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: boo
     longest = max(map(len, names))
     a, b = compared.runs
     took = microbatch_ns(a), microbatch_ns(b)
-    each = [f"{duration(ns)}/mb" if ns and width >= _WIDE else "" for ns in took]
+    # Of unequal ones a mean says little.
+    has_mean = width >= _WIDE and a.microbatches_alike and b.microbatches_alike
+    each = [f"{duration(ns)}/mb" if ns and has_mean else "" for ns in took]
     # Of one micro-batch alone the step time says it.
     size = max(map(len, each)) + 2 if all(each) and took != compared.steps else 0
     for side, (name, step, words) in enumerate(zip(names, compared.steps, compared.sides, strict=True)):

@@ -103,20 +103,20 @@ def places_of(path: str, names: str | None, host: bool = True) -> tuple[str, ...
         return ()
     facts = f"{_VERSION}\0{os.path.realpath(path)}\0{known.st_size}\0{known.st_mtime_ns}\0{names or ''}\0"
     key = hashlib.sha256(facts.encode("utf-8", "surrogateescape") + ends).hexdigest()[:32]
-    place = os.path.join(directory(), key + _SUFFIX)
-    return (place,) if host else (place + _BARE, place)
+    cached = os.path.join(directory(), key + _SUFFIX)
+    return (cached,) if host else (cached + _BARE, cached)
 
 
-def load(place: str, path: str) -> Read | None:
-    """What is kept at `place` of the file at `path`; None where nothing fits."""
+def load(cached: str, path: str) -> Read | None:
+    """What is kept in `cached` of the file at `path`; None where nothing fits."""
     try:
-        with open(place, "rb") as file:
+        with open(cached, "rb") as file:
             kept = msgspec.msgpack.decode(file.read(), type=_File)
         if kept.version != _VERSION:
             return None
         recordings = [_recording(recording, path) for recording in kept.recordings]
         # The last to be used is the last to go.
-        os.utime(place)
+        os.utime(cached)
     except (OSError, ValueError, IndexError, KeyError, EOFError):
         return None
     said = [Diagnostic(severity, code, message, path) for severity, code, message in kept.said]  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def is_kept(path: str, names: str | None, host: bool = True) -> bool:
     return any(map(os.path.exists, places_of(path, names, host)))
 
 
-def keep(place: str, read: Read) -> None:
+def keep(cached: str, read: Read) -> None:
     """Keeps what was read; says nothing where that cannot be."""
     recordings, said = read
     kept = _File(
@@ -137,14 +137,14 @@ def keep(place: str, read: Read) -> None:
         [(diagnostic.severity, diagnostic.code, diagnostic.message) for diagnostic in said],
     )
     data = msgspec.msgpack.encode(kept)
-    half = f"{place}.{os.getpid()}"
+    half = f"{cached}.{os.getpid()}"
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-        _make_room(os.path.dirname(place), len(data))
+        os.makedirs(os.path.dirname(cached), mode=0o700, exist_ok=True)
+        _make_room(os.path.dirname(cached), len(data))
         try:
             with open(half, "xb") as file:
                 file.write(data)
-            os.replace(half, place)
+            os.replace(half, cached)
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(half)

@@ -334,15 +334,15 @@ def _deep_place(data: bytes) -> str:
 def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
     """msgspec's message, its `$[12].ts` as words. done: how many events stand before those that it counts."""
     text = str(error)
-    place = _PLACE.search(text)
+    said_at = _PLACE.search(text)
     where = "the file"
-    if place is not None:
-        event = re.search(r"\[(\d+)\]", place[1])
-        field = place[1].rpartition(".")[2]
-        where = place[1].removeprefix("$.")
+    if said_at is not None:
+        event = re.search(r"\[(\d+)\]", said_at[1])
+        field = said_at[1].rpartition(".")[2]
+        where = said_at[1].removeprefix("$.")
         if event is not None:
-            where = f"event {int(event[1]) + done}" + (f", {field}" if field != place[1] else "")
-        text = text[: place.start()]
+            where = f"event {int(event[1]) + done}" + (f", {field}" if field != said_at[1] else "")
+        text = text[: said_at.start()]
     if not text.startswith("JSON"):
         text = text[:1].lower() + text[1:]
     message = f"{where}: {printable(text, 200)}"

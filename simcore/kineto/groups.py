@@ -41,14 +41,14 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
     diagnostics: list[Diagnostic] = []
     places = {rank.number: index for index, rank in enumerate(ranks)}
     calls: dict[_Signature, dict[int, list[int]]] = {}
-    for place, rank in enumerate(ranks):
+    for index, rank in enumerate(ranks):
         for op, told_collective in (rank.device.collectives if rank.device else {}).items():
             if told_collective.group is None and told_collective.elements_in >= 0:
                 key = (
                     _PAIR.get(told_collective.operation, told_collective.operation),
                     told_collective.elements_in,
                 )
-                calls.setdefault(key, {}).setdefault(place, []).append(op)
+                calls.setdefault(key, {}).setdefault(index, []).append(op)
     for (operation, elements), by_rank in calls.items():
         best: tuple[int, str, dict[int, tuple[int, ...]]] | None = None
         for description, members in _partitions(groups, by_rank).items():
@@ -58,9 +58,9 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
         if best is None:
             continue
         spread, description, members = best
-        for place, ops in by_rank.items():
+        for index, ops in by_rank.items():
             for op in ops:
-                _name(ranks[place], op, operation, description, members[place])
+                _name(ranks[index], op, operation, description, members[index])
         message = (
             f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} "
             f"elements) name no group: taken to be of {printable(description, 40)}, whose members end within "
@@ -75,10 +75,10 @@ def _partitions(
 ) -> dict[str, dict[int, tuple[int, ...]]]:
     """Description -> members of the group of that name, by the place of each rank that calls."""
     partitions: dict[str, dict[int, tuple[int, ...]]] = {}
-    for place in by_rank:
-        for description, members in groups[place].values():
+    for index in by_rank:
+        for description, members in groups[index].values():
             if len(members) > 1:
-                partitions.setdefault(description, {}).setdefault(place, members)
+                partitions.setdefault(description, {}).setdefault(index, members)
     return {name: members for name, members in partitions.items() if len(members) == len(by_rank)}
 
 
@@ -97,7 +97,7 @@ def _spread(
         there = [places[rank] for rank in group if rank in places]
         if operation == "sendrecv" and len(group) != 2:
             return None
-        counts = {len(by_rank.get(place, ())) for place in there}
+        counts = {len(by_rank.get(index, ())) for index in there}
         if len(counts) != 1 or not min(counts):
             return None
         first, *others = there

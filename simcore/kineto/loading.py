@@ -70,7 +70,7 @@ def read_one(path: str, part: HowRead, told: Told | None = None) -> Read:
     """The recordings of a file, and what was found. told: is given the share that is read, now and then."""
     places = places_of(path, part.names, part.host) if part.keep else ()
     if part.is_last:
-        last = _kept(path, [place + LAST for place in places])
+        last = _kept(path, [cached + LAST for cached in places])
         if last is not None:
             return last
     read = _kept(path, places)
@@ -88,7 +88,7 @@ def read_one(path: str, part: HowRead, told: Told | None = None) -> Read:
 
 def _kept(path: str, places: Sequence[str]) -> Read | None:
     """What is kept of a file at the first of these places that has it."""
-    return next((kept for place in places if (kept := load(place, path)) is not None), None)
+    return next((kept for cached in places if (kept := load(cached, path)) is not None), None)
 
 
 def _read(path: str, part: HowRead, told: Told | None) -> Read:
@@ -193,8 +193,8 @@ def _begin(progress: ReadingLine | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _in_process(path: str, part: HowRead, place: int) -> _One:
-    return _guarded(path, part, None if _shared is None else partial(_shared.tell, place))
+def _in_process(path: str, part: HowRead, number: int) -> _One:
+    return _guarded(path, part, None if _shared is None else partial(_shared.tell, number))
 
 
 def _in_processes(

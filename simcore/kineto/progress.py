@@ -69,9 +69,9 @@ class ReadingLine:
         """Whether a thread waits for Esc."""
         return self._kept is not None
 
-    def tell(self, place: int, share: float) -> None:
+    def tell(self, number: int, share: float) -> None:
         """Notes how much of a file is read, 1 of one that is through."""
-        self._read[place] = int(share * self._files[place][1])
+        self._read[number] = int(share * self._files[number][1])
 
     def show(self) -> None:
         """Draws what is read now, and how many bytes of all are."""

@@ -44,11 +44,11 @@ def span_facts(rank: RankTrace, item: int) -> SpanFacts:
     device what its host did.
     """
     ops, subs = rank.ops, rank.subs
-    place = host_item(rank, item)
-    if place is not None and rank.device is not None and rank.device.host is not None:
+    row = host_item(rank, item)
+    if row is not None and rank.device is not None and rank.device.host is not None:
         host = rank.device.host
-        return SpanFacts(host.name[place], "host", None, None, None, -1, host.start[place], host.end[place],
-                         MEASURED, None, None, None, None, 0, 0, host.line[place], rank.path)  # fmt: skip
+        return SpanFacts(host.name[row], "host", None, None, None, -1, host.start[row], host.end[row],
+                         MEASURED, None, None, None, None, 0, 0, host.line[row], rank.path)  # fmt: skip
     if item >= len(ops):
         index = item - len(ops)
         parent = subs.parent[index]
@@ -110,21 +110,21 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
 
 def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
     """(what, words) of what the host did, `item` of a lane; none of anything else."""
-    place = host_item(rank, item)
-    if place is None or rank.device is None or rank.device.host is None:
+    row = host_item(rank, item)
+    if row is None or rank.device is None or rank.device.host is None:
         return []
     host = rank.device.host
-    if host.thread[place] == ANNOTATED:
+    if host.thread[row] == ANNOTATED:
         return [("host", "annotation")]
     return [
-        ("host thread", host.threads[host.thread[place]]),
-        ("launches", plural(len(launched_in(host, place)), "operation")),
+        ("host thread", host.threads[host.thread[row]]),
+        ("launches", plural(len(launched_in(host, row)), "operation")),
     ]
 
 
-def launched_in(host: HostColumns, place: int) -> list[int]:
+def launched_in(host: HostColumns, row: int) -> list[int]:
     """The operations of the device that an operation of the host launched in this step, in their order."""
-    start, end, thread = host.start[place], host.end[place], host.thread[place]
+    start, end, thread = host.start[row], host.end[row], host.thread[row]
     return [
         op for op, (time, by) in enumerate(zip(host.launch, host.launcher, strict=True))
         if by == thread != NOT_LAUNCHED and start <= time <= end

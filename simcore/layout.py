@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
 from simcore.names import RANK_ORDERS
 from simcore.parameters import Parameters
-from simcore.records import Struct
+from simcore.records import Struct, replace
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
@@ -23,6 +23,8 @@ _BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
 MOST_RANKS = 2**24
 # Ranks of an op table or a file of ASTRA-sim 1.0 when nothing tells them: its examples are for 8 or more.
 _LEAST_NPUS = 8
+# Where the rows of the step's beginning and end stand.
+_PROLOGUE = 16
 
 
 class Layout(Struct, frozen=True):
@@ -299,13 +301,25 @@ def _op_table_degrees(
     return tp, 1, pp, world
 
 
+def with_gathered_buffer(workload: Workload) -> Workload | None:
+    """A file whose `grad_gather` is a shard, with the gathered buffer in its place, as AICB writes it: half
+    of what `grad_param_comm` reduces. None of a file whose rows a run does not take as they are.
+    """
+    names = workload.name[:_PROLOGUE]
+    if workload.as_read is not None or not {"grad_gather", "grad_param_comm"} <= {*names}:
+        return None
+    sizes = workload.wg.bytes[:]
+    sizes[names.index("grad_gather")] = sizes[names.index("grad_param_comm")] // 2
+    return replace(workload, wg=replace(workload.wg, bytes=sizes))
+
+
 def _assumed_dp(
     workload: Workload, model_ranks: int, cluster_npus: int | None, diagnostics: list[Diagnostic]
 ) -> tuple[int, str, Severity]:
     """(dp, why, severity) for a file without all_gpus."""
     sizes = {
         name: workload.wg.bytes[row]
-        for row, name in enumerate(workload.name[:16])
+        for row, name in enumerate(workload.name[:_PROLOGUE])
         if name in ("grad_param_comm", "grad_gather")
     }
     reduced, gathered = sizes.get("grad_param_comm", 0), sizes.get("grad_gather", 0)
@@ -322,7 +336,8 @@ def _assumed_dp(
                 workload.line[row],
             )
         )
-        return dp, f"grad_param_comm / (2 x grad_gather) = {dp}", "warning"
+        line = workload.line[row]
+        return dp, f"line {line}: grad_param_comm / (2 x grad_gather) = {dp}", "note"
     if cluster_npus is not None and cluster_npus >= model_ranks:
         return cluster_npus // model_ranks, f"the cluster has {cluster_npus} NPUs", "warning"
     if workload.format == "astra-sim-1":

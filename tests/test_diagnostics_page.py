@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from simcore.checking import check_file_of
+from simcore.analysis import Results
 from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
@@ -140,7 +141,7 @@ def text(content: str | bytes, **parameters: object) -> Example:
             run = simulate(read(data), Parameters(**parameters))  # type: ignore[arg-type]
         except InputError as error:
             return list(error.found)
-        return list(run.diagnostics)
+        return list(Results(run).diagnostics)
 
     return example
 
@@ -312,6 +313,8 @@ EXAMPLES: dict[str, Example] = {
     "layers-assumed": text(table(op("model_decoder_layers_0_self_attn_layer_norm"), op("view_11"))),
     "layer-not-found": text(table(op())),
     "ranks-assumed": text(table(DP)),
+    "schedule-default": text(TEXT),
+    "overlap-assumed": text(OF_TP),
     "tp-missing": text(BARE),
     "ep-missing": text(BARE),
     "pp-missing": text(BARE),

@@ -13,6 +13,7 @@ from simcore.simulation import Simulation, simulate
 
 if TYPE_CHECKING:
     from simcore.run.simulated import SimulatedGraph
+    from simcore.workload import Workload
 
 # A sentence is worth a second run while that is short: about a second for so many ops.
 MOST_OPS = 500_000
@@ -43,6 +44,13 @@ class Variants:
         simulation = self.run(**changes)
         return None if simulation is None else simulation.step_time_ns
 
+    def step_ns_of(self, workload: Workload, **changes: Any) -> int | None:
+        """The step time of another workload with these fields of the run's `Parameters` changed, ns; None as
+        `run` has it.
+        """
+        other = self._run(changes, workload) if self._is_short else None
+        return None if other is None else other.step_time_ns
+
     def step_ns_without_communication(self) -> int | None:
         """The step time with all communication free, ns; None where it would take long.
 
@@ -63,12 +71,12 @@ class Variants:
         simulation = self._simulation
         return simulation.parameters.jitter == 0 and simulation.timeline.ops_simulated <= MOST_OPS
 
-    def _run(self, changes: dict[str, Any]) -> Simulation | None:
+    def _run(self, changes: dict[str, Any], workload: Workload | None = None) -> Simulation | None:
         simulation = self._simulation
         # Folding gives the same figure at a fraction of the cost.
         other = replace(simulation.parameters, no_fold=False, **changes)
         try:
-            return simulate(simulation.workload, other)
+            return simulate(workload or simulation.workload, other)
         except (InputError, UsageError):
             return None
 

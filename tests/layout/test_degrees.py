@@ -100,11 +100,12 @@ def optimizer_rows(reduced: int, gathered: int) -> list[Row]:
 def test_without_all_gpus_dp_is_what_a_sharded_grad_gather_tells() -> None:
     layout, found = resolve({"tp": 4, "ep": 1, "pp": 1}, rows=optimizer_rows(64 * 100, 100))
     assert layout == Layout(4, 1, 32, 1)
+    assert [one.weight for one in found] == ["warning", "assumption"]
     assert texts(found) == [
         "made.txt:3: warning gather-is-shard not what AICB writes: grad_gather is 100 B, a shard of 1/32; "
         "AICB writes the gathered buffer, 3200 B by what grad_param_comm reduces; kept as written",
-        "made.txt:1: warning all-gpus-missing no all_gpus in the header: dp 32 assumed "
-        "(grad_param_comm / (2 x grad_gather) = 32), so world 128",
+        "made.txt:1: note all-gpus-missing no all_gpus in the header: dp 32 assumed "
+        "(line 3: grad_param_comm / (2 x grad_gather) = 32), so world 128",
     ]
 
 
@@ -124,6 +125,7 @@ def test_seed_000_has_dp_32_and_128_ranks() -> None:
 def test_a_quotient_that_is_no_whole_number_above_1_tells_nothing(reduced: int, gathered: int) -> None:
     layout, found = resolve({"tp": 2, "ep": 1, "pp": 1}, rows=optimizer_rows(reduced, gathered))
     assert layout == Layout(2, 1, 1, 1)
+    assert [one.weight for one in found] == ["warning"]
     assert texts(found) == [
         "made.txt:1: warning all-gpus-missing no all_gpus in the header: dp 1 assumed "
         "(nothing in the file tells it), so world 2"

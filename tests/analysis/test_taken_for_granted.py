@@ -1,0 +1,76 @@
+"""What a run takes for granted is among its notes, with what is at stake where another run can tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.model.maker import ModelMaker
+from simcore.model.names import MODELS
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.units import change_percent, duration
+from simcore.workload import open_workload
+from tests.strategies import Cell, Row, layer, make_workload
+
+SHARD, PIPELINE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
+
+
+def assumed(results: Results) -> dict[str, str]:
+    return {one.code: one.message for one in results.diagnostics if one.weight == "assumption"}
+
+
+def results_of(path: str, **parameters: object) -> Results:
+    return Results(simulate(open_workload(path), Parameters(**parameters)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("flags", [{}, {"schedule": "1f1b", "overlap_param_gather": True}])
+def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_with_the_buffer(
+    tmp_path: Path, flags: dict[str, object]
+) -> None:
+    """Planted: dp told anew, 1, by a file without a shard."""
+    results = results_of(SHARD, **flags)
+    (note,) = [one for one in results.diagnostics if one.code == "gather-is-shard"]
+    whole = tmp_path / "whole.txt"
+    whole.write_text(Path(SHARD).read_text("utf-8").replace("202424320", "6477578240"), "utf-8")
+    other = results_of(str(whole), world=128, **flags)
+    step, then = results.step_time_ns, other.step_time_ns
+    assert note.message.endswith(f": with it the step would be {duration(then)} ({change_percent(step, then)})")
+    assert (note.weight, note.line) == ("warning", 3)
+    assert not [one for one in other.diagnostics if one.code == "gather-is-shard"]
+    # The rest is as the run has it.
+    told = results.simulation.diagnostics
+    assert [one.code for one in results.diagnostics][: len(told)] == [one.code for one in told]
+
+
+def test_ranks_that_a_line_of_the_file_tells_are_an_assumption_and_no_warning() -> None:
+    assert assumed(results_of(SHARD))["all-gpus-missing"].startswith(
+        "no all_gpus in the header: dp 32 assumed (line 3: "
+    )
+
+
+def test_the_schedule_that_nobody_gave_is_said_where_another_would_be_another_run() -> None:
+    """Planted: said of one stage of a model, which has no other order."""
+    assert assumed(results_of(SHARD))["schedule-default"] == (
+        "no --schedule given: assuming layer-loop, as pp is 1"
+    )
+    assert assumed(results_of(PIPELINE))["schedule-default"] == "no --schedule given: assuming 1f1b"
+    given = results_of(SHARD, schedule="layer-loop"), results_of(PIPELINE, schedule="1f1b")
+    table = results_of("fixtures/003_gpt2_large_op_table.txt")
+    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
+    one_stage = Results(simulate(model, Parameters(world=8)))
+    for results in (*given, table, one_stage):
+        assert "schedule-default" not in assumed(results)
+
+
+def test_that_communication_beside_compute_is_free_is_said_where_there_is_both() -> None:
+    said = assumed(results_of(SHARD))["overlap-assumed"]
+    assert said.startswith("a collective and the compute beside it are assumed as fast as each alone")
+    assert "overlap-assumed" in assumed(results_of(PIPELINE))
+    row = Row("a", Cell(1000, "ALLREDUCE", "dp", 100))
+    alone = make_workload([row], tp=1, pp=1, all_gpus=1)
+    apart = make_workload([layer("a", 1000, 1000, 1000)], tp=1, pp=1, all_gpus=8)
+    for workload in (alone, apart):
+        assert "overlap-assumed" not in assumed(Results(simulate(workload, Parameters())))

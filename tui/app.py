@@ -62,13 +62,13 @@ class Footer(FrameView):
     def frame(self, width: int, height: int) -> list[Line]:
         app = self.app
         assert isinstance(app, WltuiApp)
-        touring = app.tour is not None and not app.tour.is_over
+        tour = None if app.tour is None or app.tour.is_over else app.tour
         if app.said:
             # What a key of the tour had to say hides no step of it.
-            step = app.tour.step_words(width - len(app.said) - 2) if touring and app.tour is not None else []
+            step = tour.step_words(width - len(app.said) - 2, *app.tour_place) if tour else []
             return [spread([(f" {app.said}", "bright")], step, width)]
-        if touring and app.tour is not None:
-            return [app.tour.line(width, app.hints())]
+        if tour is not None:
+            return [tour.line(width, app.hints(), *app.tour_place)]
         return [footer(app.hints(), width)]
 
 
@@ -371,7 +371,8 @@ class WltuiApp(RunsHost):
         self.keeping.noticed(event)
         # Esc belongs to an open panel first.
         closes = len(self.screen_stack) > 1 and isinstance(event, Key) and event.key == "escape"
-        if self.tour is not None and isinstance(event, Key) and not closes and self.tour.press(event.key):
+        pressed = event.key if isinstance(event, Key) and not closes else ""
+        if pressed and self.tour is not None and self.tour.press(pressed, *self.tour_place):
             self.query_one(Footer).redraw()
         # A key that no widget stops comes here a second time.
         if self.said and isinstance(event, Key) and event is not self._counted and self._acts(event):
@@ -381,6 +382,11 @@ class WltuiApp(RunsHost):
                 self.said = ""
                 self.query_one(Footer).redraw()
         await super().on_event(event)
+
+    @property
+    def tour_place(self) -> tuple[str, int]:
+        """Where the tour is: the open screen, and how many runs there are to go back to."""
+        return self.screen_name, len(self.session.runs)
 
     def _acts(self, event: Key) -> bool:
         """Whether a key does something here: one that does nothing leaves what was said to be read."""

@@ -13,12 +13,15 @@ STEPS = (
     ("t", "t", "tries the best change: the step time above becomes that of run 2"),
     ("x", "x", "goes back to the run before, and again to this one"),
     ("2", "2", "opens the timeline: who does what when"),
-    ("Space", "space", "unfolds the lane at the cursor into its streams"),
+    ("Space", "space", "unfolds the lane at the cursor into its streams, or folds it"),
     ("4", "4", "says why the step takes so long: the critical path, and what would help"),
     ("?", "question_mark", "has the keys of the screen that is open"),
 )
-_SHORT = ("tries the best change", "back to the run before", "opens the timeline", "unfolds a lane",
-          "says why it takes long", "has all keys of a screen")  # fmt: skip
+_SHORT = ("tries the best change", "back to the run before", "opens the timeline", "folds or unfolds",
+          "says why it takes long", "has all keys here")  # fmt: skip
+# Where a step is possible, and the key that leads there: the others are on every screen.
+_ONLY_ON = {"t": (("summary", "why"), "1"), "space": (("timeline",), "2")}
+_LEADS = {"1": "opens the summary", "2": "opens the timeline"}
 # Cells for keys of the screen that are worth more than long words.
 _HINTS = 40
 _SEEN = "tour-seen"
@@ -35,34 +38,61 @@ class Tour:
         """Whether all six keys were pressed, or Esc."""
         return self.step >= len(STEPS)
 
-    def press(self, key: str) -> bool:
-        """Take a key, which does its own work as well; whether the row says something else now."""
+    def press(self, key: str, screen: str = "", runs: int = 2) -> bool:
+        """Take a key, which does its own work as well; whether the row says something else now. screen: the
+        one that is open, "" for any; runs: how many are kept.
+        """
         if self.is_over:
             return False
         if key == "escape":
             self.step = len(STEPS)
             return True
-        if key != STEPS[self.step][1]:
+        step = self._at(runs)
+        if key != STEPS[step][1] or not _is_on(key, screen):
             return False
-        self.step += 1
+        self.step = step + 1
         return True
 
-    def step_words(self, room: int) -> Line:
+    def _at(self, runs: int) -> int:
+        """The step that is next: without a second run there is nothing to go back to."""
+        return self.step + (STEPS[self.step][1] == "x" and runs < 2)
+
+    def _words(self, screen: str, runs: int) -> tuple[int, str, str, str]:
+        """(step, key, words, fewer words) of what is next on a screen: where its key does nothing there, the
+        key that leads to where it does.
+        """
+        step = self._at(runs)
+        name, key, words = STEPS[step]
+        if _is_on(key, screen):
+            return step, name, words, _SHORT[step]
+        leads = _ONLY_ON[key][1]
+        return step, leads, f"{_LEADS[leads]}, where {name} {words}", _LEADS[leads]
+
+    def step_words(self, room: int, screen: str = "", runs: int = 2) -> Line:
         """The next key in `room` cells, behind what the last one had to say; nothing in too few."""
-        words: Line = [(f" {STEPS[self.step][0]} ", "key"), (f" {_SHORT[self.step]} ", "dim")]
+        _, key, _, short = self._words(screen, runs)
+        words: Line = [(f" {key} ", "key"), (f" {short} ", "dim")]
         return words if width_of(words) <= room else []
 
-    def line(self, width: int, hints: tuple[tuple[str, str], ...] = ()) -> Line:
-        """The last row: the next key, how the tour ends, and as many keys of the screen as have room, then
-        help and quit.
+    def line(
+        self, width: int, hints: tuple[tuple[str, str], ...] = (), screen: str = "", runs: int = 2
+    ) -> Line:
+        """The last row: the next key, how the tour ends, and as many keys of the screen as have room, the
+        first of them always, then help and quit.
         """
-        key, _, words = STEPS[self.step]
+        step, key, words, short = self._words(screen, runs)
         ends: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
+        fewer: Line = [ends[0], ("ends it ", "dim")]
         always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]
-        short = _SHORT[self.step]
-        forms = ((words, ends, _HINTS), (short, ends, 0), (short, [ends[0], ("ends it ", "dim")], 0))
-        for said, end, least in forms:
-            left: Line = [(f" First steps, {self.step + 1} of {len(STEPS)}: ", "accent"), (f" {key} ", "key"),
+        first = sum(len(hint) + len(what) + 4 for hint, what in hints[:1])
+        forms = (
+            ("First steps,", words, ends, _HINTS),
+            ("First steps,", short, ends, first),
+            ("First steps,", short, fewer, first),
+            ("Step", short, [ends[0], ("ends ", "dim")], first),
+        )
+        for title, said, end, least in forms:
+            left: Line = [(f" {title} {step + 1} of {len(STEPS)}: ", "accent"), (f" {key} ", "key"),
                           (f" {said} ", "bright")]  # fmt: skip
             room = width - width_of(left) - width_of(end) - width_of(always)
             if room > least:
@@ -74,6 +104,11 @@ class Tour:
                 break
             keys += [(f" {hint} ", "key"), (f"{what} ", "dim")]
         return spread(left, [*end, *keys, *always], width)
+
+
+def _is_on(key: str, screen: str) -> bool:
+    """Whether the key of a step does something on a screen."""
+    return not screen or key not in _ONLY_ON or screen in _ONLY_ON[key][0]
 
 
 def first_tour(environ: Mapping[str, str] = os.environ) -> Tour | None:

@@ -19,6 +19,7 @@ from simcore.chakra.nodes import (
     Kinds,
     integer,
 )  # fmt: skip
+from simcore.diagnostics import in_short
 from simcore.executing.accounts import ACCOUNTS, account_of, phase_of_node, rank_accounts
 from simcore.executing.executed import Executed, group_name
 from simcore.executing.graph import NONE, TraceGraph, build_graph
@@ -35,6 +36,12 @@ from simcore.units import percent, plural
 
 if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat, LinkUse
+
+
+# Cells of the name of what a node waited for.
+_NAME_CELLS = 40
+# By slot, as `astra2.SLOT_WORDS`.
+_SLOTS = ("the CPU", "GPU compute", "communication")
 
 
 class NodeSegment(NamedTuple):
@@ -278,20 +285,29 @@ class RanTraces(Struct, frozen=True, dict=True):
         first = self.executed.units.first
         unit, place = self.graph.place_of(cause.node, cause.track)
         if cause.why == RECEIVED:
-            return f"it needs the message that rank {first[unit]} sends"
+            return f"waiting for the message from rank {first[unit]}"
         if cause.why == ARRIVED or cause.track != walked.track:
             return f"rank {first[cause.track]} came last"
         mine = self.graph.place_of(walked.first, walked.track)
         return self.why_after(first[mine[0]], mine[1], first[unit], place)
 
     def why_after(self, rank: int, place: int, other: int, before: int) -> str:
-        """Why a node came after another of its rank: data, ctrl, or what it held."""
+        """Why a node came after another of its rank: its data, a control dependency, or what both run on.
+
+        The name in it is safe, and cut.
+        """
         nodes = self.executed.nodes[rank]
+        name = in_short(self.name_of(other, before), _NAME_CELLS)
         if rank == other and before in nodes.data[place]:
-            return "data"
+            return f"waiting for data from {name}"
         if rank == other and before in nodes.ctrl[place]:
-            return "ctrl"
-        return "slot" if self.is_astra else "stream"
+            return f"waiting for {name}, a control dependency"
+        return f"{self.taken_by(rank, place)} is busy with {name}"
+
+    def taken_by(self, rank: int, place: int) -> str:
+        """What a node runs on, one at a time: under ASTRA-sim's rules one of three, else a stream."""
+        held = self.executed.lanes[rank][place]
+        return "its stream" if not self.is_astra else _SLOTS[held] if held < len(_SLOTS) else "its rank"
 
     @cached_property
     def name_table(self) -> list[NameUse]:

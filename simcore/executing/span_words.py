@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NOTHING = -1
 _SHOWN = 12
 _KNOWN = ("comm_size", "tensor_size", "comm_src", "comm_dst", "comm_tag", "comm_type", "pg_name", "is_cpu_op")
+_CONTROL = "control dependency"
 _LAST = "its rank came last to the collective"
 
 
@@ -104,7 +105,7 @@ class TraceSpanWords:
         results, executed = self._results, self._results.executed
         nodes = executed.nodes[rank]
         causes = [(rank, parent, "it needs its data") for parent in nodes.data[place]]
-        causes += [(rank, parent, "it is ordered behind it (ctrl)") for parent in nodes.ctrl[place]]
+        causes += [(rank, parent, f"it waits for its end ({_CONTROL})") for parent in nodes.ctrl[place]]
         sent = executed.send_of(rank, place)
         if sent is not None:
             causes.append((*sent, "it receives its message"))
@@ -113,11 +114,11 @@ class TraceSpanWords:
             causes.append((*late, _LAST))
         lane, begun = executed.lanes[rank][place], executed.start[rank][place]
         if lane != 255 and begun:
-            what = "its slot" if results.is_astra else "its stream"
+            what = results.taken_by(rank, place)
             ends = executed.end[rank]
             parents = {*nodes.data[place], *nodes.ctrl[place]}
             causes += [
-                (rank, at, f"it held {what}")
+                (rank, at, f"it kept {what} busy")
                 for at, held in enumerate(executed.lanes[rank])
                 if held == lane and at != place and ends[at] == begun and at not in parents
             ]
@@ -126,8 +127,9 @@ class TraceSpanWords:
     def _effects(self, rank: int, place: int) -> list[tuple[int, int, str]]:
         executed = self._results.executed
         nodes = executed.nodes[rank]
+        ordered = f"waits for its end ({_CONTROL})"
         effects = [
-            (rank, child, "needs its data" if place in nodes.data[child] else "is ordered behind it (ctrl)")
+            (rank, child, "needs its data" if place in nodes.data[child] else ordered)
             for child in nodes.children_of(place)
         ]
         effects += [(*receive, "receives its message") for receive in executed.receives_of(rank, place)]

@@ -37,7 +37,8 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
     whole.write_text(Path(SHARD).read_text("utf-8").replace("202424320", "6477578240"), "utf-8")
     other = results_of(str(whole), world=128, **flags)
     step, then = results.step_time_ns, other.step_time_ns
-    assert note.message.endswith(f": with it the step would be {duration(then)} ({change_percent(step, then)})")
+    change = change_percent(step, then)
+    assert note.message.endswith(f": with it the step would be {duration(then)} ({change})")
     assert (note.weight, note.line) == ("warning", 3)
     assert not [one for one in other.diagnostics if one.code == "gather-is-shard"]
     # The rest is as the run has it.

@@ -14,17 +14,18 @@ import pytest
 from simcore.analysis import Results
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import open_workload
-from tests.executing.encoding import COLL, COMP, write_set
+from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_round_trip import MOE, OLD, written
 
 
-def opened(folder: Path, ranks: list[list[dict[str, Any]]]) -> TraceResults:
+def opened(folder: Path, ranks: list[list[dict[str, Any]]], dialect: str | None = None) -> TraceResults:
     found = find_set(write_set(folder, ranks))
     assert found is not None
-    return executed_results(open_set(found), Parameters(dim=("switch:4:10:0",)))
+    return executed_results(open_set(found), Parameters(dim=("switch:4:10:0",), dialect=dialect))
 
 
 def node(number: int, name: str, micros: int, **more: Any) -> dict[str, Any]:
@@ -85,3 +86,31 @@ def test_a_micro_batch_is_told_by_names_as_stage_gives_them(tmp_path: Path) -> N
         ("in_emb.dw@#_COMP", -1, 0, 9000),
     ]  # fmt: skip
     assert_covers(run)
+
+
+def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_waits_for(
+    tmp_path: Path,
+) -> None:
+    """Planted: `data`, `ctrl` and `slot`, as before."""
+    ranks = 4 * [[
+        node(1, "first", 5), node(2, "needs", 6, data=[1]), node(3, "ordered", 7) | {"ctrl": [2]},
+        node(4, "last\x1b[1m", 8), node(5, "end", 9, data=[4]),
+    ]]  # fmt: skip
+    for dialect, on in ((None, "its stream"), (ASTRA_SIM_2, "GPU compute")):
+        alone = opened(tmp_path, ranks, dialect)
+        assert [(leg.what, leg.reason) for leg in alone.legs] == [
+            ("first", "the step begins"),
+            ("needs", "waiting for data from first"),
+            ("ordered", "waiting for needs, a control dependency"),
+            ("last\x1b[#m", f"{on} is busy with ordered"),
+            ("end", "waiting for data from last\\x1b[1m"),
+        ]
+    message = {"comm_size": 4000, "comm_src": 0, "comm_dst": 1, "comm_tag": 7}
+    (tmp_path / "pair").mkdir()
+    pair = opened(tmp_path / "pair", [
+        [node(1, "first", 5), {"id": 2, "name": "s", "type": SEND, "data": [1], "attributes": message}],
+        [{"id": 1, "name": "r", "type": RECV, "attributes": message}, node(2, "last", 9, data=[1])],
+    ])  # fmt: skip
+    assert [leg.reason for leg in pair.legs] == [
+        "the step begins", "waiting for data from first", "waiting for the message from rank 0"
+    ]  # fmt: skip

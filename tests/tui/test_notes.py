@@ -143,11 +143,11 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
         before = screen_rows(app)[:8]
         assert before[5].startswith(">warning line 1, column 73 ")
         await press(pilot, "backslash", *"warning")
-        assert "3 of 5 notes: warning" in screen_rows(app)[2]
-        assert "3 of 5 notes" in screen_rows(app)[-1]
+        assert "3 of 7 notes: warning" in screen_rows(app)[2]
+        assert "3 of 7 notes" in screen_rows(app)[-1]
         assert screen_rows(app)[5].startswith(">warning line 1, column 73 ")
         await press(pilot, *" vpp")
-        assert "1 of 5 notes" in screen_rows(app)[-1]
+        assert "1 of 7 notes" in screen_rows(app)[-1]
         await press(pilot, "enter")
         assert "Esc no filter" in screen_rows(app)[-1]
         await press(pilot, "escape")
@@ -157,7 +157,7 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
         await press(pilot, "enter", "enter", "j")
         assert "no note has these words" in screen_text(app)
         await press(pilot, "backslash", "x", "escape", "escape")
-        assert screen_rows(app)[2].startswith("── 5 notes on the file and the run: 3 w")
+        assert screen_rows(app)[2].startswith("── 7 notes on the file and the run: 3 w")
         await press(pilot, "escape")
         assert app.screen_name == "timeline"
 
@@ -177,15 +177,15 @@ async def test_warnings_come_first_then_assumptions_then_notes_and_each_is_calle
     app = make_app(run(workload), first="notes")
     async with app.run_test(size=(120, 36)) as pilot:
         rows = screen_rows(app)
-        assert "6 notes on the file and the run: 2 warnings, 3 assumptions, 1 note" in rows[2]
-        called = [row[1:9].strip() for row in rows[3:9]]
-        assert called == ["warning"] * 2 + ["assumed"] * 3 + ["note"]
+        assert "7 notes on the file and the run: 2 warnings, 4 assumptions, 1 note" in rows[2]
+        called = [row[1:9].strip() for row in rows[3:10]]
+        assert called == ["warning"] * 2 + ["assumed"] * 4 + ["note"]
         await press(pilot, "1")
         rows = screen_rows(app)
-        place = next(index for index, row in enumerate(rows) if "Notes (6): 2 warnings" in row)
+        place = next(index for index, row in enumerate(rows) if "Notes (7): 2 warnings" in row)
         assert "found 3 rows" in rows[place + 1]
         await press(pilot, "exclamation_mark", "backslash", *"assumption", "enter")
-        assert "3 of 6 notes: assumption" in screen_rows(app)[2]
+        assert "4 of 7 notes: assumption" in screen_rows(app)[2]
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
@@ -196,7 +196,7 @@ async def test_a_small_summary_shows_the_note_that_weighs_most(
     async with app.run_test(size=size) as pilot:
         await press(pilot)
         rows = screen_rows(app)
-        place = next(index for index, row in enumerate(rows) if "Notes (5): 3 warnings, 2 assumptions" in row)
+        place = next(index for index, row in enumerate(rows) if "Notes (7): 3 warnings, 4 assumptions" in row)
         assert "found 98 rows, expected 96" in rows[place + 1]
 
 
@@ -315,8 +315,8 @@ def test_a_note_of_many_words_is_shown_whole() -> None:
 def test_in_a_terminal_the_list_is_filtered_and_leads_to_the_line(tmp_path: Path) -> None:
     path = shutil.copy(ROOT / "fixtures" / MISTAKES, tmp_path)
     with wltui(str(path), screen="notes") as terminal:
-        terminal.wait_for("5 notes on the file and the run")
-        terminal.press_each(("\\", " filter "), ("vpp", "1 of 5 notes"), ("\r", "Esc no filter"))
+        terminal.wait_for("7 notes on the file and the run")
+        terminal.press_each(("\\", " filter "), ("vpp", "1 of 7 notes"), ("\r", "Esc no filter"))
         terminal.press_each(("\r", "Esc closes this"))
         assert terminal.line_with(" > 1 │").startswith(" > 1 │ HYBRID_TRANSFORMER_FWD_IN_BCKWD")
         mark = terminal.lines.index(terminal.line_with(" > 1 │")) + 1
@@ -324,4 +324,4 @@ def test_in_a_terminal_the_list_is_filtered_and_leads_to_the_line(tmp_path: Path
         assert terminal.lines[mark - 1][at:].startswith("vpp: 8 ")
         terminal.settle(0.3)
         terminal.press("\x1b")
-        terminal.wait_for("1 of 5 notes: vpp")
+        terminal.wait_for("1 of 7 notes: vpp")

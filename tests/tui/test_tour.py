@@ -34,17 +34,46 @@ def test_only_the_key_that_it_names_goes_on_and_escape_ends_it() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_its_line_fits_and_says_how_it_ends(width: int) -> None:
+def test_its_line_fits_says_how_it_ends_and_has_the_first_key_of_the_screen(width: int) -> None:
+    """Planted: no room for Tab at 80 columns, as before."""
+    for screen in ("", "summary", "timeline", "layers"):
+        tour = Tour()
+        for _, key, _ in STEPS:
+            line = "".join(text for text, _ in tour.line(width, (("Tab", "panel"), ("hjkl", "move")), screen))
+            assert len(line) == width
+            assert "  Esc ends " in line
+            # The keys of the screen are there while it runs.
+            assert line.endswith(" ? keys  q quit ")
+            assert "  Tab panel " in line
+            assert "..." not in line
+            tour.press(key)
+
+
+def test_a_step_whose_key_does_nothing_on_the_open_screen_is_the_key_that_leads_to_where_it_does() -> None:
+    """Planted: Space on the summary, which has no lanes."""
+
+    def said(tour: Tour, screen: str, runs: int = 2) -> str:
+        return "".join(text for text, _ in tour.line(200, (), screen, runs)).partition("Esc")[0].strip()
+
     tour = Tour()
-    for _, key, _ in STEPS:
-        line = "".join(text for text, _ in tour.line(width, (("Tab", "panel"), ("hjkl", "move"))))
-        assert len(line) == width
-        assert "  Esc ends " in line
-        # The keys of the screen are there while it runs.
-        assert line.endswith(" ? keys  q quit ")
-        assert ("  Tab panel " in line) == (width >= 120)
-        assert "..." not in line
-        tour.press(key)
+    assert "  t  tries the best change" in said(tour, "summary")
+    assert "  1  opens the summary, where t tries the best change" in said(tour, "timeline")
+    assert not tour.press("t", "timeline")
+    assert tour.press("t", "why")
+    # Nothing was tried: there is nothing to go back to, and the timeline is next.
+    assert "3 of 6:  2  opens the timeline" in said(tour, "summary", 1)
+    assert "2 of 6:  x  goes back" in said(tour, "summary")
+    assert tour.press("2", "summary", 1)
+    for screen in ("summary", "layers", "why", "parameters"):
+        assert "4 of 6:  2  opens the timeline, where Space unfolds" in said(tour, screen)
+        assert not tour.press("space", screen)
+        assert not tour.press("2", screen)
+    assert "  Space  unfolds the lane at the cursor" in said(tour, "timeline")
+    assert tour.press("space", "timeline")
+    for screen in ("summary", "timeline"):
+        assert "  4  says why" in said(tour, screen)
+    words = "".join(text for text, _ in Tour().step_words(40, "layers"))
+    assert words == " 1  opens the summary "
 
 
 async def test_escape_closes_the_help_and_the_tour_goes_on(make_app: MakeApp) -> None:

@@ -141,7 +141,8 @@ def _asks(results: Timed) -> list[_Ask]:
         even = Scales(stages=even_factors(stages))
         asks.append(_Ask("balanced stages", None, even, moves=True, meaning=_balanced_meaning(replay)))
     compute = {rank: ns for ranks in stages.values() for rank, ns in ranks.items()}
-    slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[:_MOST_RANKS]
+    # That of one rank alone is all compute: it is asked once.
+    slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[: _MOST_RANKS * (len(compute) > 1)]
     for slow in sorted(slowest):
         free, better, worse = (Scales(ranks={slow: factor}) for factor in (0.0, _BETTER, _WORSE))
         asks.append(_Ask(f"compute of rank {slow}", free, better, worse))

@@ -54,7 +54,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     if not alike:
         return ["Critical path: nothing takes any time"]
     segments, ranks = sum(map(len, alike)), plural(len(sums["rank"]), "rank")
-    page = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}"]
+    page = [f"Critical path: {plural(segments, 'segment')} on {ranks}, 0 to {duration(step)}; % of that"]
     for by, parts in sums.items():
         if by == "rank" and len(parts) == len(sums.get("stage", ())):
             # One rank a stage: the line before says it.

@@ -28,7 +28,9 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         else []
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
-    return [*figures.title.split("\n"), "", *(["In words", *said, ""] if said else []), *facts]
+    # Those of other runs say what their shares are of.
+    title = "In words, % of step" if run.origin == "simulated" else "In words"
+    return [*figures.title.split("\n"), "", *([title, *said, ""] if said else []), *facts]
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:

@@ -154,6 +154,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         return [title, *field_lines(_all_rows(), rows)]
     shown = groups if asked.everything else groups[:_EXPENSIVE_LAYERS]
     title = f"The {len(shown)} most expensive layers, in one step of one rank, equal rows together"
+    title += "; critical: of all ranks"
     return [title, *field_lines(_groups(run), shown), *more_line(len(groups) - len(shown))]
 
 

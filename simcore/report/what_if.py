@@ -145,13 +145,13 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     little = [short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in shown]
     page: list[str] = []
     if changes:
-        title = f"Changes you can make (step time now {duration(base)}{_memory_now(run, changes)})"
+        title = f"Changes you can make (step time now {duration(base)}{_memory_now(run, changes)}, change: % of it)"
         page += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
     if run.tried:
         page += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")
     if page:
         page.append("")
-    page.append(f"What if one thing took less time (step time now {duration(base)})")
+    page.append(f"What if one thing took less time (step time now {duration(base)}, change: % of it)")
     page += field_lines(_fields(run), shown)
     page += _base_lines(run)
     if any(what_if.free_ns is None for what_if in shown):

@@ -158,7 +158,7 @@ def test_the_page_of_text_shows_the_path_with_names_made_safe() -> None:
     page = text[text.index("Critical path") : text.index("Diagnostics")]
     assert "\x1b" not in page
     assert "\0" not in page
-    assert page.startswith("Critical path: 3 segments on 1 rank, 0 to 1.170 us\n")
+    assert page.startswith("Critical path: 3 segments on 1 rank, 0 to 1.170 us; % of that\n")
     assert "  by kind   tp 1.020 us (87.2 %); compute fwd 150 ns (12.8 %)\n" in page
     first = "1.020 us x1 100 ns 0 tp all-reduce m\\x1b[31mlp compute before it"
     assert first in " ".join(page.split())

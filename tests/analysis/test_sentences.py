@@ -419,7 +419,7 @@ def test_a_rule_is_silent(rule: str) -> None:
 def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     page = run_page(Results(bubble_bound()))
     head, line = page.splitlines()[3:5]
-    assert head == "In words"
+    assert head == "In words, % of step"
     assert line.startswith(
         "  Bubble-bound. Stage 0 waits 9.000 us (60.0 %) in all for its neighbours, the mean rank 6.000 us "
     )

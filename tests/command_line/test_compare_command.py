@@ -273,7 +273,7 @@ def test_the_screen_has_the_notes_of_what_stands_beside(tmp_path: Path) -> None:
     notes = wltui(*words, "--snapshot", "!").stdout
     assert " traces: rank 2 of 4 is missing: 3 ranks shown  [ranks-missing]" in notes
     assert "[no-partner]" in notes
-    assert "4 notes" in notes.splitlines()[1]
+    assert "6 notes" in notes.splitlines()[1]
     assert "Of A rank 2 is missing" in wltui(*words, "--snapshot", "", "--size", "160x40").stdout
     # Without a terminal it is the page, and its warnings.
     page = wltui(*words)

@@ -40,7 +40,7 @@ How busy each stream is, the mean of all ranks
   dp          0.025        0.6     0.6           0.000    0.025
   embedding   1.274       33.1    33.1           0.000    1.274
 
-Critical path: 71 segments on 1 rank, 0 to 3.851 s
+Critical path: 71 segments on 1 rank, 0 to 3.851 s; % of that
   by kind   embedding 1.274 s (33.1 %); compute backward 1.184 s (30.7 %); pp 632.7 ms (16.4 %);
             compute forward 584.2 ms (15.2 %); compute optimizer 105.3 ms (2.7 %); and 4 more
   by op     ep_allreduce 1.274 s (33.1 %); backward_step 1.184 s (30.7 %); recv_forward 629.8 ms (16.4 %);
@@ -261,7 +261,7 @@ def test_what_if_of_a_measured_run(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in range(4)})
     done = wltui("report", str(tmp_path), "--what-if")
     assert (
-        "\nWhat if one thing took less time (step time now 10.000 ms)\n"
+        "\nWhat if one thing took less time (step time now 10.000 ms, change: % of it)\n"
         "  what               step if free   change  10 % less time  change  10 % more time\n"
         "  all compute            2.500 ms  -75.0 %        9.250 ms  -7.5 %\n"
         "  backward_step          6.000 ms  -40.0 %        9.600 ms  -4.0 %\n"
@@ -282,7 +282,7 @@ def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> N
     assert "\n  Rank 1 is slow: it computes 34.000 ms, rank 0 (stage 0) 14.000 ms; as fast as rank 0," in done
     # The row that the screen has first, and `t` tries.
     assert (
-        "\nChanges you can make (step time now 40.000 ms)\n"
+        "\nChanges you can make (step time now 40.000 ms, change: % of it)\n"
         "  change                                                              step   change  flags\n"
         "  rank 1 as fast as rank 0 (its compute 34.000 ms -> 14.000 ms)  22.354 ms  -44.1 %  "
         "--slow-rank 1=0.4118\n"

@@ -213,8 +213,8 @@ def test_what_if_is_printed_where_it_is_asked_for() -> None:
     plain, asked = wltui("report", SEED_002), wltui("report", SEED_002, "--what-if")
     assert (asked.returncode, asked.stderr) == (0, "")
     assert "What if" not in plain.stdout
-    assert "Changes you can make (step time now 14.774 s)\n" in asked.stdout
-    assert "What if one thing took less time (step time now 14.774 s)\n" in asked.stdout
+    assert "Changes you can make (step time now 14.774 s, change: % of it)\n" in asked.stdout
+    assert "What if one thing took less time (step time now 14.774 s, change: % of it)\n" in asked.stdout
     rows = [line.split() for line in asked.stdout.split("Changes you can make")[1].splitlines()]
     flags = ["--schedule", "interleaved", "--virtual-stages", "8"]
     assert [*flags, "8.922", "s", "-39.6", "%", "the", "step"] in rows

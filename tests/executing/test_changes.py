@@ -97,7 +97,7 @@ def test_the_best_are_first_and_what_they_give_together(tmp_path: Path, dialect:
     assert holding == sorted(holding)
     assert run.tried.endswith("tried") or "without any effect" in run.tried
     page = run_page(run, with_what_if=True)
-    assert f"Changes you can make (step time now {run.step_time_ns / 1e3:.1f} us)" in page
+    assert f"Changes you can make (step time now {run.step_time_ns / 1e3:.1f} us, change: % of it)" in page
     assert together.flags in page
 
 

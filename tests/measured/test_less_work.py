@@ -185,7 +185,7 @@ def test_the_page_says_that_what_if_is_of_the_replay_where_the_ranks_did_not_run
     # The receives hold 78 ms of waiting as measured: 96 ms, where the replay takes 10 + 2 + 60 + 2 + 20.
     page = run_page(results, with_what_if=True)
     assert results.base.step_time_ns == 94 * MS
-    assert "\nWhat if one thing took less time (step time now 94.000 ms)\n" in page
+    assert "\nWhat if one thing took less time (step time now 94.000 ms, change: % of it)\n" in page
     said = (
         "  the ranks did not run together (each from its own start, the longest takes 96.000 ms):\n"
         "  here they are replayed as if they had, with nothing changed now, so that one kind is compared\n"

@@ -140,7 +140,7 @@ def test_the_words_of_a_page_are_those_of_the_report() -> None:
 
 
 def test_a_page_of_two_runs_has_both_on_one_axis() -> None:
-    a, b = seed("002"), seed("002", schedule="zb-h1")
+    a, b = seed("002", schedule="1f1b"), seed("002", schedule="zb-h1")
     page = page_of(b, a)
     data, text = data_of(page), text_of(page)
     assert [one["length"] for one in data["runs"]] == [a.step_time_ns, b.step_time_ns]

@@ -134,7 +134,7 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "tab")
-        assert "── Worst of each kind, % of step (" in screen_text(app)
+        assert "── Worst on a rank, % of step (" in screen_text(app)
         await press(pilot, *"jjjj")
         assert ">link    busy 346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp" in screen_text(app)
         await press(pilot, "enter")
@@ -359,7 +359,7 @@ def test_how_many_of_the_sentences_are_there_is_said_where_some_have_no_room(wid
         text = re.sub(r"[^a-z0-9.%]", "", frame)
         starts = [re.sub(r"[^a-z0-9.%]", "", one[:25]) for one in results.words]
         there = sum(one in text for one in starts)
-        said = re.findall(r"[Ii]n words,? (\d of \d)", frame)
+        said = re.findall(r"[Ii]n words(?:, % of step;)? (\d of \d)", frame)
         assert said == ([f"{there} of {len(starts)}"] if there < len(starts) else [])
 
 

@@ -108,7 +108,7 @@ def renamed(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
 FIRST = "The keys to begin with"
 # By screen the names of its first eight actions, or as many as it has.
 _FIRST = {
-    "summary": ("next-panel", "down", "right", "go", "try", "beside"),
+    "summary": ("next-panel", "down", "right", "go", "try", "beside", "words"),
     "timeline": ("zoom-in", "zoom-out", "pan-left", "pan-right", "fold", "details", "search", "cause"),
     "layers": ("down", "column-right", "sort", "search", "filter", "unfold", "go", "leave"),
     "why": ("next-panel", "down", "go", "try", "grouping", "order", "leave"),

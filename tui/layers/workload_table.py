@@ -443,6 +443,6 @@ class WorkloadTable:
         ns = groups.by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))[name]
         share = percent(ns, self._results.simulation.step_time_ns)
         return (
-            f"all {rows} rows of {cells(name, 40)}: {duration(ns)}, {share} % of the step; "
+            f"all {rows} rows of {cells(name, 40)}: {duration(ns)} on a rank, {share} % of the step; "
             f"this line has {len(line.group.rows)} of them"
         )

@@ -161,9 +161,16 @@ def note_lines(
     return lines or [[(" none", "dim")]]
 
 
-def _notes_title(diagnostics: Sequence[Diagnostic]) -> str:
-    """How many of each weight there are: they stand in this order."""
-    return f"Notes ({len(diagnostics)}){counted_weights(diagnostics)}"
+def _notes_title(diagnostics: Sequence[Diagnostic], width: int = 0) -> str:
+    """How many of each weight there are: they stand in this order. width: of a box, whose title has the key
+    that shows all of them whole, too.
+    """
+    notes, counts = f"Notes ({len(diagnostics)})", counted_weights(diagnostics)
+    if not width:
+        return f"{notes}{counts}"
+    # What is cut is a count, not the key.
+    whole = f"{notes}{counts}, ! whole"
+    return whole if len(whole) + 7 <= width else f"{notes}, ! whole{counts}"
 
 
 def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
@@ -200,6 +207,15 @@ def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     return _told_and_cut(sentences, width, rows)[0]
 
 
+def whole_words(sentences: Sequence[str], width: int) -> list[Line]:
+    """All sentences whole, a blank row between them."""
+    lines: list[Line] = []
+    for sentence in sentences:
+        lines += [[] for _ in range(bool(lines))]
+        lines += [[(" " + line.replace("\u00a0", " "), "")] for line in _wrapped(sentence, width)]
+    return lines
+
+
 def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
     """The lines of each sentence that has room."""
     found: list[list[Line]] = []
@@ -221,9 +237,14 @@ def _wrapped(sentence: str, width: int) -> list[str]:
 
 
 def _told_and_cut(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:
-    """The lines of `word_lines`, and `3 of 7` where some of the sentences have no room, "" where all have."""
+    """The lines of `word_lines`, and `3 of 7, Space all` where some of the sentences have no room or are told
+    in short, "" where all have.
+    """
     said = _said(sentences, width, rows)
-    cut = f"{len(said)} of {len(sentences)}" if len(said) < len(sentences) else ""
+    whole = [line for sentence in sentences for line in _wrapped(sentence, width)]
+    cut = "in short, Space whole" if sum(map(len, said)) < len(whole) else ""
+    if len(said) < len(sentences):
+        cut = f"{len(said)} of {len(sentences)}, Space all"
     return [line for lines in said for line in lines], cut
 
 
@@ -277,14 +298,14 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
     top = beside(
         box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
-        box(f"In words{cut and ', '}{cut}", model.behind, words, width - size.figure, size.top, glyphs),
+        box(_words_title(model, cut), model.behind, words, width - size.figure, size.top, glyphs),
     )
     bars = _bars(model, left - 2, size.middle - 3, glyphs)
     bars += [[] for _ in range(size.middle - 3 - len(bars))]
     bars.append(model.bars.legend(left - 2, glyphs))
     where = framed(STAGES, model.bars.title, "% of step", bars, (left, size.middle))
     places = worst_lines(model, right - 2, size.worst - 2, model.panel == WORST)
-    column = framed(WORST, "Worst of each kind, % of step", "Enter goes there", places, (right, size.worst))
+    column = framed(WORST, "Worst on a rank, % of step", "Enter goes there", places, (right, size.worst))
     if not folded:
         table, rows = model.beside, size.middle - size.worst
         tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
@@ -297,15 +318,24 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         diagnostics, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES
     )
     changes = help_lines(model, advice - 2, size.bottom - 2, progress)
-    helps, aside = f"What would help most{model.base_words}", "t tries it, 4 all"
+    helps, aside = f"What would help most{model.base_words}, % of step", "t tries it, 4 all"
     # Frame, corners and what stands between the two.
     needs = model.needs_words(advice - len(helps) - len(aside) - 12)
     helps += f"; {needs}" if needs else ""
     below = beside(
         framed(WHAT_IF, helps, aside, changes, (advice, size.bottom)),
-        framed(NOTES, _notes_title(diagnostics), "! all", notes, (width - advice, size.bottom)),
+        framed(NOTES, _notes_title(diagnostics, width - advice), "", notes, (width - advice, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
+
+
+def _words_title(model: SummaryModel, cut: str) -> str:
+    """What the sentences are: the shares in those of a simulated run are of its step where they say no more.
+
+    cut: as `_told_and_cut` has it.
+    """
+    of_step = ", % of step" if model.results.origin == "simulated" else ""
+    return f"In words{of_step}{cut and '; '}{cut}"
 
 
 def _counted(title: str, table: BesidePanel, rows: int) -> str:
@@ -427,14 +457,22 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     lines = [*told, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
     count = len(model.results.worst)
     cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
-    places = f"Worst of each kind, % of step{cut}{'' if has_room else more_words}"
+    places = f"Worst on a rank, % of step{cut}"
+    if not has_room:
+        # Very narrow screens name the count alone.
+        places += more_words if len(places) + len(more_words) + 4 <= width else more_words.partition(",")[0]
     if memory and len(places) + len(memory) + 8 <= width:
         # The fullest stage is one of them, and there was no row for it.
         places += f"; {memory}"
         memory = ""
     lines += [rule(places, width, glyphs), *worst]
-    advice = f"What would help most{model.base_words}, t tries it"
-    needs = model.needs_words(width - len(advice) - 6)
+    advice, tries = f"What would help most{model.base_words}, % of step", ", t tries it"
+    needs = model.needs_words(width - len(advice) - len(tries) - 6)
+    if not needs:
+        # The last row has the key, too; memory is nowhere else.
+        needs = model.needs_words(width - len(advice) - 6)
+        tries = "" if needs or (memory and len(advice) + len(tries) + len(memory) + 8 > width) else tries
+    advice += tries
     if needs:
         advice += f"; {needs}"
     elif memory and len(advice) + len(memory) + 8 <= width:

@@ -6,12 +6,14 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from simcore.units import plural
 from tui.frame import Line
 from tui.frame_view import binding
+from tui.panel import Panel
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.summary.model import MAP, NOTES, SummaryModel
-from tui.summary.panels import draw
+from tui.summary.panels import draw, whole_words
 
 
 class SummaryView(PanelsView):
@@ -24,6 +26,7 @@ class SummaryView(PanelsView):
         binding("l,right", "move(0, 1)", "right", "summary.right"),
         binding("h,left", "move(0, -1)", "left", "summary.left"),
         binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
+        binding("space", "words", "all sentences, whole", "summary.words"),
         binding("t", "try", "try the best change, or the one at the cursor", "summary.try"),
         binding("i", "beside", "other figures of the ranks: measures; or waits, replay", "summary.beside"),
     ]
@@ -56,6 +59,15 @@ class SummaryView(PanelsView):
             await self.app.run_action("open('notes')")
         else:
             await super().action_go()
+
+    def action_words(self) -> None:
+        """All that is said of the run, over the screen."""
+        sentences = self.model.results.words
+        if not sentences:
+            self._app.say("nothing is said of this run")
+            return
+        title = f"In words: {plural(len(sentences), 'sentence')}"
+        self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
 
     def action_try(self) -> None:
         model = self.model

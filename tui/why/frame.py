@@ -224,7 +224,8 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
 
 def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
-    title = _TITLES[panel].format(model.grouping) + (model.base_words if panel == WHAT_IF else "")
+    title = _TITLES[panel].format(model.grouping)
+    title += f"{model.base_words}, % of step" if panel == WHAT_IF else ""
     if panel == LEGS and model.by_length:
         title += ", longest first"
     count, _ = model.extent(panel)
@@ -297,7 +298,7 @@ def sum_lines(
     if grouping is not None and len(shown) < len(sums):
         # The panel's title counts the chosen ones alone.
         head = cells(f"{head}, {len(shown)} of {len(sums)}", size - 1)
-    lines: list[Line] = [[(f" {head:<{size}}{'time':>10}{'%':>7}", "dim")]]
+    lines: list[Line] = [[(f" {head:<{size}}{'time':>10}{'% path':>7}", "dim")]]
     for index in shown:
         what, ns = sums[index]
         words = f"{names[what]:<{size}}{duration(ns):>10}{percent(ns, step):>7} "

@@ -35,7 +35,10 @@ def network(facts: Facts) -> Sentence | None:
     if not _several(facts, parts):
         return None
     by_size = sorted(parts.items(), key=lambda item: -item[1])
-    shares = [(percent(ns, facts.step_ns), what) for what, ns in by_size]
+    # What is late is of its kind, too: the rest is the other part of that.
+    late = [kind for kind in EXPOSED_KINDS if any(sum(one.get(kind, {}).values()) for one in facts.late)]
+    called = {**{kind: f"other {kind}" for kind in late}, _LATE: f"{' and '.join(late)} {_LATE}"}
+    shares = [(percent(ns, facts.step_ns), called.get(what, what)) for what, ns in by_size]
     text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
     return Sentence(
         "network", f"Compute waits {facts.figure(facts.exposed_ns)} for communication on each rank: {text}.",

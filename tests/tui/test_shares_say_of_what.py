@@ -1,0 +1,85 @@
+"""Each share says of what it is, one word is one thing, and what is cut is a key away."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.replay import measured_results
+from simcore.report.pages import run_page
+from simcore.run.findings import path_sums
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+
+OLD, MOE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/001_moe_128npu_with_mistakes.txt"
+
+
+def results_of(path: str) -> Results:
+    return Results(simulate(open_workload(path), Parameters()))
+
+
+def test_late_gradients_and_the_rest_of_their_kind_are_what_the_path_has_of_it() -> None:
+    """Planted: `gradients` beside `dp`, which has them on the path."""
+    results = results_of(OLD)
+    (words,) = [one.text for one in results.sentences if one.rule == "network"]
+    assert words.endswith(": 32.2 % dp gradients after the last backward, 7.1 % tp, 0.5 % other dp.")
+    on_path = dict(path_sums(results, "kind"))["dp"]
+    assert round(100 * on_path / results.step_time_ns, 1) == pytest.approx(32.2 + 0.5, abs=0.11)
+    # Without late gradients all of a kind is called by its name.
+    for one in results_of("fixtures/003_gpt2_large_op_table.txt").sentences:
+        assert "other " not in one.text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_the_heads_of_the_screens_say_of_what_their_shares_are(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app(results_of(MOE), first=None)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        text = screen_text(app)
+        assert "Worst on a rank, % of step" in text
+        assert "What would help most, % of step" in text
+        assert "In words, % of step" in text or size == (80, 24)
+        await press(pilot, "4")
+        text = screen_text(app)
+        assert " % path" in text
+        if size == (80, 24):
+            await press(pilot, "tab")
+            text = screen_text(app)
+        assert "What if, % of step" in text
+        await press(pilot, "3")
+        assert "on a rank, 17.9 % of the step" in " ".join(screen_text(app).split())
+
+
+def test_the_report_says_of_what_its_shares_are() -> None:
+    page = run_page(results_of(OLD), with_what_if=True)
+    assert "\nIn words, % of step\n" in page
+    assert "(step time now 430.4 ms, change: % of it)\n" in page
+    assert ", 0 to 430.4 ms; % of that\n" in page
+    # What is measured says it in each sentence.
+    assert "\nIn words\n" in run_page(measured_results(run_of(SLOW_RANK, 2), Parameters()))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    results = results_of(OLD)
+    app = make_app(results, first=None)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        assert ("3 of 5, Space all" in screen_text(app)) == (size == (80, 24))
+        assert ("Space all" in screen_text(app)) == (size == (80, 24))
+        await press(pilot, "space")
+        rows = screen_rows(app)
+        assert rows[0].startswith("── In words: 5 sentences ─")
+        said = " ".join(" ".join(rows).split())
+        for sentence in results.words:
+            assert sentence in said
+        await press(pilot, "escape")
+        assert screen_rows(app)[1].startswith(" [1 Summary]")

@@ -16,6 +16,7 @@ Optimization = Literal["localBWAware", "baseline"]
 OPTIMIZATIONS: tuple[Optimization, ...] = ("localBWAware", "baseline")
 # Fastest first (Megatron-LM's two).
 RANK_ORDERS = ("tp-ep-dp-pp", "tp-pp-dp")
+# The first is taken where nobody gives one.
 STAGE_LAYOUTS = ("uniform", "megatron")
 # Collective algorithms, each of them `ALGORITHM` in the file of its name in simcore/collectives/algorithms/.
 # True for those that also run over all dimensions of a group as one flat group, as `one-NAME`.

@@ -80,7 +80,7 @@ class Parameters(Struct, frozen=True):
     passes: int = 1
     layers: int | None = None
     steps: int = 1
-    stage_layout: str = "uniform"
+    stage_layout: str | None = None
     overlap_fwd_bwd: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
@@ -204,7 +204,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("steps", "schedule", "count", "", "N",
          "steps that a pipeline runs, none of which waits for the one before"),
     Flag("stage_layout", "schedule", "word", "", "NAME",
-         "which rows a stage runs: each all of them, or as in Megatron embedding first and loss last",
+         "which rows a stage runs: each all of them, or as in Megatron embedding first and loss last "
+         "(default uniform)",
          STAGE_LAYOUTS),
     Flag("overlap_fwd_bwd", "schedule", "switch", "", "",
          "a forward and a backward take turns row by row, each communicating beside the other"),

@@ -14,6 +14,7 @@ from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.on_demand import OnDemand
 from simcore.analysis.worst import worst_link
 from simcore.cluster import parameter_values
+from simcore.names import STAGE_LAYOUTS
 from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import as_dict
 from simcore.program.ops import OFFLOAD
@@ -47,6 +48,7 @@ def effective_parameters(simulation: Simulation) -> dict[str, Any]:
     of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.parameters)
     return (
         as_dict(simulation.parameters, "workload" if maker is None else "model")
+        | {"stage_layout": simulation.parameters.stage_layout or STAGE_LAYOUTS[0]}
         | of_model
         | {
             "world": layout.world,

@@ -226,6 +226,12 @@ class Finished(Struct, frozen=True, dict=True):
 
         return file_memory(self.simulation)
 
+    @property
+    def memory_unknown(self) -> str:
+        """Why nobody knows the memory of a run: its rows do not say what their gradients are."""
+        is_model = self.simulation.workload.maker is not None and bool(self.simulation.workload.stages)
+        return "" if is_model or self.file_memory else "the file gives no parameter sizes"
+
     @cached_property
     def fastest_ns(self) -> int | None:
         """What a model without a given schedule takes at least, ns; None of any other run."""

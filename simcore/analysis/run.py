@@ -209,6 +209,11 @@ class Run(Protocol):
         """What the rows of a file say of memory, by stage; nothing where they do not."""
         ...
 
+    @property
+    def memory_unknown(self) -> str:
+        """Why nobody knows what it needs of memory; "" where `model_figures` or `file_memory` has it."""
+        ...
+
     def headline(self, wide: bool) -> list[str]:
         """What it is, in the facts of a screen's first row, the most important first."""
         ...

@@ -55,6 +55,10 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         return ()
 
     @property
+    def memory_unknown(self) -> str:
+        return "execution traces give no parameter sizes"
+
+    @property
     def steps(self) -> int:
         """How many steps its times are of together: one."""
         return 1

@@ -224,7 +224,7 @@ def build_program(
     if not schedule.pipelined:
         stages *= layout.pp
     program = program_of(plans, tuple(stages), tuple(cost for _, cost in plan.costs))
-    check_meetings(program, workload, parameters.stage_layout)
+    check_meetings(program, workload, parameters.stage_layout or STAGE_LAYOUTS[0])
     return program, plans.found
 
 
@@ -379,8 +379,8 @@ def _pipelined_plan(
 
     Raises `UsageError` with what would fit.
     """
-    if parameters.stage_layout not in STAGE_LAYOUTS:
-        layout_word = printable(parameters.stage_layout, 60)
+    if parameters.stage_layout not in (None, *STAGE_LAYOUTS):
+        layout_word = printable(str(parameters.stage_layout), 60)
         raise UsageError(f"--stage-layout {layout_word}: one of {', '.join(STAGE_LAYOUTS)} is expected"
                          f"{meant(parameters.stage_layout, STAGE_LAYOUTS)}")  # fmt: skip
     schedule, given = chosen_schedule(name)
@@ -424,7 +424,7 @@ def _pipelined_plan(
     transfer_bytes, diagnostics = (
         bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     )
-    if layout.pp > 1 and parameters.stage_layout == "uniform":
+    if layout.pp > 1 and parameters.stage_layout is None:
         diagnostics = [*diagnostics, *_uniform_stages(workload, structure)]
     plan = Plan(
         workload,

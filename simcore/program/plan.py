@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from simcore.layout import Layout
+from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import ANY_ROW
 from simcore.program.blocks import Structure, is_embedding, is_layer
 from simcore.program.ops import (
@@ -468,6 +469,7 @@ class ScheduleDefaults(NamedTuple):
     microbatches: int = 1
     virtual_stages: int = 1
     layers: int = 1
+    stage_layout: str = STAGE_LAYOUTS[0]
 
 
 # A table, and a policy of ASTRA-sim 1.0, is a loop of its own: no other schedule fits.

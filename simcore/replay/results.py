@@ -204,6 +204,10 @@ class MeasuredResults(Timed, frozen=True, dict=True):
         """Nothing: a trace says no parameters."""
         return ()
 
+    @property
+    def memory_unknown(self) -> str:
+        return "a trace gives no parameter sizes"
+
     def headline(self, wide: bool) -> list[str]:
         """What the run is, in the facts of a screen's first row."""
         from simcore.replay.run_words import headline

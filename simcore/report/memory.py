@@ -66,7 +66,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a stage, GB; neighbours that hold the same are one line."""
     figures = run.model_figures
     if figures is None:
-        return _file_lines(run.file_memory)
+        return _file_lines(run.file_memory, run.memory_unknown)
     merged = _merged([_Line(stage_memory) for stage_memory in figures.memory])
     limit = figures.limit
     fields: list[Field[_Line]] = [
@@ -85,15 +85,18 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     return [title, *field_lines(fields, merged[:_STAGES]), *more]
 
 
-def _file_lines(memory: Sequence[FileMemory]) -> list[str]:
-    """What the rows of a file say: no limit, nothing of the loss and of what single ops need."""
+def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
+    """What the rows of a file say: no limit, nothing of the loss and of what single ops need. unknown: why
+    they say nothing.
+    """
     if not memory:
-        return []
+        return [f"Memory of a rank: not known, as {unknown}"]
     about = memory[0].activations is not None
     parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
     merged = _merged([_Line(file_memory, parts) for file_memory in memory])
     title = "Memory of a rank, GB, at least: states by the gradients of the file"
-    title += "; activations about, by b s h and layers" if about else "; activations not known"
+    unsized = "; activations not known: no collective has their size"
+    title += "; activations about, by b s h and layers" if about else unsized
     more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
     return [title, *field_lines(_fields(parts), merged[:_STAGES]), *more]
 

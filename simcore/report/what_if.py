@@ -145,7 +145,8 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     little = [short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in shown]
     page: list[str] = []
     if changes:
-        title = f"Changes you can make (step time now {duration(base)}{_memory_now(run, changes)}, change: % of it)"
+        memory = _memory_now(run, changes)
+        title = f"Changes you can make (step time now {duration(base)}, change: % of it{memory})"
         page += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
     if run.tried:
         page += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")

@@ -7,13 +7,20 @@ from pathlib import Path
 import pytest
 
 from simcore.analysis import Results
+from simcore.analysis.compare import Comparison
 from simcore.model.maker import ModelMaker
 from simcore.model.names import MODELS
-from simcore.parameters import Parameters
+from simcore.parameters import Parameters, as_flags
+from simcore.replay import measured_results
+from simcore.report.pages import run_page
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from simcore.workload import open_workload
+from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.strategies import Cell, Row, layer, make_workload
+from tui.frame import BLOCKS, text_of
+from tui.summary.model import SummaryModel
+from tui.summary.panels import draw
 
 SHARD, PIPELINE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
 
@@ -75,3 +82,37 @@ def test_that_communication_beside_compute_is_free_is_said_where_there_is_both()
     apart = make_workload([layer("a", 1000, 1000, 1000)], tp=1, pp=1, all_gpus=8)
     for workload in (alone, apart):
         assert "overlap-assumed" not in assumed(Results(simulate(workload, Parameters())))
+
+
+def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
+    """Planted: the note of the default where `--stage-layout uniform` was given, as before."""
+    said = assumed(results_of(PIPELINE))["stage-layout-default"]
+    assert said.startswith("stage layout uniform, the default:")
+    for given in ("uniform", "megatron"):
+        assert "stage-layout-default" not in assumed(results_of(PIPELINE, stage_layout=given))
+    left, typed = Parameters(), Parameters(stage_layout="uniform")
+    assert (as_flags(left), as_flags(typed)) == ([], ["--stage-layout", "uniform"])
+    # The run is the same, and nothing has changed between the two.
+    one, two = (Results(simulate(open_workload(PIPELINE), given)) for given in (left, typed))
+    assert one.step_time_ns == two.step_time_ns
+    assert Comparison(one, two).changed == {}
+
+
+def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
+    table = results_of("fixtures/003_gpt2_large_op_table.txt")
+    trace = measured_results(run_of(SLOW_RANK, 2), Parameters())
+    for results, why in (
+        (table, "the file gives no parameter sizes"),
+        (trace, "a trace gives no parameter sizes"),
+    ):
+        assert results.memory_unknown == why
+        assert f"\nMemory of a rank: not known, as {why}\n" in run_page(results)
+        large = text_of(draw(SummaryModel(results), 200, 48, BLOCKS, ""))
+        assert f"  memory not known: {why}" in large
+        middling = text_of(draw(SummaryModel(results), 120, 38, BLOCKS, ""))
+        assert "  memory not known: no parameter sizes" in middling
+    model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
+    for results in (results_of(SHARD), Results(simulate(model, Parameters(world=8)))):
+        assert results.memory_unknown == ""
+        assert "not known" not in run_page(results)
+        assert "memory not known" not in text_of(draw(SummaryModel(results), 200, 48, BLOCKS, ""))

@@ -58,6 +58,11 @@ def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Li
     if len(figure) + len(more) > height:
         # What a micro-batch takes stands in the row on top, too; memory does not.
         more = [more[0], *more[2:]]
+    if results.memory_unknown and len(figure) + len(more) < height:
+        why = results.memory_unknown
+        short = why[why.index("no ") :]
+        words = (f"memory not known: {why}", f"memory not known: {short}", f"memory: {short}")
+        more.append([(f"  {next((one for one in words if len(one) <= width - 2), words[-1])}", "dim")])
     return [*figure, *more][:height]
 
 
@@ -368,6 +373,7 @@ class _Sizes:
         self.worst = len(places) + 2
         # A row more where there are many, for what memory the fullest stage needs.
         said_of_step = len(_step_facts(model.results, self.figure - 2)) + 5
+        said_of_step += bool(model.results.memory_unknown)
         self.top, self.bottom = _TOP + (height >= _MANY and said_of_step > _TOP), _BOTTOM
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
@@ -435,6 +441,9 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     change_rows, spare = change_rows + more, spare - more
     more = max(min(len(diagnostics) - note_rows, spare), 0)
     note_rows, spare = note_rows + more, spare - more
+    if spare > 0 and model.results.memory_unknown:
+        told = [*told, [(f" Memory is not known: {model.results.memory_unknown}.", "dim")]]
+        spare -= 1
     room += max(spare, 0)
     worst = worst_lines(model, width, worst_rows, model.panel == WORST)
     room += worst_rows - len(worst)

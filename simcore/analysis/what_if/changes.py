@@ -27,7 +27,7 @@ from simcore.units import duration
 _MOST_RANKS = 4
 _USUAL = "1f1b"
 _MADE_FOR = "made for"
-_DEFAULT_LAYOUT = Parameters().stage_layout
+_DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
 _PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
 
@@ -80,7 +80,7 @@ def _stage_layouts(simulation: Simulation) -> Iterator[Change]:
     """Which rows a stage has; of one stage alone there is nothing to choose."""
     if simulation.layout.pp > 1:
         for name in STAGE_LAYOUTS:
-            if name != simulation.parameters.stage_layout:
+            if name != (simulation.parameters.stage_layout or _DEFAULT_LAYOUT):
                 yield Change({"stage_layout": name}, caveat="" if name == _DEFAULT_LAYOUT else _PLACES)
 
 

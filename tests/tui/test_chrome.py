@@ -117,7 +117,7 @@ def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
     opened = run(replace(seed_workload(), path="c.txt"))
     now = run(replace(seed_workload(), path="c.txt"), schedule="interleaved", virtual_stages=4)
     row = line_text(heading(session_of(opened, now), "summary", 80)[0])
-    assert " c.txt   interleaved vpp 4   tp 8 dp 8 pp 16    step 9.723 s  -34.2 %   4 notes" in row
+    assert " c.txt   interleaved vpp 4   tp 8 dp 8 pp 16    step 9.723 s  -34.2 %   5 notes" in row
     wide = line_text(heading(session_of(opened, now), "summary", 120)[0])
     assert "draft after run 1" in wide
 

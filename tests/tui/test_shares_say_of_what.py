@@ -51,7 +51,7 @@ async def test_the_heads_of_the_screens_say_of_what_their_shares_are(
         if size == (80, 24):
             await press(pilot, "tab")
             text = screen_text(app)
-        assert "What if, % of step" in text
+        assert "  step   of step" in text
         await press(pilot, "3")
         assert "on a rank, 17.9 % of the step" in " ".join(screen_text(app).split())
 

@@ -225,7 +225,7 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
 def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
     title = _TITLES[panel].format(model.grouping)
-    title += f"{model.base_words}, % of step" if panel == WHAT_IF else ""
+    title += model.base_words if panel == WHAT_IF else ""
     if panel == LEGS and model.by_length:
         title += ", longest first"
     count, _ = model.extent(panel)
@@ -323,9 +323,9 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     )
     of_changes = size if longest < size else max(width - 21, 14)
     shown, words = _knob_rows(model, width, rows)
-    head: Line = [(f" {'change':<{of_changes}}{'step':>10}{'change':>10}", "dim")]
+    head: Line = [(f" {'change':<{of_changes}}{'step':>10}{'of step':>10}", "dim")]
     title = cells(f"{LESS_TIME} on", size - 1)
-    less: Line = [(f" {title:<{size}}{'step':>10}{'change':>10}{'if free':>10}{'change':>9}", "dim")]
+    less: Line = [(f" {title:<{size}}{'step':>10}{'of step':>10}{'if free':>10}{'of step':>9}", "dim")]
     first = shown[0] if shown else None
     # Where what matters comes first its own heading does.
     lines = [] if first is None else [head if changes[first].list == "change" else less]

@@ -359,7 +359,7 @@ def test_how_many_of_the_sentences_are_there_is_said_where_some_have_no_room(wid
         text = re.sub(r"[^a-z0-9.%]", "", frame)
         starts = [re.sub(r"[^a-z0-9.%]", "", one[:25]) for one in results.words]
         there = sum(one in text for one in starts)
-        said = re.findall(r"[Ii]n words(?:, % of step;)? (\d of \d)", frame)
+        said = re.findall(r"[Ii]n words(?:, % of step;|,)? (\d of \d)", frame)
         assert said == ([f"{there} of {len(starts)}"] if there < len(starts) else [])
 
 

@@ -303,7 +303,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
     top = beside(
         box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
-        box(_words_title(model, cut), model.behind, words, width - size.figure, size.top, glyphs),
+        box(_words_title(model, cut, width - size.figure), model.behind, words, width - size.figure, size.top, glyphs),
     )
     bars = _bars(model, left - 2, size.middle - 3, glyphs)
     bars += [[] for _ in range(size.middle - 3 - len(bars))]
@@ -334,13 +334,15 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     return [*top, *beside(where, column), *below]
 
 
-def _words_title(model: SummaryModel, cut: str) -> str:
+def _words_title(model: SummaryModel, cut: str, width: int) -> str:
     """What the sentences are: the shares in those of a simulated run are of its step where they say no more.
 
-    cut: as `_told_and_cut` has it.
+    cut: as `_told_and_cut` has it. width: of the box, which may have what made the rows beside the title.
     """
     of_step = ", % of step" if model.results.origin == "simulated" else ""
-    return f"In words{of_step}{cut and '; '}{cut}"
+    title, short = f"In words{of_step}{cut and '; '}{cut}", f"In words{cut and ', '}{cut}"
+    # Two corners, the line and the blanks around both.
+    return title if len(title) + len(model.behind) + 11 <= width or not model.behind else short
 
 
 def _counted(title: str, table: BesidePanel, rows: int) -> str:

@@ -176,14 +176,23 @@ def lists_and_meaning(
     ]
     said = [knobs[index].meaning for index in ([row] if focused else in_sight) if knobs[index].meaning]
     meaning = said[0] if said else other
-    lines = _clauses(meaning, width, max(rows - BOTH_LISTS, 1)) if meaning else []
+    most = max(rows - BOTH_LISTS, 1)
+    if _lines_of(meaning.partition("; ")[0], width) > most:
+        # Half of the rows rather than half a clause.
+        most = max(rows // 2, 1)
+    lines = _clauses(meaning, width, most) if meaning else []
     return two_lists(knobs, row, rows - len(lines)), lines
 
 
 def meaning_rows(knobs: Sequence[WhatIf] | None, width: int) -> int:
     """Lines of `width` cells that the longest of the words needs which say what a change does."""
     said = {knob.meaning for knob in knobs or () if knob.meaning}
-    return max((len(_clauses(meaning, width, _ANY)) for meaning in said), default=0)
+    return max((_lines_of(meaning, width) for meaning in said), default=0)
+
+
+def _lines_of(meaning: str, width: int) -> int:
+    """Lines of `width` cells that all of it needs."""
+    return len(_clauses(meaning, width, _ANY)) if meaning else 0
 
 
 def _clauses(meaning: str, width: int, rows: int) -> list[str]:

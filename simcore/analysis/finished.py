@@ -60,7 +60,7 @@ def _taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
         yield Diagnostic("note", "schedule-default", message, workload.path)
     if layout.world > 1 and workload.has_compute and sends:
         message = (
-            "a collective and the compute beside it are assumed as fast as each alone, in the changes that "
+            "a collective beside compute is assumed to slow neither, in the changes that "
             "are tried, too; a measured step would tell"
         )
         yield Diagnostic("note", "overlap-assumed", message, workload.path)

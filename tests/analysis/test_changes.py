@@ -144,7 +144,7 @@ def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing
     assert not [one for one in advice(there) if "layout" in one.meaning + one.flags]
 
 
-_ASSUMED = "assumed: a collective and the compute beside it are as fast as each alone"
+_ASSUMED = "assumed: a collective beside compute slows neither"
 
 
 def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assumed_of_its_overlap() -> None:

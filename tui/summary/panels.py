@@ -303,8 +303,9 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
     top = beside(
         box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
-        box(_words_title(model, cut, width - size.figure), model.behind, words, width - size.figure, size.top, glyphs),
-    )
+        box(_words_title(model, cut, width - size.figure), model.behind, words,
+            width - size.figure, size.top, glyphs),
+    )  # fmt: skip
     bars = _bars(model, left - 2, size.middle - 3, glyphs)
     bars += [[] for _ in range(size.middle - 3 - len(bars))]
     bars.append(model.bars.legend(left - 2, glyphs))

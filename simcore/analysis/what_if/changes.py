@@ -120,7 +120,7 @@ def _meaning(simulation: Simulation, change: Change) -> str:
     reduces, gathers = fields.get("overlap_grad_reduce"), fields.get("overlap_param_gather")
     if reduces or gathers:
         # What the gain rests on comes first: a small screen has no room for more.
-        said.append("assumed: a collective and the compute beside it are as fast as each alone")
+        said.append("assumed: a collective beside compute slows neither")
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         said.append(f"layer-loop has no overlap, {fields['schedule']} has it for the same rows")
         said += ["without it both reduce gradients after the last backward"] if reduces else []

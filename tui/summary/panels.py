@@ -343,7 +343,9 @@ def _words_title(model: SummaryModel, cut: str, width: int) -> str:
     of_step = ", % of step" if model.results.origin == "simulated" else ""
     title, short = f"In words{of_step}{cut and '; '}{cut}", f"In words{cut and ', '}{cut}"
     # Two corners, the line and the blanks around both.
-    return title if len(title) + len(model.behind) + 11 <= width or not model.behind else short
+    room = width - len(model.behind) - 11 if model.behind else width
+    forms = (title, title.removesuffix(" all"), short)
+    return next((form for form in forms if len(form) <= room), short)
 
 
 def _counted(title: str, table: BesidePanel, rows: int) -> str:

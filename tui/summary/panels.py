@@ -247,7 +247,7 @@ def _told_and_cut(sentences: Sequence[str], width: int, rows: int) -> tuple[list
     """
     said = _said(sentences, width, rows)
     whole = [line for sentence in sentences for line in _wrapped(sentence, width)]
-    cut = "in short, Space whole" if sum(map(len, said)) < len(whole) else ""
+    cut = "Space whole" if sum(map(len, said)) < len(whole) else ""
     if len(said) < len(sentences):
         cut = f"{len(said)} of {len(sentences)}, Space all"
     return [line for lines in said for line in lines], cut

@@ -26,6 +26,8 @@ In words
   ranks      1 rank; from the start of its first operation
   read       9 operations, 1 micro-batch; 48 sub-operations inside them
 
+Memory of a rank: not known, as a trace gives no parameter sizes
+
 Where the step goes, s on each rank; pp, tp, dp, embedding: exposed communication
   stage  ranks                  forward  backward   opt.     pp     tp     dp   emb.   host   idle  computing
       3  7      ▄▄████▇▌▌▌▌▌▌▌    0.584     1.184  0.105  0.633  0.021  0.025  1.274  0.007  0.018     48.6 %

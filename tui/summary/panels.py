@@ -327,6 +327,10 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     helps, aside = f"What would help most{model.base_words}, % of step", "t tries it, 4 all"
     # Frame, corners and what stands between the two.
     needs = model.needs_words(advice - len(helps) - len(aside) - 12)
+    if not needs:
+        # The last row has the keys, too.
+        needs = model.needs_words(advice - len(helps) - 8)
+        aside = "" if needs else aside
     helps += f"; {needs}" if needs else ""
     below = beside(
         framed(WHAT_IF, helps, aside, changes, (advice, size.bottom)),

@@ -88,10 +88,10 @@ class Finished(Struct, frozen=True, dict=True):
         """
         return (
             *(
-                replace(one, message=f"{one.message}{self._of_gathered_buffer()}")
-                if one.code == "gather-is-shard"
-                else one
-                for one in self.simulation.diagnostics
+                replace(diagnostic, message=f"{diagnostic.message}{self._of_gathered_buffer()}")
+                if diagnostic.code == "gather-is-shard"
+                else diagnostic
+                for diagnostic in self.simulation.diagnostics
             ),
             *_taken_for_granted(self.simulation),
         )

@@ -80,7 +80,7 @@ def what_if(
             raise Cancelled
         return results.with_scales(base.times(scales)).step_time_ns
 
-    found = []
+    knobs = []
     asks = _asks(results)
     for done, ask in enumerate(asks):
         progress(done, len(asks))
@@ -96,7 +96,7 @@ def what_if(
         # What is made or not is a change that somebody can make, where it gains.
         is_change = free is None and better < replay.step_time_ns
         flags = " ".join(as_flags(parameters_of(ask.better))) if is_change else ""
-        found.append(
+        knobs.append(
             WhatIf(
                 ask.name,
                 free,
@@ -110,7 +110,7 @@ def what_if(
             )
         )
     progress(len(asks), len(asks))
-    return sorted(found, key=lambda one: (one.list, one.better10_ns, one.best_ns, one.name))
+    return sorted(knobs, key=lambda knob: (knob.list, knob.better10_ns, knob.best_ns, knob.name))
 
 
 def _asks(results: Timed) -> list[_Ask]:

@@ -62,7 +62,7 @@ def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Li
         why = results.memory_unknown
         short = why[why.index("no ") :]
         words = (f"memory not known: {why}", f"memory not known: {short}", f"memory: {short}")
-        more.append([(f"  {next((one for one in words if len(one) <= width - 2), words[-1])}", "dim")])
+        more.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "dim")])
     return [*figure, *more][:height]
 
 
@@ -83,7 +83,7 @@ def _step_facts(results: Run, width: int) -> list[Line]:
         share = change_percent(measured, step)
         both = f"replayed {signed(step - measured)}{' = ' if share else ''}{share}"
         words = (f"measured {duration(measured)}, {both}", both, f"replayed {share}" if share else both)
-        more.append([(f"  {next((one for one in words if len(one) <= width - 2), words[-1])}", "")])
+        more.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "")])
     elif count:
         whole = throughput_words(results)
         short = whole.partition(", ")[0]
@@ -100,7 +100,7 @@ def _memory_words(results: Run) -> str:
         from simcore.analysis.model_figures import memory_words
 
         return f"memory {memory_words(figures)}"
-    fullest = max(results.file_memory, key=lambda one: one.total, default=None)
+    fullest = max(results.file_memory, key=lambda memory: memory.total, default=None)
     if fullest is None:
         return ""
     # What schedules differ in is not in it.
@@ -223,7 +223,7 @@ def whole_words(sentences: Sequence[str], width: int) -> list[Line]:
 
 def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
     """The lines of each sentence that has room."""
-    found: list[list[Line]] = []
+    said: list[list[Line]] = []
     for sentence in sentences:
         held = _wrapped(sentence, width)
         clause = sentence.partition(": ")[0]
@@ -232,8 +232,8 @@ def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
             held = _wrapped(f"{clause}.", width)
         if len(held) <= rows:
             rows -= len(held)
-            found.append([[(" " + line.replace("\u00a0", " "), "")] for line in held])
-    return found
+            said.append([[(" " + line.replace("\u00a0", " "), "")] for line in held])
+    return said
 
 
 def _wrapped(sentence: str, width: int) -> list[str]:

@@ -89,11 +89,11 @@ class WhyModel(PanelCursor):
                 1 + max((len(shown_name(leg.what)) + _batch_cells(leg, of) for leg in self.legs), default=0)
                 for of in _BATCHES
             ]
-            one, two, three = (
+            first, second, third = (
                 max(cells, _LEAST_CELLS) if cells <= few else more
                 for cells, few, more in zip(longest, _CELLS, _LONG_CELLS, strict=True)
             )
-            self._what_cells = one, two, three
+            self._what_cells = first, second, third
         return self._what_cells
 
     def leg_names(self, size: int) -> dict[str, str]:
@@ -256,7 +256,7 @@ def _all_sums(model: WhyModel, width: int, rows: int) -> list[Line]:
             others.append(grouping)
             left -= count + 2
     # One width of names, so that the figures of all stand below each other.
-    names = max(len(_shown_names(model, one, width)[1]) for one in (model.grouping, *others))
+    names = max(len(_shown_names(model, grouping, width)[1]) for grouping in (model.grouping, *others))
     lines = sum_lines(model, width, rows, least=names)
     for grouping in others:
         lines += [[], *sum_lines(model, width, rows - len(lines) - 1, grouping, names)]

@@ -36,7 +36,9 @@ def network(facts: Facts) -> Sentence | None:
         return None
     by_size = sorted(parts.items(), key=lambda item: -item[1])
     # What is late is of its kind, too: the rest is the other part of that.
-    late = [kind for kind in EXPOSED_KINDS if any(sum(one.get(kind, {}).values()) for one in facts.late)]
+    late = [
+        kind for kind in EXPOSED_KINDS if any(sum(of_class.get(kind, {}).values()) for of_class in facts.late)
+    ]
     called = {**{kind: f"other {kind}" for kind in late}, _LATE: f"{' and '.join(late)} {_LATE}"}
     shares = [(percent(ns, facts.step_ns), called.get(what, what)) for what, ns in by_size]
     text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
@@ -48,7 +50,10 @@ def network(facts: Facts) -> Sentence | None:
 
 def _parts(facts: Facts) -> dict[str, int]:
     """What is exposed on each rank, the mean of all, ns: by kind, gradients at the end told apart."""
-    late = {kind: facts.mean(sum(one.get(kind, {}).values()) for one in facts.late) for kind in EXPOSED_KINDS}
+    late = {
+        kind: facts.mean(sum(of_class.get(kind, {}).values()) for of_class in facts.late)
+        for kind in EXPOSED_KINDS
+    }
     parts = {kind: facts.mean_ns[f"exposed {kind}"] - late[kind] for kind in EXPOSED_KINDS}
     return {**parts, _LATE: sum(late.values())}
 
@@ -66,7 +71,7 @@ def _lost(facts: Facts, part: str) -> int:
 
 def exposed(facts: Facts) -> list[Sentence]:
     """Each kind of communication that compute waits for, and the row that it waits for most."""
-    found = []
+    sentences = []
     parts = _parts(facts)
     for kind in EXPOSED_KINDS:
         if not facts.worth(parts[kind]):
@@ -80,8 +85,8 @@ def exposed(facts: Facts) -> list[Sentence]:
             # What comes after the last backward has a sentence of its own.
             text = f"Compute waits {facts.figure(parts[kind])} for other {what} on each rank."
             mean = parts[kind]
-        found.append(Sentence("exposed", text, mean, "network", _lost(facts, kind)))
-    return found
+        sentences.append(Sentence("exposed", text, mean, "network", _lost(facts, kind)))
+    return sentences
 
 
 def _most_for(facts: Facts, number: int, account: int) -> str:
@@ -95,7 +100,7 @@ def _most_for(facts: Facts, number: int, account: int) -> str:
     if not _alike(facts, account):
         sums_ns = [accounts.total_ns[account] for accounts in facts.accounts]
         as_long = alike(sums_ns, sums_ns[number])
-        same = [one for one in as_long if _by_row(facts, one, account).get(key) == ns]
+        same = [row for row in as_long if _by_row(facts, row, account).get(key) == ns]
         who = f" on {rank_words(facts, same).lower()}"
     return f", most for {printable(name, 32)} ({_PHASE_WORDS[phase]} {collective}, {duration(ns)}{who})"
 
@@ -106,8 +111,8 @@ def _by_row(facts: Facts, number: int, account: int) -> dict[tuple[str, str, str
     program, names = simulation.program, simulation.workload.name
     accounts = facts.accounts[number]
     sums: dict[tuple[str, str, str], int] = {}
-    for segment, one in enumerate(accounts.account):
-        if one != account:
+    for segment, segment_account in enumerate(accounts.account):
+        if segment_account != account:
             continue
         of, op = op_of(simulation.timeline, number, accounts.op[segment])
         ops = simulation.timeline.stage_program(of).ops
@@ -133,8 +138,8 @@ def late_gradients(facts: Facts) -> Sentence | None:
         return None
     simulation = facts.simulation
     most = max(range(len(sums)), key=lambda number: (sums[number], -number))
-    found = [(ns, kind, op) for kind, ops in facts.late[most].items() for op, ns in ops.items()]
-    ns, kind, op = max(found, key=lambda one: (one[0], -one[2]))
+    reductions = [(ns, kind, op) for kind, ops in facts.late[most].items() for op, ns in ops.items()]
+    ns, kind, op = max(reductions, key=lambda reduction: (reduction[0], -reduction[2]))
     ops, start, end = simulation.timeline.columns(most)
     row = ops.row[op]
     collective = NAMES[str(simulation.workload.wg.collective[row])]
@@ -144,15 +149,15 @@ def late_gradients(facts: Facts) -> Sentence | None:
     what = f"{kind}, {byte_size(cost.bytes)}"
     # Where a part of it lies beside the backward, it does not come after it: it ends there.
     # What waits for its turn there takes longer than it lasts.
-    comes = all(ns >= end[op] - start[op] for ns, _, op in found)
-    if len(found) == 1:
+    comes = all(ns >= end[op] - start[op] for ns, _, op in reductions)
+    if len(reductions) == 1:
         text = f"The gradient {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
     else:
         # Its first part may lie beside the backward.
         lasting = end[op] - start[op]
         time = duration(ns) if ns >= lasting else f"{duration(ns)} of {duration(lasting)}"
         longest = f"the {collective} of {name} longest ({what}, {time})"
-        text = f"{len(found)} gradient collectives, {longest}, {'come' if comes else 'end'}"
+        text = f"{len(reductions)} gradient collectives, {longest}, {'come' if comes else 'end'}"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     changes = _hiding(simulation) if row in simulation.program.structure.prologue else {}
     other = facts.step_with(**changes) if changes else None
@@ -185,8 +190,8 @@ def _still_late(facts: Facts, number: int, changes: dict[str, Any]) -> int:
     if other is None:
         return 0
     again = other.timeline.folding.class_of(facts.classes[number].ranks.first)
-    found = late_reductions(other, again, class_accounts(other.timeline, again))
-    return sum(sum(ops.values()) for ops in found.values())
+    reductions = late_reductions(other, again, class_accounts(other.timeline, again))
+    return sum(sum(ops.values()) for ops in reductions.values())
 
 
 def free_communication(facts: Facts) -> Sentence | None:
@@ -205,15 +210,15 @@ def busy_port(facts: Facts) -> Sentence | None:
     uses = facts.results.dimensions
     if not uses:
         return None
-    use = max(uses, key=lambda one: (one.busy_ns, -one.index))
+    use = max(uses, key=lambda use: (use.busy_ns, -use.index))
     if not facts.worth(use.busy_ns, 0.5):
         return None
     dimension = facts.simulation.cluster.dims[use.index]
-    kind = max(use.by_kind, key=lambda one: use.by_kind[one].busy_ns)
+    kind = max(use.by_kind, key=lambda kind: use.by_kind[kind].busy_ns)
     share = percent(use.busy_ns, facts.step_ns)
     every = facts.results.class_uses
-    loads = [{key: load for key, load in one.items() if key[0] == use.index} for one in every]
-    as_busy = [number for number, one in enumerate(loads) if one == loads[use.rank_class]]
+    loads = [{key: load for key, load in class_use.items() if key[0] == use.index} for class_use in every]
+    as_busy = [number for number, load in enumerate(loads) if load == loads[use.rank_class]]
     who = rank_words(facts, as_busy).lower()
     text = (
         f"The ports of dimension {use.index} ({dimension.text()}) are busy {share} % of the step on {who}, "

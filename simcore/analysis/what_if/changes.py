@@ -96,7 +96,7 @@ def _mended_ranks(simulation: Simulation) -> Iterator[Change]:
     slow = slow_ranks_of(simulation.parameters, simulation.layout.world)
     later = sorted((-factor, rank) for rank, factor in slow.items() if factor > 1)
     for _, rank in later[:_MOST_RANKS]:
-        left = tuple(f"{one}={1 if one == rank else f'{factor!r}'}" for one, factor in slow.items())
+        left = tuple(f"{number}={1 if number == rank else f'{factor!r}'}" for number, factor in slow.items())
         yield Change({"slow_rank": left}, f"rank {rank} as fast as its peers")
 
 
@@ -195,7 +195,7 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
     for family in FAMILIES if simulation.can_be_scheduled else (_mended_ranks,):
         some = list(family(simulation))
         if family in OF_SCHEDULES[1:] and not scheduled:
-            pairs += [(one, other) for one in best[:1] for other in some if family is not _microbatches]
+            pairs += [(change, other) for change in best[:1] for other in some if family is not _microbatches]
             continue
         for change in some:
             try_one(change)
@@ -204,11 +204,11 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
         if known and family not in (_stage_layouts, _microbatches):
             best.append(min(known, key=lambda change: alike_ns[change.flags]))
     least = WORTH * base
-    pairs += combinations([one for one in best if base - alike_ns[one.flags] >= least], 2)
-    for one, other in pairs:
-        both = one.with_other(other)
+    pairs += combinations([change for change in best if base - alike_ns[change.flags] >= least], 2)
+    for first, other in pairs:
+        both = first.with_other(other)
         try_one(both)
-        alone = min(alike_ns.get(change.flags, base) for change in (one, other))
+        alone = min(alike_ns.get(change.flags, base) for change in (first, other))
         if alone - alike_ns.get(both.flags, alone) < least:
             rows.pop(both.flags, None)
     gaining = [rows[flags] for flags in rows if base - alike_ns[flags] >= max(least, 1)]

@@ -86,7 +86,8 @@ async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(
         await run_over(pilot)
         title = next(row for row in screen_rows(app) if "What would help most" in row)
         assert "60.5 GB, as now" in title or "60.5+ GB, as now" in title
-        assert "t tries it" in title
+        # Where the title has no room for it, the last row has the key.
+        assert "t tries it" in title or "t try the best change" in screen_rows(app)[-1]
         await press(pilot, "4", "tab", *["down"] * 8)
         await run_over(pilot)
         title = next(row for row in screen_rows(app) if "What if" in row)

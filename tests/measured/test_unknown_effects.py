@@ -9,6 +9,7 @@ from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import WhatIf
 from tests.measured.test_partners import LINES
+from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import write_set
 from tui.frame import text_of
 from tui.summary.panels import help_line
@@ -63,3 +64,12 @@ def test_where_all_ranks_are_there_every_effect_is_known(tmp_path: Path) -> None
     results = MeasuredResults(open_directory(str(tmp_path), None))
     assert not results.partners.kinds
     assert not any(knob.unknown for knob in results.what_if())
+
+
+def test_compute_of_a_rank_alone_is_asked_once() -> None:
+    """Planted: `all compute` and `compute of rank 7`, the same thing twice."""
+    names = {*knobs_of(alone())}
+    assert "all compute" in names
+    assert not any(name.startswith("compute of rank") for name in names)
+    two = {*knobs_of(MeasuredResults(run_of(SLOW_RANK, 2)))}
+    assert {"all compute", "compute of rank 0", "compute of rank 1"} <= two

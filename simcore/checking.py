@@ -101,7 +101,7 @@ def _model_findings(workload: Workload) -> list[Diagnostic]:
     # Imported here: a run does without.
     from simcore.recovery import recover
     from simcore.recovery.odd import oddities
-    from simcore.recovery.statement import is_like_aicb
+    from simcore.workload.traffic import is_like_aicb
 
     if not is_like_aicb(workload):
         return []

@@ -126,7 +126,7 @@ class ModelsBehind(Background):
             return None
         # Imported here: of other runs nothing is asked.
         from simcore.recovery.rescale import known
-        from simcore.recovery.statement import is_like_aicb
+        from simcore.workload.traffic import is_like_aicb
 
         workload = cast("Workload", run.source)
         if not is_like_aicb(workload):

@@ -31,6 +31,7 @@ from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration
 from simcore.workload.model import base_name
+from simcore.workload.traffic import traffic_warnings
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
@@ -83,8 +84,8 @@ class Finished(Struct, frozen=True, dict=True):
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Of the file, then of the run; with what is at stake where another run can tell. Last what every run
-        takes for granted.
+        """Of the file, then of the run; with what is at stake where another run can tell. Last what its rows
+        send unlike a trainer, and what every run takes for granted.
         """
         return (
             *(
@@ -93,6 +94,7 @@ class Finished(Struct, frozen=True, dict=True):
                 else diagnostic
                 for diagnostic in self.simulation.diagnostics
             ),
+            *traffic_warnings(self.simulation.workload),
             *_taken_for_granted(self.simulation),
         )
 

@@ -70,7 +70,9 @@ def _path(results: RanTraces) -> str:
         sums[part] = sums.get(part, 0) + ns
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
     longest = ", then ".join(f"{short_name(name, 40)}, {results.share(ns)}" for name, ns in most)
-    return f"On the critical path the most is {longest}."
+    # A layer's phases have names of their own: of many names the longest may not be of the longest layer.
+    of = f" of {len(sums)} names" if len(sums) > _NAMES else ""
+    return f"On the critical path the most{of} is {longest}."
 
 
 def _groups(results: RanTraces) -> str:

@@ -279,7 +279,7 @@ def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, sa
         verb = "is" if len(absent) == 1 else "are"
         message = f"{noun} {absent.text()} {of} {verb} missing: {plural(len(there), 'rank')} shown"
         if not is_set:
-            message = f"rank {there[0]} of {world} ranks alone; its directory opens as one run"
+            message = f"rank {there[0]} of {world} ranks alone; a directory with the others opens as one run"
         say("warning" if is_set else "note", "ranks-missing", message)
     return absent
 

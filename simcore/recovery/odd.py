@@ -12,6 +12,7 @@ from simcore.recovery.known import known_model
 from simcore.recovery.recovered import Recovered
 from simcore.units import digits
 from simcore.workload import Workload
+from simcore.workload.traffic import traffic_warnings
 
 # ns of AICB's workload/aiob_inputs/Example.txt: embedding, attention (also with flash run twice), mlp, Adam's
 # mean.
@@ -30,8 +31,7 @@ class _Odd:
         self.said: list[Diagnostic] = []
 
     def all(self) -> list[Diagnostic]:
-        self._backward()
-        self._all_parameters()
+        self.said += traffic_warnings(self.workload)
         config, times = self.recovered.config, self.recovered.times
         if config is not None:
             self._lost_layers(config)
@@ -47,44 +47,6 @@ class _Odd:
 
     def _rows(self, *names: str) -> list[int]:
         return [row for row, name in enumerate(self.workload.name) if name in names]
-
-    def _backward(self) -> None:
-        """Rows that send over tp forward and not backward."""
-        fwd, ig = self.workload.fwd, self.workload.ig
-        rows = [
-            row
-            for row, name in enumerate(self.workload.name)
-            if name.startswith(("attention", "mlp"))
-            and fwd.group[row] == "tp"
-            and fwd.bytes[row]
-            and not ig.bytes[row]
-        ]
-        # The counts of the experts are sent forward alone.
-        rows = [row for row in rows if self.workload.name[row] != "mlp_moelayer"]
-        if rows and (self.workload.header.tp or 1) > 1:
-            message = (
-                f"{self.workload.name[rows[0]]} sends over tp forward and nothing backward, where a trainer "
-                "sends as much: backward's tensor-parallel traffic is missing"
-            )
-            self._say("warning", "backward-unsent", message, rows)
-
-    def _all_parameters(self) -> None:
-        """An all-reduce of 2 bytes for each parameter, over tp."""
-        ig, wg, fwd = self.workload.ig, self.workload.wg, self.workload.fwd
-        rows = self._rows("layernorm")
-        reduced = self._rows("grad_param_comm", "grad_norm")
-        if not rows or not reduced or ig.collective[rows[0]] != "ALLREDUCE":
-            return
-        experts = (
-            sum(wg.bytes[row] for row in self._rows("moe_grad_norm2")) if not fwd.bytes[reduced[0]] else 0
-        )
-        parameters = (wg.bytes[reduced[0]] + experts) // 4
-        if parameters and ig.bytes[rows[0]] == 2 * parameters:
-            message = (
-                f"all-reduces 2 bytes of each of the {digits(parameters)} parameters of a rank over tp; "
-                "Megatron sends none of it without sequence parallelism"
-            )
-            self._say("warning", "all-parameters", message, rows)
 
     def _lost_layers(self, config: AicbConfig) -> None:
         known = known_model(config)

@@ -48,7 +48,7 @@ def known(workload: Workload) -> Recovered:
 
 def can_rescale(workload: Workload) -> bool:
     """Whether rows can be made for other degrees than the file's."""
-    from simcore.recovery.statement import is_like_aicb
+    from simcore.workload.traffic import is_like_aicb
 
     return is_like_aicb(workload) and known(workload).exact
 

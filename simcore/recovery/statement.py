@@ -75,13 +75,6 @@ def statement_of(workload: Workload) -> Statement | None:
     return _Reader(workload).statement() if workload.dialect == "simai" else None
 
 
-def is_like_aicb(workload: Workload) -> bool:
-    """Whether a file states its gradients as AICB does."""
-    gradients = ("grad_gather", "grad_param_comm", "grad_norm")
-    of_file = workload.dialect == "simai" and workload.maker is None
-    return of_file and any(name in workload.name for name in gradients)
-
-
 def first_foreign(workload: Workload) -> int | None:
     """The first row whose name AICB does not write, from 0."""
     return next((row for row, name in enumerate(workload.name) if name not in NAMES), None)

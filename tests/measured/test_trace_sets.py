@@ -114,7 +114,9 @@ def test_one_file_of_a_run_opens_alone_and_says_so(tmp_path: Path) -> None:
     run = open_input(str(next(tmp_path.glob("*rank2*"))))
     assert isinstance(run, MeasuredRun)
     assert ranks(run) == [2]
-    assert said(run) == ["note ranks-missing rank 2 of 4 ranks alone; its directory opens as one run"]
+    assert said(run) == [
+        "note ranks-missing rank 2 of 4 ranks alone; a directory with the others opens as one run"
+    ]
 
 
 def test_of_two_runs_with_one_stamp_the_name_chooses(tmp_path: Path) -> None:

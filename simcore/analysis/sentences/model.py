@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -195,6 +195,10 @@ class Facts(Struct, frozen=True, dict=True):
         if not self.simulation.program.pipelined:
             return 0
         return max(0, self.mean_ns["bubble"] + self.mean_ns["idle"] - self.unbalanced_ns)
+
+    def whose(self, by_class: Sequence[int]) -> str:
+        """`on each rank` where a figure of ranks differs by a twentieth at most, else `on the mean rank`."""
+        return "on each rank" if 20 * (max(by_class) - min(by_class)) <= max(by_class) else "on the mean rank"
 
     def mean(self, by_class: Iterable[int]) -> int:
         """A figure of each class as the mean of all ranks, rounded."""

@@ -10,10 +10,12 @@ from simcore.analysis.sentences.model import Facts, Sentence, late_reductions, r
 from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, CollectiveCost
+from simcore.records import Struct
 from simcore.run.findings import Change
 from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, percent
 from simcore.workload.model import base_name
+from simcore.workload.traffic import backward_unsent, forward_senders
 
 _PHASE_WORDS = {
     "fwd": "forward",
@@ -27,12 +29,14 @@ _LATE = "gradients after the last backward"
 _CAUSE = 0.1
 # Where a flag gains less than this share of what is late, what it leaves there is said.
 _MOST_GAIN = 0.9
+# Rows are waited for equally long from this share of the longest on; so many of them are named.
+_AS_LONG, _FEW = 0.99, 4
 
 
 def network(facts: Facts) -> Sentence | None:
     """All communication that compute waits for, where it has several parts worth saying."""
     parts = _parts(facts)
-    if not _several(facts, parts):
+    if not _several(facts, parts) or not facts.simulation.parameters.comm_scale:
         return None
     by_size = sorted(parts.items(), key=lambda item: -item[1])
     # What is late is of its kind, too: the rest is the other part of that.
@@ -42,8 +46,9 @@ def network(facts: Facts) -> Sentence | None:
     called = {**{kind: f"other {kind}" for kind in late}, _LATE: f"{' and '.join(late)} {_LATE}"}
     shares = [(percent(ns, facts.step_ns), called.get(what, what)) for what, ns in by_size]
     text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
+    whose = facts.whose([accounts.all_exposed_ns for accounts in facts.accounts])
     return Sentence(
-        "network", f"Compute waits {facts.figure(facts.exposed_ns)} for communication on each rank: {text}.",
+        "network", f"Compute waits {facts.figure(facts.exposed_ns)} for communication {whose}: {text}.",
         facts.exposed_ns, "network", facts.network_ns,
     )  # fmt: skip
 
@@ -71,64 +76,89 @@ def _lost(facts: Facts, part: str) -> int:
 
 def exposed(facts: Facts) -> list[Sentence]:
     """Each kind of communication that compute waits for, and the row that it waits for most."""
-    sentences = []
+    sentences: list[Sentence] = []
+    if not facts.simulation.parameters.comm_scale:
+        # What is left of free collectives is what a process takes to begin them.
+        return sentences
     parts = _parts(facts)
     for kind in EXPOSED_KINDS:
         if not facts.worth(parts[kind]):
             continue
-        mean = facts.mean_ns[f"exposed {kind}"]
-        index = ACCOUNTS.index(f"exposed {kind}")
-        most = max(range(len(facts.classes)), key=lambda n: (facts.accounts[n].total_ns[index], -n))
         what = "transfers between stages" if kind == "pp" else f"{kind} collectives"
-        text = f"Compute waits {facts.figure(mean)} for {what} on each rank{_most_for(facts, most, index)}."
-        if parts[kind] < mean:
-            # What comes after the last backward has a sentence of its own.
-            text = f"Compute waits {facts.figure(parts[kind])} for other {what} on each rank."
-            mean = parts[kind]
-        sentences.append(Sentence("exposed", text, mean, "network", _lost(facts, kind)))
+        # What comes after the last backward has a sentence of its own.
+        other = "other " if parts[kind] < facts.mean_ns[f"exposed {kind}"] else ""
+        text = f"Compute waits {facts.figure(parts[kind])} for {other}{what}{_whose_and_most(facts, kind)}."
+        sentences.append(Sentence("exposed", text, parts[kind], "network", _lost(facts, kind)))
     return sentences
 
 
-def _most_for(facts: Facts, number: int, account: int) -> str:
-    """`, most for mlp_row (forward all-reduce, 1.200 s)`: the rows of one name and phase."""
-    sums = _by_row(facts, number, account)
-    if not sums:
-        return ""
-    key, ns = max(sums.items(), key=lambda item: item[1])
-    name, phase, collective = key
+def _whose_and_most(facts: Facts, kind: str) -> str:
+    """` on each rank, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the rows of one
+    name; of several that are waited for equally long all, as far as they are few. Without what is late.
+    """
+    account = ACCOUNTS.index(f"exposed {kind}")
+    late = [sum(kinds.get(kind, {}).values()) for kinds in facts.late]
+    of_class = [
+        accounts.total_ns[account] - less for accounts, less in zip(facts.accounts, late, strict=True)
+    ]
+    whose = f" {facts.whose(of_class)}"
+    number = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
+    waits = _by_row(facts, number, kind)
+    if not waits:
+        return whose
+    most = max(wait.ns for wait in waits.values())
+    longest = [name for name, wait in waits.items() if wait.ns >= _AS_LONG * most]
     who = ""
-    if not _alike(facts, account):
-        sums_ns = [accounts.total_ns[account] for accounts in facts.accounts]
-        as_long = alike(sums_ns, sums_ns[number])
-        same = [row for row in as_long if _by_row(facts, row, account).get(key) == ns]
+    if not whose.endswith("each rank"):
+        as_long = alike(of_class, of_class[number])
+        same = [row for row in as_long if _by_row(facts, row, kind).get(longest[0]) == waits[longest[0]]]
         who = f" on {rank_words(facts, same).lower()}"
-    return f", most for {printable(name, 32)} ({_PHASE_WORDS[phase]} {collective}, {duration(ns)}{who})"
+    return f"{whose}{_most_words(waits, longest, most, who)}"
 
 
-def _by_row(facts: Facts, number: int, account: int) -> dict[tuple[str, str, str], int]:
-    """What a class waits in an account, ns, by name of the row, phase and collective."""
+def _most_words(waits: dict[str, _RowWait], longest: list[str], most: int, who: str) -> str:
+    if len(longest) > _FEW:
+        return f", equally for {len(longest)} layers ({duration(most)} each{who})"
+    *first, last = (printable(name, 32) for name in longest)
+    names = f"{', '.join(first)} and {last}" if first else last
+    if len(longest) > 1:
+        return f", most for {names} ({duration(most)} each{who})"
+    wait = waits[longest[0]]
+    phases = " and ".join(_PHASE_WORDS[phase] for phase in wait.phases)
+    return f", most for {names} ({phases} {' and '.join(wait.collectives)}, {duration(wait.ns)}{who})"
+
+
+class _RowWait(Struct):
+    """What a class waits for the rows of a name, ns; in which phases and for which collectives."""
+
+    ns: int
+    phases: list[str]
+    collectives: list[str]
+
+
+def _by_row(facts: Facts, number: int, kind: str) -> dict[str, _RowWait]:
+    """What a class waits for a kind of communication that is not late, by name of the row."""
     simulation = facts.simulation
     program, names = simulation.program, simulation.workload.name
-    accounts = facts.accounts[number]
-    sums: dict[tuple[str, str, str], int] = {}
+    accounts, late = facts.accounts[number], facts.late[number].get(kind, {})
+    account = ACCOUNTS.index(f"exposed {kind}")
+    waits: dict[str, _RowWait] = {}
     for segment, segment_account in enumerate(accounts.account):
         if segment_account != account:
             continue
         of, op = op_of(simulation.timeline, number, accounts.op[segment])
         ops = simulation.timeline.stage_program(of).ops
-        if ops.row[op] < 0:
+        if ops.row[op] < 0 or op in late:
             continue
         cost = program.costs[ops.cost[op]]
         collective = cell_name(cost.collective if isinstance(cost, CollectiveCost) else None)
-        key = (base_name(names[ops.row[op]]), PHASES[ops.phase[op]], collective)
-        sums[key] = sums.get(key, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
-    return sums
-
-
-def _alike(facts: Facts, account: int) -> bool:
-    """Whether an account is about as large on all ranks."""
-    sums = [accounts.total_ns[account] for accounts in facts.accounts]
-    return max(sums) - min(sums) <= max(sums) // 20
+        wait = waits.setdefault(base_name(names[ops.row[op]]), _RowWait(0, [], []))
+        wait.ns += accounts.edge[segment + 1] - accounts.edge[segment]
+        if (phase := PHASES[ops.phase[op]]) not in wait.phases:
+            wait.phases.append(phase)
+        if collective not in wait.collectives:
+            wait.collectives.append(collective)
+    return waits
 
 
 def late_gradients(facts: Facts) -> Sentence | None:
@@ -139,8 +169,10 @@ def late_gradients(facts: Facts) -> Sentence | None:
     simulation = facts.simulation
     most = max(range(len(sums)), key=lambda number: (sums[number], -number))
     reductions = [(ns, kind, op) for kind, ops in facts.late[most].items() for op, ns in ops.items()]
-    ns, kind, op = max(reductions, key=lambda reduction: (reduction[0], -reduction[2]))
     ops, start, end = simulation.timeline.columns(most)
+    # What is behind one, its turn and the host's delay, is not what it takes itself.
+    reductions = [(min(ns, end[op] - start[op]), kind, op) for ns, kind, op in reductions]
+    ns, kind, op = max(reductions, key=lambda reduction: (reduction[0], -reduction[2]))
     row = ops.row[op]
     collective = NAMES[str(simulation.workload.wg.collective[row])]
     name = printable(base_name(simulation.workload.name[row]), 32)
@@ -156,7 +188,9 @@ def late_gradients(facts: Facts) -> Sentence | None:
         # Its first part may lie beside the backward.
         lasting = end[op] - start[op]
         time = duration(ns) if ns >= lasting else f"{duration(ns)} of {duration(lasting)}"
-        longest = f"the {collective} of {name} longest ({what}, {time})"
+        equal = sum(other == ns for other, _, _ in reductions) - 1
+        more, each = (f" and {equal} more", " each") if equal else ("", "")
+        longest = f"the {collective} of {name}{more} longest ({what}, {time}{each})"
         text = f"{len(reductions)} gradient collectives, {longest}, {'come' if comes else 'end'}"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     changes = _hiding(simulation) if row in simulation.program.structure.prologue else {}
@@ -201,7 +235,14 @@ def free_communication(facts: Facts) -> Sentence | None:
         return None
     text = f"With all communication free the step would be {facts.change(other)}."
     if not facts.worth(facts.network_ns, _CAUSE):
-        text = f"The network is not the cause: without it the step is {facts.change(other)}."
+        text = f"The network is not the cause: without it the step is {facts.change(other)}"
+        # What is not sent cannot be seen to cost time.
+        workload = facts.simulation.workload
+        unsent, senders = len(backward_unsent(workload)), len(forward_senders(workload))
+        if unsent:
+            text += f", though {unsent} of its {senders} rows that send over tp forward send nothing backward"
+            text += ", where a trainer does"
+        text += "."
     return Sentence("free-communication", text, other)
 
 

@@ -1,0 +1,79 @@
+"""What the rows of a file send that a trainer would not, or do not send that it would: told from the rows
+alone, whatever made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simcore.diagnostics import Diagnostic
+from simcore.units import digits
+from simcore.workload.model import Workload
+
+_GRADIENTS = ("grad_gather", "grad_param_comm", "grad_norm")
+# The counts of the experts are sent forward alone.
+_FORWARD_ALONE = "mlp_moelayer"
+
+
+def is_like_aicb(workload: Workload) -> bool:
+    """Whether a file states its gradients as AICB does."""
+    of_file = workload.dialect == "simai" and workload.maker is None
+    return of_file and any(name in workload.name for name in _GRADIENTS)
+
+
+def forward_senders(workload: Workload) -> list[int]:
+    """Rows of attention and mlp that send over tp forward, of which a trainer sends as much backward; none of
+    a file that is not like AICB's.
+    """
+    if (workload.header.tp or 1) < 2 or not is_like_aicb(workload):
+        return []
+    fwd = workload.fwd
+    return [
+        row
+        for row, name in enumerate(workload.name)
+        if name.startswith(("attention", "mlp"))
+        and name != _FORWARD_ALONE
+        and fwd.group[row] == "tp"
+        and fwd.bytes[row]
+    ]
+
+
+def backward_unsent(workload: Workload) -> list[int]:
+    """Those of `forward_senders` that send nothing backward."""
+    return [row for row in forward_senders(workload) if not workload.ig.bytes[row]]
+
+
+def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
+    """A warning for what is missing backward, and for an all-reduce of 2 bytes of each parameter over tp."""
+    if not is_like_aicb(workload):
+        return
+    rows = backward_unsent(workload)
+    if rows:
+        times = f" ({digits(len(rows))} rows, first here)" if len(rows) > 1 else ""
+        message = (
+            f"{workload.name[rows[0]]} sends over tp forward and nothing backward, where a trainer "
+            f"sends as much: backward's tensor-parallel traffic is missing{times}"
+        )
+        yield Diagnostic("warning", "backward-unsent", message, workload.path, workload.line[rows[0]])
+    reduced = _reduces_parameters(workload)
+    if reduced is not None:
+        row, parameters = reduced
+        message = (
+            f"all-reduces 2 bytes of each of the {digits(parameters)} parameters of a rank over tp; "
+            "Megatron sends none of it without sequence parallelism"
+        )
+        yield Diagnostic("warning", "all-parameters", message, workload.path, workload.line[row])
+
+
+def _reduces_parameters(workload: Workload) -> tuple[int, int] | None:
+    """(the row whose input gradient does it, the parameters of a rank)."""
+    ig, wg, fwd, names = workload.ig, workload.wg, workload.fwd, workload.name
+    row = next((row for row, name in enumerate(names) if name == "layernorm"), None)
+    reduced = next((row for row, name in enumerate(names) if name in ("grad_param_comm", "grad_norm")), None)
+    if row is None or reduced is None or ig.collective[row] != "ALLREDUCE":
+        return None
+    experts = 0
+    if not fwd.bytes[reduced]:
+        experts = sum(wg.bytes[row] for row, name in enumerate(names) if name == "moe_grad_norm2")
+    parameters = (wg.bytes[reduced] + experts) // 4
+    return (row, parameters) if parameters and ig.bytes[row] == 2 * parameters else None

@@ -1,0 +1,73 @@
+"""Whose a wait is, and for which row most: each figure is of the ranks and rows that are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.analysis.accounts import ACCOUNTS
+from simcore.model.maker import ModelMaker
+from simcore.model.names import MODELS
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, simulate
+from simcore.units import duration
+from tests.analysis.booking import run
+from tests.strategies import Cell, Row, layer
+
+
+def waits(simulation: Simulation, rule: str = "exposed") -> list[str]:
+    return [sentence.text for sentence in Results(simulation).sentences if sentence.rule == rule]
+
+
+def of_model(name: str, **parameters: object) -> Simulation:
+    opened = ModelMaker(name, MODELS[name]).opened()
+    return simulate(opened, Parameters(global_batch=64, **parameters))  # type: ignore[arg-type]
+
+
+def test_a_mean_of_unequal_ranks_is_not_said_of_each_rank() -> None:
+    """ZeRO's all-gather of experts: ranks of the first stage wait half as long as the others."""
+    simulation = of_model("deepseek-v3", gpu="h100", world=256, tp=8, pp=8, ep=8, zero="1")
+    (text,) = [text for text in waits(simulation) if "other dp_ep" in text]
+    assert "for other dp_ep collectives on the mean rank, most for moe_grad_norm (" in text
+    assert text.endswith("390.1 ms on ranks 32-191).")
+    accounts = Results(simulation).accounts
+    of_ranks = [account.total_ns[ACCOUNTS.index("exposed dp_ep")] for account in accounts]
+    assert min(of_ranks) < 0.6 * max(of_ranks)
+
+
+def test_equal_ranks_wait_each() -> None:
+    rows = [Row("mlp_1", Cell(1000, "ALLREDUCE", "tp", 8000)), layer("mlp_2", 1000)]
+    (text,) = waits(run(rows, {"tp": 2}))
+    assert "for tp collectives on each rank, most for mlp (forward all-reduce, " in text
+
+
+def test_the_phases_of_a_row_count_together() -> None:
+    """mixtral: four equal all-to-alls, two of them of one row."""
+    simulation = of_model("mixtral-8x7b", gpu="h100", world=64, ep=8, zero="3", comm_scale=4.0)
+    (text,) = [text for text in waits(simulation) if "for ep collectives" in text]
+    assert "most for moe_experts (forward and input gradient all-to-all, " in text
+    results = Results(simulation)
+    rows = [number for number, name in enumerate(simulation.workload.name) if name.startswith("moe_experts")]
+    assert rows
+    whole = results.accounts[0].total_ns[ACCOUNTS.index("exposed ep")]
+    # Half of all: what the row's two all-to-alls are of four.
+    assert f"all-to-all, {duration(whole // 2)})" in text
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d", "e")])
+def test_rows_that_are_waited_for_equally_long_are_named_together(names: tuple[str, ...]) -> None:
+    rows = [Row(name, Cell(1000, "ALLREDUCE", "tp", 8000)) for name in names]
+    (text,) = waits(run(rows, {"tp": 2}))
+    expected = {2: "most for a and b (", 3: "most for a, b and c (", 5: "equally for 5 layers ("}
+    assert expected[len(names)] in text
+    assert " each)." in text
+    longer = waits(run([*rows, Row("z", Cell(1000, "ALLREDUCE", "tp", 80_000))], {"tp": 2}))
+    assert "most for z (forward all-reduce, " in longer[0]
+
+
+def test_free_collectives_are_no_cause() -> None:
+    """What is left of them is what a process takes to begin them: they were a cause, and then none."""
+    rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))]
+    free = Results(run(rows, {"tp": 2}, comm_scale=0.0))
+    assert not [one for one in free.sentences if one.rule in ("exposed", "network")]
+    assert waits(run(rows, {"tp": 2}))

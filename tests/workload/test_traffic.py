@@ -1,0 +1,41 @@
+"""What rows send unlike a trainer is among the notes of a run, as `check` has it, and costs what it says."""
+
+from __future__ import annotations
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import Workload, open_workload
+from simcore.workload.traffic import backward_unsent, forward_senders, traffic_warnings
+from tests.strategies import Cell, Row, make_workload
+
+SEED_000, SEED_002 = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
+_SENT = Cell(1000, "ALLREDUCE", "tp", 4096)
+
+
+def of_aicb(*rows: Row) -> Workload:
+    return make_workload([Row("grad_gather"), *rows], tp=2)
+
+
+def test_the_notes_of_a_run_have_what_check_says_of_its_rows() -> None:
+    """`The network is not the cause` stood on seed 002 without a word of what its file does not send."""
+    for path, codes in ((SEED_000, {"backward-unsent", "all-parameters"}), (SEED_002, {"backward-unsent"})):
+        results = Results(simulate(open_workload(path), Parameters()))
+        notes = [note for note in results.diagnostics if note.code in ("backward-unsent", "all-parameters")]
+        assert {note.code for note in notes} == codes
+        assert all(note.weight == "warning" for note in notes)
+
+
+def test_rows_that_send_forward_and_nothing_backward_are_counted() -> None:
+    workload = open_workload(SEED_002)
+    # attention_column and mlp_column of 16 x 8 layers; the rows behind them send both ways.
+    assert (len(backward_unsent(workload)), len(forward_senders(workload))) == (256, 512)
+    assert {workload.name[row] for row in backward_unsent(workload)} == {"attention_column", "mlp_column"}
+
+
+def test_files_that_send_both_ways_or_have_no_gradients_of_aicb_are_no_ground_for_a_warning() -> None:
+    one_way = Row("attention_row", _SENT, Cell(1000), Cell(1000))
+    both_ways = Row("attention_row", _SENT, _SENT, Cell(1000))
+    assert [note.code for note in traffic_warnings(of_aicb(one_way))] == ["backward-unsent"]
+    assert list(traffic_warnings(of_aicb(both_ways))) == []
+    assert list(traffic_warnings(make_workload([one_way], tp=2))) == []

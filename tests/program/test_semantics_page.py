@@ -33,4 +33,7 @@ def test_the_page_stands_alone() -> None:
     for word in ("SPEC", "ORACLES", "FORMATS", "shared/"):
         assert word not in PAGE
     for link in re.findall(r"\]\(([^)]+)\)", PAGE):
-        assert (ROOT / "docs" / link).exists()
+        file, _, heading = link.partition("#")
+        text = (ROOT / "docs" / file).read_text(encoding="utf-8") if file else PAGE
+        headings = [words.lower().replace(" ", "-") for words in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+        assert not heading or heading in headings

@@ -65,7 +65,7 @@ def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) ->
     try:
         if workload is None:
             workload, _ = _input_of(opened_of(fastest), path)
-        diagnostics = simulate(workload, parameters_of(fastest)).diagnostics
+        diagnostics = Results(simulate(workload, parameters_of(fastest))).diagnostics
     except (InputError, UsageError) as error:
         return [f"not known, for its input does not open: {' '.join(str(error).split())}"]
     return [

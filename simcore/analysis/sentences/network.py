@@ -240,8 +240,8 @@ def free_communication(facts: Facts) -> Sentence | None:
         workload = facts.simulation.workload
         unsent, senders = len(backward_unsent(workload)), len(forward_senders(workload))
         if unsent:
-            text += f", though {unsent} of its {senders} rows that send over tp forward send nothing backward"
-            text += ", where a trainer does"
+            # Two rows of a small screen: what speaks against a verdict is not cut off.
+            text += f"; {unsent} of {senders} rows with tp traffic send none backward, where a trainer does"
         text += "."
     return Sentence("free-communication", text, other)
 

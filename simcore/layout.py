@@ -337,7 +337,11 @@ def _assumed_dp(
             )
         )
         line = workload.line[row]
-        return dp, f"line {line}: grad_param_comm / (2 x grad_gather) = {dp}", "note"
+        return (
+            dp,
+            f"line {line}, which is not what AICB writes: grad_param_comm / (2 x grad_gather) = {dp}",
+            "note",
+        )
     if cluster_npus is not None and cluster_npus >= model_ranks:
         return cluster_npus // model_ranks, f"the cluster has {cluster_npus} NPUs", "warning"
     if workload.format == "astra-sim-1":

@@ -126,6 +126,7 @@ MEASURED: dict[str, Example] = {
         }
     ),
     "layout-assumed": directory(BOTH),
+    "step-assumed": directory(BOTH),
     "dp-of-one": directory(
         {
             rank: text + Op("dp_allreduce", "1025.0", "8.0", group="dp").line(rank)

@@ -314,6 +314,8 @@ EXAMPLES: dict[str, Example] = {
     "layer-not-found": text(table(op())),
     "ranks-assumed": text(table(DP)),
     "schedule-default": text(TEXT),
+    "few-microbatches-assumed": text(changed(BLOCK, "pp: 1", "pp: 2"), schedule="zb-h1"),
+    "memory-assumed": text(OF_TP),
     "overlap-assumed": text(OF_TP),
     "tp-missing": text(BARE),
     "ep-missing": text(BARE),

@@ -61,15 +61,15 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
 
 
 def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
-    """`the first needs at least 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with
+    """`the first needs about 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with
     a change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
     """
     if knob.memory_bytes is None or now is None:
         return ""
     needed, before = (f"{size / 1e9:.1f}" for size in (knob.memory_bytes, now))
     beside = "as now" if needed == before else f"now {before}"
-    long = f"needs at least {needed} GB, {beside}"
-    forms = (f"{who} {long}", long, f"needs {needed}+ GB, {beside}")
+    long = f"needs about {needed} GB, {beside}"
+    forms = (f"{who} {long}", long, f"needs ~{needed} GB, {beside}")
     return next((words for words in forms if len(words) <= room), "")
 
 

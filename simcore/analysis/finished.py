@@ -24,12 +24,13 @@ from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.layout import with_gathered_buffer
 from simcore.parameters import replaced
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, BesideCost, CollectiveCost, TransferCost
+from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct, replace
 from simcore.run.accounts import Accounts, Ranges
 from simcore.run.figures import StreamUse
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate
-from simcore.units import change_percent, duration
+from simcore.units import byte_size, change_percent, duration
 from simcore.workload.model import base_name
 from simcore.workload.traffic import traffic_warnings
 
@@ -49,8 +50,8 @@ Figure = TypeVar("Figure")
 
 
 def _taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
-    """The schedule that nobody gave, where another one would be another run; and that compute and
-    communication do not slow each other, where there is both.
+    """The schedule that nobody gave, where another one would be another run; one that is made for more
+    micro-batches; and that compute and communication do not slow each other, where there is both.
     """
     workload, layout, program = simulation.workload, simulation.layout, simulation.program
     is_loop = workload.is_table or program.queued
@@ -59,6 +60,10 @@ def _taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
     if simulation.parameters.schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
         message = f"no --schedule given: assuming {program.schedule}{', as pp is 1' * (layout.pp == 1)}"
         yield Diagnostic("note", "schedule-default", message, workload.path)
+    schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
+    few = schedule.too_few(layout.pp, program.microbatches) if schedule is not None else ""
+    if few:
+        yield Diagnostic("note", "few-microbatches-assumed", f"{program.schedule} is {few}", workload.path)
     if layout.world > 1 and workload.has_compute and sends:
         message = (
             "a collective beside compute is assumed to slow neither, in the changes that "
@@ -96,7 +101,24 @@ class Finished(Struct, frozen=True, dict=True):
             ),
             *traffic_warnings(self.simulation.workload),
             *_taken_for_granted(self.simulation),
+            *self._of_memory(),
         )
+
+    def _of_memory(self) -> Iterator[Diagnostic]:
+        """What the memory that a file tells is made of, and what of it no file tells."""
+        if self.model_figures is not None or not self.file_memory:
+            return
+        most = max(self.file_memory, key=lambda memory: memory.total)
+        parts = [("weights", most.weights), ("gradients", most.gradients), ("optimizer", most.optimizer)]
+        words = ", ".join(f"{name} {byte_size(size)}" for name, size in parts if size)
+        least, more = "at least", "activations not known"
+        if most.activations is not None:
+            least, more = "about", f"activations {byte_size(most.activations)} if none are recomputed"
+        message = (
+            f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
+            "what single ops need are not in the file, nor is what a GPU has (--gpu)"
+        )
+        yield Diagnostic("note", "memory-assumed", message, self.path)
 
     def _of_gathered_buffer(self) -> str:
         """`: with it the step would be 496.6 ms (+15.4 %)`, or what would tell."""

@@ -198,6 +198,12 @@ def make_run(
     steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
     if steps > 1:
         say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
+    elif steps == 1 and timed and not is_plan:
+        message = (
+            "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
+            "like this, too"
+        )
+        say("note", "step-assumed", message)
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
                        (*notes, *told_once(diagnostics)))  # fmt: skip
 

@@ -158,12 +158,11 @@ def _in_the_end(results: Timed) -> list[str]:
     direct = sum(wait.ns for wait in results.waiting if wait.late == number)
     if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
         return []
-    unit, (second, next_ns) = results.measured.unit, waited[1]
-    next_number = results.measured.ranks[second].number
+    unit, next_ns = results.measured.unit, waited[1][1]
+    others = f"to each of the others {duration(next_ns)} at most"
     return [
         f"Of the {duration(whole)} that all {unit}s wait together, {duration(ns)} go back to {unit} "
-        f"{number}, through {unit}s that wait themselves; to {unit} {next_number}, the next, "
-        f"{duration(next_ns)}."
+        f"{number}, through {unit}s that wait themselves, {others}."
     ]
 
 

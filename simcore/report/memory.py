@@ -95,8 +95,10 @@ def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
     parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
     merged = _merged([_Line(file_memory, parts) for file_memory in memory])
     title = "Memory of a rank, GB, at least: states by the gradients of the file"
-    unsized = "; activations not known: no collective has their size"
-    title += "; activations about, by b s h and layers" if about else unsized
+    title += "; activations not known: no collective has their size"
+    if about:
+        title = "Memory of a rank, GB, about: states by the gradients of the file; activations by b s h and "
+        title += "layers, none recomputed"
     more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
     return [title, *field_lines(_fields(parts), merged[:_STAGES]), *more]
 

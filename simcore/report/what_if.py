@@ -82,14 +82,14 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         Field("step", lambda what_if: duration(what_if.better10_ns)),
         Field("change", change),
         Field("of", lambda what_if: "the step" if what_if.alike_ns is None else "a micro-batch", left=True),
-        Field("GB at least", lambda what_if: _gb(what_if.memory_bytes)),
+        Field("GB, about", lambda what_if: _gb(what_if.memory_bytes)),
         Field("flags", _short_flags, left=True),
     ]
     # A column stands where some row needs it: what all rows say nobody asks.
     is_of_others = any(what_if.alike_ns is not None for what_if in changes)
     needed = {
         "of": is_of_others, "flags": any(map(_short_flags, changes)),
-        "GB at least": any(what_if.memory_bytes is not None for what_if in changes),
+        "GB, about": any(what_if.memory_bytes is not None for what_if in changes),
     }  # fmt: skip
     return [field for field in fields if needed.get(field.heading, True)]
 
@@ -99,13 +99,13 @@ def _gb(size: int | None) -> str:
 
 
 def _memory_now(run: Run, changes: Sequence[WhatIf]) -> str:
-    """`, a rank of the fullest stage needs 60.5 GB at least`, where it is known what changes make of it."""
+    """`, a rank of the fullest stage needs about 60.5 GB`, where it is known what changes make of it."""
     if all(what_if.memory_bytes is None for what_if in changes):
         return ""
     # Imported here: of traces nobody knows.
     from simcore.analysis.file_memory import memory_bytes
 
-    return f"; a rank of the fullest stage needs {_gb(memory_bytes(run))} GB at least"
+    return f"; a rank of the fullest stage needs about {_gb(memory_bytes(run))} GB"
 
 
 def _short_flags(what_if: WhatIf) -> str:

@@ -74,7 +74,7 @@ def test_the_report_of_seed_004_is_a_page() -> None:
         "\n  linear_fwd in forward_step          tp       20    1.03    0.68    3.22  rank 7" in done.stdout
     )
     # One rank of eight: whoever it waited for is not there.
-    assert "\nDiagnostics: 1 note\n" in done.stdout
+    assert "\nDiagnostics: 2 notes\n" in done.stdout
     assert done.stdout.endswith("[no-partner]\n")
     assert wltui(SEED_004).stdout == done.stdout
 

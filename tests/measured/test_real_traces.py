@@ -94,7 +94,7 @@ def assert_is_tidy(run: MeasuredRun) -> None:
 
 def test_seed_004_is_one_rank_with_every_operation_and_sub_operation_of_the_file() -> None:
     run = opened(SEED)
-    assert (len(run.ranks), run.ops, run.subs, run.diagnostics) == (1, 9, 48, ())
+    assert (len(run.ranks), run.ops, run.subs, noted(run)) == (1, 9, 48, [])
     assert (run.ranks[0].number, run.ranks[0].stage, run.microbatches) == (7, 3, 1)
     assert_is_the_file(run.ranks[0], SEED.read_text(), ns("4509232423.74") - ns("629.77"))
     assert run.step_time_ns == ns("4509235645.35") - ns("4509231793.97") == 3_851_380_000

@@ -85,7 +85,7 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
         "Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms; as fast as rank 6, the step would "
         "take 2.925 s (-24.1 %).",
         "Of the 23.288 s that all ranks wait together, 9.016 s go back to rank 7, through ranks that wait "
-        "themselves; to rank 1, the next, 2.847 s.",
+        "themselves, to each of the others 2.847 s at most.",
         "With 1 micro-batch on 4 stages every stage has 3 of 4 slots empty, 75.0 % of its time. Here the "
         "ranks compute for 22.0 %; 55.6 % are bubble, 19.9 % waiting for the last member of a collective. "
         "More micro-batches in a step make it less.",
@@ -185,6 +185,7 @@ def test_where_the_degrees_come_from_is_said_of_each_real_run() -> None:
         "with dp 1 no other rank takes part in dp_allreduce: what it takes, up to 24.640 ms on rank 7, is "
         "the rank's own time; it counts as dp communication, as the trace names it"
     )
+    assert notes["step-assumed"].weight == "assumption"
     for name, stamp in RUNS:
         run = opened(name, stamp)
         assert (run.degrees.dp == 1) == any(note.code == "dp-of-one" for note in run.diagnostics)

@@ -99,19 +99,23 @@ def read(text: str | bytes, path: str = "trace.txt") -> MeasuredRun:
     return read_run(path, text if isinstance(text, bytes) else text.encode())
 
 
+# What is said of every set of rank traces.
+_OF_ALL = ("layout-assumed", "dp-of-one", "step-assumed")
+
+
 def told(text: str | bytes) -> list[str]:
-    """The diagnostics of a text, as the user sees them."""
-    return [one.text() for one in read(text).diagnostics]
+    """The diagnostics of a text, as the user sees them, without what is said of every one."""
+    return [note.text() for note in read(text).diagnostics if note.code not in _OF_ALL]
 
 
 def noted(run: MeasuredRun) -> list[str]:
     """The codes of what is said of a run beside where its degrees come from."""
-    return [note.code for note in run.diagnostics if note.code not in ("layout-assumed", "dp-of-one")]
+    return [note.code for note in run.diagnostics if note.code not in _OF_ALL]
 
 
 def said(run: MeasuredRun) -> list[str]:
-    """The diagnostics of a run, without their places and without where its degrees come from."""
-    notes = [note for note in run.diagnostics if note.code != "layout-assumed"]
+    """The diagnostics of a run, without their places and without what is said of every one."""
+    notes = [note for note in run.diagnostics if note.code not in _OF_ALL]
     return [f"{note.severity} {note.code} {note.message}" for note in notes]
 
 

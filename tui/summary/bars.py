@@ -114,6 +114,13 @@ class RankRows:
         for track in tracks:
             stages.setdefault(track.stage, []).append(track)
         groups = [(_stage(stage), members) for stage, members in stages.items()]
+        if 1 < room < len(groups):
+            # Neighbouring stages whole: a row across them would be of nobody.
+            joined = -(-len(groups) // room)
+            groups = [
+                (f"{here[0][0]}-{here[-1][0]}", [member for _, members in here for member in members])
+                for here in (groups[first : first + joined] for first in range(0, len(groups), joined))
+            ]
         if len(groups) > room or len(groups) == 1:
             size = -(-len(tracks) // max(room, 1))
             groups = [("", list(tracks[first : first + size])) for first in range(0, len(tracks), size)]

@@ -103,9 +103,12 @@ def _memory_words(results: Run) -> str:
     fullest = max(results.file_memory, key=lambda memory: memory.total, default=None)
     if fullest is None:
         return ""
-    # What schedules differ in is not in it.
-    where = ", activations not known" if fullest.activations is None else f" on stage {fullest.stage}"
-    return f"memory at least {fullest.total / 1e9:.1f} GB{where}"
+    words = f"{fullest.total / 1e9:.1f} GB"
+    if fullest.activations is None:
+        # What schedules differ in is not in it.
+        return f"memory at least {words}, activations not known"
+    # The activations are those of layers that are not recomputed, which no row tells.
+    return f"memory about {words} on stage {fullest.stage}"
 
 
 def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
@@ -328,15 +331,20 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     # Frame, corners and what stands between the two.
     needs = model.needs_words(advice - len(helps) - len(aside) - 12)
     if not needs:
-        # The last row has the keys, too.
-        needs = model.needs_words(advice - len(helps) - 8)
-        aside = "" if needs else aside
+        # The last row has the key of `t`, too, and a step is what stands beside the shares.
+        short = helps.removesuffix(", % of step")
+        needs = model.needs_words(advice - len(short) - len(_ALL_CHANGES) - 12)
+        helps, aside = (short, _ALL_CHANGES) if needs else (helps, aside)
     helps += f"; {needs}" if needs else ""
     below = beside(
         framed(WHAT_IF, helps, aside, changes, (advice, size.bottom)),
         framed(NOTES, _notes_title(diagnostics, width - advice), "", notes, (width - advice, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
+
+
+# Where the other changes are.
+_ALL_CHANGES = "4 all"
 
 
 def _words_title(model: SummaryModel, cut: str, width: int) -> str:
@@ -420,7 +428,10 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     left = height - _RULES
     worst_rows, change_rows, note_rows = _LEAST_WORST, BOTH_LISTS, 1
     bars = max(model.beside.extent[0] + 4 if model.panel == MAP else model.bars.most_rows + 1, 3)
-    room = min(bars, _LEAST_BARS)
+    # Few stages have a row each, or two of them share one, and a row stays blank.
+    stages = len({track.stage for track in model.results.tracks})
+    room = min(bars, stages + 1 if stages <= _LEAST_BARS else _LEAST_BARS)
+    room = max(room, min(bars, _LEAST_BARS))
     # The sentence that decides may be the second one: these two come before places and bars.
     words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
     first = word_lines(words[:2], width, max(said, 1))

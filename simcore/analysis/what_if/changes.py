@@ -16,8 +16,8 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters
-from simcore.program import SCHEDULES
 from simcore.program.schedule_choice import fitting_chunks
+from simcore.program.schedules import MADE_FOR, SCHEDULES
 from simcore.records import NamedTuple, asdict, replace
 from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
@@ -26,7 +26,6 @@ from simcore.units import duration
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
 _USUAL = "1f1b"
-_MADE_FOR = "made for"
 _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
 _PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
@@ -52,13 +51,8 @@ def _schedules(simulation: Simulation) -> Iterator[Change]:
 
 
 def _too_few(schedule: str, pp: int, microbatches: int) -> str:
-    """For how many micro-batches a schedule is made where a run has fewer, and with how many it is simulated
-    all the same; else "".
-    """
-    least = SCHEDULES[schedule].made_for(pp) if schedule in SCHEDULES else 0
-    if microbatches >= least:
-        return ""
-    return f"{_MADE_FOR} {least} micro-batches or more, simulated with {microbatches}"
+    """For how many micro-batches a schedule is made that has fewer here; "" of one that has enough."""
+    return SCHEDULES[schedule].too_few(pp, microbatches) if schedule in SCHEDULES else ""
 
 
 def _forwards_beside_backwards(simulation: Simulation) -> Iterator[Change]:
@@ -294,7 +288,7 @@ def _caveats(simulation: Simulation, gain: WhatIf, asked: Parameters) -> list[st
     own = behind[2:-1].split("; ") if behind.startswith(" (") else []
     shape = stages_and_microbatches(simulation, asked)
     few = _too_few(asked.schedule or "", *shape) if shape is not None else ""
-    return [few] * bool(few) + [words for words in own if not words.startswith(_MADE_FOR)]
+    return [few] * bool(few) + [words for words in own if not words.startswith(MADE_FOR)]
 
 
 def _changed(simulation: Simulation, row: WhatIf) -> dict[str, Any]:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
     from simcore.program.order import Action, Order, Placement, Shape
 
-__all__ = ["FROM_FILE", "SCHEDULES", "Schedule", "is_schedule_file"]
+__all__ = ["FROM_FILE", "MADE_FOR", "SCHEDULES", "Schedule", "is_schedule_file"]
+
+# What a caveat begins with that is worked out anew where a schedule is combined with other changes.
+MADE_FOR = "made for"
 
 
 class Schedule(NamedTuple):
@@ -48,6 +51,13 @@ class Schedule(NamedTuple):
         """From how many micro-batches on its bubble is no longer."""
         times, more = self.full
         return times * stages + more
+
+    def too_few(self, stages: int, microbatches: int) -> str:
+        """`made for 4 micro-batches or more, simulated with 2`; "" of enough."""
+        least = self.made_for(stages)
+        if microbatches >= least:
+            return ""
+        return f"{MADE_FOR} {least} micro-batches or more, simulated with {microbatches}"
 
     def order(self, shape: Shape) -> Order:
         """The order of a step. `shape` is one that fits: see `misfit`."""

@@ -66,8 +66,8 @@ async def test_what_the_summary_says_of_a_files_rows_is_explained_below_the_note
         assert f"─ {why}" in text
         assert "These rows are run as they are, and --rescale on is refused." in text
         # It is no note of the run.
-        assert "── 7 notes on the file and the run" in text
-        assert "7 notes" in screen_rows(app)[1 if size[0] > 100 else 0]
+        assert "── 8 notes on the file and the run" in text
+        assert "8 notes" in screen_rows(app)[1 if size[0] > 100 else 0]
         await press(pilot, "1")
         await run_over(pilot)
         assert "line 10 is not what AICB writes" in screen_text(app)
@@ -144,11 +144,11 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
         before = screen_rows(app)[:8]
         assert before[5].startswith(">warning line 1, column 73 ")
         await press(pilot, "backslash", *"warning")
-        assert "3 of 7 notes: warning" in screen_rows(app)[2]
-        assert "3 of 7 notes" in screen_rows(app)[-1]
+        assert "3 of 8 notes: warning" in screen_rows(app)[2]
+        assert "3 of 8 notes" in screen_rows(app)[-1]
         assert screen_rows(app)[5].startswith(">warning line 1, column 73 ")
         await press(pilot, *" vpp")
-        assert "1 of 7 notes" in screen_rows(app)[-1]
+        assert "1 of 8 notes" in screen_rows(app)[-1]
         await press(pilot, "enter")
         assert "Esc no filter" in screen_rows(app)[-1]
         await press(pilot, "escape")
@@ -158,7 +158,7 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
         await press(pilot, "enter", "enter", "j")
         assert "no note has these words" in screen_text(app)
         await press(pilot, "backslash", "x", "escape", "escape")
-        assert screen_rows(app)[2].startswith("── 7 notes on the file and the run: 3 w")
+        assert screen_rows(app)[2].startswith("── 8 notes on the file and the run: 3 w")
         await press(pilot, "escape")
         assert app.screen_name == "timeline"
 
@@ -197,7 +197,7 @@ async def test_a_small_summary_shows_the_note_that_weighs_most(
     async with app.run_test(size=size) as pilot:
         await press(pilot)
         rows = screen_rows(app)
-        title = re.compile(r"Notes \(7\).*: 3 warnings, 4 assum")
+        title = re.compile(r"Notes \(8\).*: 3 warnings, 5 assum")
         place = next(index for index, row in enumerate(rows) if title.search(row))
         assert "found 98 rows, expected 96" in rows[place + 1]
 
@@ -317,8 +317,8 @@ def test_a_note_of_many_words_is_shown_whole() -> None:
 def test_in_a_terminal_the_list_is_filtered_and_leads_to_the_line(tmp_path: Path) -> None:
     path = shutil.copy(ROOT / "fixtures" / MISTAKES, tmp_path)
     with wltui(str(path), screen="notes") as terminal:
-        terminal.wait_for("7 notes on the file and the run")
-        terminal.press_each(("\\", " filter "), ("vpp", "1 of 7 notes"), ("\r", "Esc no filter"))
+        terminal.wait_for("8 notes on the file and the run")
+        terminal.press_each(("\\", " filter "), ("vpp", "1 of 8 notes"), ("\r", "Esc no filter"))
         terminal.press_each(("\r", "Esc closes this"))
         assert terminal.line_with(" > 1 │").startswith(" > 1 │ HYBRID_TRANSFORMER_FWD_IN_BCKWD")
         mark = terminal.lines.index(terminal.line_with(" > 1 │")) + 1
@@ -326,4 +326,4 @@ def test_in_a_terminal_the_list_is_filtered_and_leads_to_the_line(tmp_path: Path
         assert terminal.lines[mark - 1][at:].startswith("vpp: 8 ")
         terminal.settle(0.3)
         terminal.press("\x1b")
-        terminal.wait_for("1 of 7 notes: vpp")
+        terminal.wait_for("1 of 8 notes: vpp")

@@ -90,11 +90,11 @@ def test_zoom_and_fold_send_less_than_a_picture(terminal: Terminal) -> None:
 
 
 def test_opening_a_screen_is_one_picture(terminal: Terminal) -> None:
-    # The first time the rows' critical path comes as a picture of its own.
-    terminal.press_each(("3", "4069.623"), ("2", "At the cursor"))
+    # The first time the rows' critical path and what made them come as pictures of their own.
+    terminal.press_each(("3", "4069.623"), ("!", "AICB's rows"), ("2", "At the cursor"))
     terminal.settle()
     # The parameters have the bars of the stages beside them.
-    screens = (("3", "[3 Layers]", 6000), ("5", "[5 Parameters]", PICTURE), ("!", "[! Notes]", 6000))
+    screens = (("3", "[3 Layers]", 6000), ("5", "[5 Parameters]", PICTURE), ("!", "[! Notes]", PICTURE))
     for key, words, most in (*screens, ("?", "Esc closes", 6000)):
         before = terminal.pictures
         assert terminal.answer_to(key, words) < most

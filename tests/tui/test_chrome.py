@@ -65,7 +65,7 @@ def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_ca
     assert "step 28.7" in text
     # Right of eight tabs in a hundred columns there is room for the share alone.
     assert ("+94.6 %" if width == 100 else "+13.973 s (+94.6 %)") in text
-    assert ("! Notes" if width == 100 else "6 notes") in text
+    assert ("! Notes" if width == 100 else "8 notes") in text
 
 
 def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
@@ -117,7 +117,7 @@ def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
     opened = run(replace(seed_workload(), path="c.txt"))
     now = run(replace(seed_workload(), path="c.txt"), schedule="interleaved", virtual_stages=4)
     row = line_text(heading(session_of(opened, now), "summary", 80)[0])
-    assert " c.txt   interleaved vpp 4   tp 8 dp 8 pp 16    step 9.723 s  -34.2 %   5 notes" in row
+    assert " c.txt   interleaved vpp 4   tp 8 dp 8 pp 16    step 9.723 s  -34.2 %   7 notes" in row
     wide = line_text(heading(session_of(opened, now), "summary", 120)[0])
     assert "draft after run 1" in wide
 
@@ -157,13 +157,13 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
     )
     screens = "  1 Summary  2 Timeline [3 Layers] 4 Why  5 Params  6 Compare  7 Sweep  ! Notes "
     assert second.startswith(screens)
-    assert second.endswith("step 14.774 s   run 1 of 1   6 notes ")
+    assert second.endswith("step 14.774 s   run 1 of 1   8 notes ")
 
 
 def test_eighty_columns_have_the_same_in_short() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "notes", 80))
     assert " ".join(first.split()) == (
-        "002_gpt_10... 1024: tp 8 dp 8 pp 16 1f1b 16 mb step 14.774 s 6 notes"
+        "002_gpt_10... 1024: tp 8 dp 8 pp 16 1f1b 16 mb step 14.774 s 8 notes"
     )
     assert len(first) == 80
     screens = "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare  7 Sweep [! Notes]"
@@ -193,10 +193,10 @@ def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
 def test_while_a_run_is_simulated_the_step_time_keeps_its_place() -> None:
     session = session_of(seed(), seed(compute_scale=2.0))
     before = line_text(heading(session, "summary", 120)[1])
-    assert before.endswith("  step 28.747 s  +13.973 s (+94.6 %)   6 notes ")
+    assert before.endswith("  step 28.747 s  +13.973 s (+94.6 %)   8 notes ")
     session.running = True
     after = line_text(heading(session, "summary", 120)[1])
-    assert after.endswith(" step 28.747 s  +94.6 %  simulating   6 notes ")
+    assert after.endswith(" step 28.747 s  +94.6 %  simulating   8 notes ")
 
 
 @pytest.mark.parametrize("width", range(100, 132))

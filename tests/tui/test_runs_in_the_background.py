@@ -153,7 +153,7 @@ async def test_undo_back_to_the_start_needs_no_run(make_app: MakeApp, gate: Gate
         await run_over(pilot)
         assert app.session.current is app.session.opened
         assert len(gate.begun) == 1
-        assert "step 14.774 s   run 1 of 1   6 notes" in screen_rows(app)[1]
+        assert "step 14.774 s   run 1 of 1   8 notes" in screen_rows(app)[1]
 
 
 async def test_thirty_changes_in_a_row_end_with_the_run_of_the_last(make_app: MakeApp) -> None:

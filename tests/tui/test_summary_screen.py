@@ -378,7 +378,7 @@ def test_memory_is_there_at_every_size_that_is_drawn(
     """Seen to fail: without memory in the heading of the advice, at 80 columns and 21 rows."""
     results = seed(**changed)
     assert results.file_memory
-    assert "emory at least" in text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))
+    assert "emory about" in text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))
 
 
 def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> None:

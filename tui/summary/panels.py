@@ -331,20 +331,15 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     # Frame, corners and what stands between the two.
     needs = model.needs_words(advice - len(helps) - len(aside) - 12)
     if not needs:
-        # The last row has the key of `t`, too, and a step is what stands beside the shares.
-        short = helps.removesuffix(", % of step")
-        needs = model.needs_words(advice - len(short) - len(_ALL_CHANGES) - 12)
-        helps, aside = (short, _ALL_CHANGES) if needs else (helps, aside)
+        # The last row has the keys, too.
+        needs = model.needs_words(advice - len(helps) - 8)
+        aside = "" if needs else aside
     helps += f"; {needs}" if needs else ""
     below = beside(
         framed(WHAT_IF, helps, aside, changes, (advice, size.bottom)),
         framed(NOTES, _notes_title(diagnostics, width - advice), "", notes, (width - advice, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
-
-
-# Where the other changes are.
-_ALL_CHANGES = "4 all"
 
 
 def _words_title(model: SummaryModel, cut: str, width: int) -> str:

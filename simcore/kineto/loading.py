@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -219,8 +220,17 @@ def _in_processes(
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
         with ProcessPoolExecutor(workers, context, _begin, (progress if alone else None,)) as pool:
-            paths = [file.path for file in files]
-            yield from pool.map(_in_process, paths, [part] * len(files), range(len(files)))
+            futures = deque(
+                pool.submit(_in_process, file.path, part, number) for number, file in enumerate(files)
+            )
+            try:
+                while futures:
+                    yield futures.popleft().result()
+            except BaseException:
+                # The pool's own thread cancels: `map` does it beside that thread, which then cannot say to a
+                # cancelled future that its process ended (CPython prints the error of a thread).
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     except BrokenProcessPool:
         message = "a process that reads ended before it was through: too little memory, or it was killed"
         raise InputError(Diagnostic("error", "reading-ended", message, files[0].path)) from None

@@ -425,8 +425,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     bars = max(model.beside.extent[0] + 4 if model.panel == MAP else model.bars.most_rows + 1, 3)
     # Few stages have a row each, or two of them share one, and a row stays blank.
     stages = len({track.stage for track in model.results.tracks})
-    room = min(bars, stages + 1 if stages <= _LEAST_BARS else _LEAST_BARS)
-    room = max(room, min(bars, _LEAST_BARS))
+    room = min(bars, _LEAST_BARS + (stages == _LEAST_BARS))
     # The sentence that decides may be the second one: these two come before places and bars.
     words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
     first = word_lines(words[:2], width, max(said, 1))

@@ -175,10 +175,11 @@ def worst_link(results: Finished) -> Place | None:
     if port is None or op is None:
         return None
     share = percent(port.busy_ns, results.step_time_ns)
-    whose = _who(results, port.alike).replace("all ranks", "of all ranks")
+    whose = _who(results, port.alike).removesuffix(" alike")
     slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
     # Of another kind than the places above: a port that is busy holds nobody up by itself.
-    words = f"busy {duration(port.busy_ns)} ({share} %): dim {port.index} {whose}, most {port.kind}{slowed}"
+    busy = f"busy {duration(port.busy_ns)} ({share} %)"
+    words = f"{busy} on dim {port.index} of {whose}, most with {port.kind}{slowed}"
     _, start, end = simulation.timeline.columns(port.rank_class)
     number, begins, ends = port.rank_class, start[op], end[op]
     stream = results.stream_at(number, op, begins, ends)

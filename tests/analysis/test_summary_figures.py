@@ -161,7 +161,7 @@ def test_the_worst_places_of_seed_002() -> None:
         ("bubble", "4.096 s at a stretch: stage 0, from 3.064 s"),
         ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
         ("exposed", "228.3 ms: grad_param_comm, dp reduce-scatter"),
-        ("link", "busy 346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp"),
+        ("link", "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"),
     ]
     wait = seed(slow_rank=("37=1.3",)).worst[1]
     assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
@@ -172,7 +172,8 @@ def test_the_worst_places_of_seed_002() -> None:
 def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
     link = seed(slow_link=("1:37=0.2",), network=network).worst[-1]
-    assert (link.what, link.words) == ("link", "busy 1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2")
+    words = "busy 1.707 s (10.6 %) on dim 1 of rank 37, most with dp, slowed to 0.2"
+    assert (link.what, link.words) == ("link", words)
     ops = seed(slow_link=("1:37=0.2",), network=network).simulation.timeline.columns(link.number)[0]
     assert STREAMS[ops.stream[link.op]] == "dp"
     assert seed(slow_link=("0:37=0.9",), network=network).worst[-1].words == seed().worst[-1].words
@@ -184,7 +185,8 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
     assert results.dimensions[1].busy_ns == seed().dimensions[1].busy_ns
     lines = run_page(results).split("\n")
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
-    assert lines[at + 4] == "  worst link  busy 1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2"
+    words = "busy 1.707 s (10.6 %) on dim 1 of rank 37, most with dp, slowed to 0.2"
+    assert lines[at + 4] == f"  worst link  {words}"
     busy_ns = results.worst[-1].ns
     assert run_json(results)["worst_link"] == {
         "dimension": 1, "ranks": "37", "busy_ns": busy_ns, "factor": 0.2
@@ -194,7 +196,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
     results = seed(slow_link=("0:37=0.1",))
     link = results.worst[-1]
-    assert link.words.endswith("dim 0 rank 37, most tp, slowed to 0.1")
+    assert link.words.endswith(" on dim 0 of rank 37, most with tp, slowed to 0.1")
     ops, _, _ = results.simulation.timeline.columns(link.number)
     # The gradients, over dimension 1, take longer.
     assert STREAMS[ops.stream[link.op]] == "tp"
@@ -258,6 +260,6 @@ def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
     alike = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
     words = {one.what: one.words for one in alike.worst}
     assert words["end"] == "430.4 ms, last to end: all ranks"
-    assert words["link"] == "busy 123.4 ms (28.7 %): dim 1 of all ranks, most dp"
+    assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 of all ranks, most with dp"
     staged = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
     assert not any("all ranks" in one.words for one in staged.worst)

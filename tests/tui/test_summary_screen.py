@@ -23,7 +23,7 @@ from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.beside import RankMap
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import draw, help_line, large, step_lines, word_lines, worst_lines
+from tui.summary.panels import _place_words, draw, help_line, large, step_lines, word_lines, worst_lines
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
 from tui.why.frame import WhyModel, knob_lines
@@ -136,7 +136,7 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
         await press(pilot, "tab")
         assert "── Worst on a rank, % of step (" in screen_text(app)
         await press(pilot, *"jjjj")
-        assert ">link    busy 346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp" in screen_text(app)
+        assert ">link    busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp" in screen_text(app)
         await press(pilot, "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
@@ -393,3 +393,20 @@ def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> Non
     assert len(word_lines(words, 80, 9)) == 4
     # What stands before the colon alone says too little.
     assert word_lines(["Rank 7 is slow: " + "it computes long " * 20], 80, 2) == []
+
+
+def test_the_busiest_link_is_a_sentence_whose_figure_and_place_are_never_cut() -> None:
+    """`busy 346.8 ms: dim 1 stages 1-14, most dp` said little to a newcomer."""
+    words = seed().worst[-1].words
+    assert words == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"
+    assert _place_words(words, 60) == words
+    assert _place_words(words, 51) == "busy 346.8 ms on dim 1 of stages 1-14, most with dp"
+    assert _place_words(words, 42) == "busy 346.8 ms on dim 1 of stages 1-14"
+    slowed = seed(slow_link=("0:37=0.1",)).worst[-1].words
+    assert _place_words(slowed, 50).endswith("on dim 0 of rank 37, slowed to 0.1")
+
+
+def test_the_columns_of_the_rank_map_are_called_what_they_are() -> None:
+    """`ranks 0 . . . . 5` stood over stages."""
+    ((head, _),) = RankMap(seed()).lines(60, 10, (0, 0), BLOCKS, False)[0]
+    assert head == " stages        0 . . . . 5 . . . . 10. . . . 15"

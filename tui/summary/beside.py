@@ -133,7 +133,7 @@ class RankMap:
         values = [self._ns(row, stage) for row in rank_map for stage in range(stages)]
         least, most = min(values, default=0), max(values, default=0)
         role = _MAP_ROLE.get(self.measure, "")
-        head = fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap, width - left)
+        head = fitted([(" stages", "")], left)[0][0] + _ruler(first_column, shown, gap, width - left)
         lines: list[Line] = [[(head, "dim")]]
         for index in rows_around(at_row, len(rank_map), max(rows - 3, 1)):
             row = rank_map[index]

@@ -133,7 +133,7 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
 
 # What goes first where a place has no room for all of its words.
 _LESS = (
-    r" at a stretch", r" \([0-9.]+ %\)", r" alike", r", last to end", r" from \S+ \S+ on", r", most \w+$"
+    r" at a stretch", r" \([0-9.]+ %\)", r" alike", r", last to end", r" from \S+ \S+ on", r", most with \w+"
 )  # fmt: skip
 
 

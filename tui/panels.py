@@ -51,6 +51,10 @@ class PanelCursor:
     def begin(self) -> None:
         """What a model makes ready for a run."""
 
+    def take(self, knobs: Sequence[WhatIf] | None) -> None:
+        """The what-if table of the run, once it is there."""
+        self.knobs = knobs
+
     def set_panels(self, panels: tuple[str, ...]) -> None:
         """The panels that the screen has room for."""
         self.panels = panels

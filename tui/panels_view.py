@@ -26,7 +26,7 @@ class PanelsView(ScreenView):
     def look_for_changes(self) -> str:
         """The what-if table into the model, once it is there; how far it is."""
         if self.model.knobs is None:
-            self.model.knobs = self._app.runs.what_if(self.model.results)
+            self.model.take(self._app.runs.what_if(self.model.results))
         return self._app.what_ifs.progress
 
     def show(self, results: Run) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simcore.parameters import Parameters, as_flags, flag_of
-from simcore.records import NamedTuple, Struct
+from simcore.records import NamedTuple, Struct, replace
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
@@ -122,6 +122,22 @@ class WhatIf(Struct, frozen=True):
     def best_ns(self) -> int:
         """The least step time that this can bring."""
         return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)
+
+
+def different_changes(rows: Sequence[WhatIf]) -> list[WhatIf]:
+    """The rows without those changes that differ from one before them in what they overlap alone."""
+    seen: list[Parameters] = []
+    kept = []
+    for row in rows:
+        if row.list == "change" and row.parameters is not None:
+            main = replace(
+                row.parameters, overlap_fwd_bwd=False, overlap_grad_reduce=False, overlap_param_gather=False
+            )
+            if main in seen:
+                continue
+            seen.append(main)
+        kept.append(row)
+    return kept
 
 
 def dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ import pytest
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
-from simcore.run.findings import WhatIf
+from simcore.run.findings import WhatIf, different_changes
 from simcore.run.track import Track
 from simcore.simulation import simulate
 from simcore.workload import open_workload
@@ -16,9 +16,10 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.change_words import change_name, needs_words
-from tui.panels import with_most_a_microbatch
+from tui.panels import WHAT_IF, with_most_a_microbatch
 from tui.summary.bars import RankRows
-from tui.summary.panels import _memory_words
+from tui.summary.model import SummaryModel
+from tui.summary.panels import _memory_words, _needs_and_keys
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
@@ -152,3 +153,62 @@ def test_ranks_that_share_a_row_are_of_whole_stages() -> None:
     assert of_room[2] == of_room[3] == [("0-3", "0-1"), ("4-7", "2-3")]
     assert of_room[4] == [("0-1", "0"), ("2-3", "1"), ("4-5", "2"), ("6-7", "3")]
     assert len(of_room[8]) == 8
+
+
+def test_of_changes_that_differ_in_their_overlap_alone_the_best_is_kept() -> None:
+    """Planted: kept by schedule alone, so that 4 virtual stages went with 8; sensitivities among them."""
+    rows = [
+        WhatIf("a", None, 80, flags="a", parameters=Parameters(schedule="zb-h1", overlap_grad_reduce=True)),
+        WhatIf("b", None, 81, flags="b", parameters=Parameters(schedule="zb-h1", overlap_param_gather=True)),
+        WhatIf("c", None, 82, flags="c", parameters=Parameters(schedule="zb-h1")),
+        WhatIf("d", None, 83, flags="d", parameters=Parameters(schedule="interleaved", virtual_stages=4)),
+        WhatIf("e", None, 84, flags="e", parameters=Parameters(schedule="interleaved", virtual_stages=2)),
+        WhatIf("f", None, 85, flags="f", parameters=Parameters(overlap_grad_reduce=True)),
+        WhatIf("g", None, 86, flags="g"),
+        WhatIf("h", 50, 87, parameters=Parameters(schedule="zb-h1")),
+    ]
+    assert [row.name for row in different_changes(rows)] == list("adefgh")
+    assert different_changes([]) == []
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_rows_of_the_first_screen_are_different_changes_and_the_title_says_where_all_are(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    """Three rows were one change with other overlap, and at 120 columns no word led to the other 26."""
+    app = make_app(first=None)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        text = screen_text(app)
+        assert sum("virtual-stages 8" in row or "vpp 8" in row for row in screen_rows(app)) == 1
+        assert "interleaved, virtual-stages 4" in text
+        title = next(row for row in screen_rows(app) if "What would help most" in row)
+        assert "4 all" in title
+        await press(pilot, "4", "tab")
+        assert "interleaved, virtual-stages 8, overlap-param-gather" in screen_text(app)
+        await press(pilot, "1")
+        best = app.session.current.what_if()[0]
+        # What `t` tries is what stands first, as long as the row says.
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.current.parameters == best.parameters
+        assert app.session.current.step_time_ns == best.better10_ns == 8_702_227_542
+
+
+def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> None:
+    model = SummaryModel(seed())
+    rows = [WhatIf(f"change {n}", None, 90 + n, flags="--tp 2") for n in range(3)]
+    model.take(rows)
+    assert _needs_and_keys(model, 100, 5, 60) == ("", "t tries it")
+    assert _needs_and_keys(model, 100, 2, 60) == ("", "t tries it, 4 all")
+    assert _needs_and_keys(model, 100, 2, 8) == ("", "4 all")
+    assert _needs_and_keys(model, 100, 5, 8) == ("", "")
+    alike = [
+        WhatIf("a", None, 80, flags="a", parameters=Parameters(tp=2), memory_bytes=60_511_092_736),
+        WhatIf("b", None, 81, flags="b", parameters=Parameters(tp=2, overlap_grad_reduce=True)),
+    ]
+    model.take(alike)
+    assert (model.left_out, model.extent(WHAT_IF)) == (1, (1, 1))
+    long = "the first needs about 60.5 GB, as now"
+    assert _needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 all")
+    assert _needs_and_keys(model, 100, 5, 28) == ("needs ~60.5 GB, as now", "4 all")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 
 from simcore.diagnostics import Diagnostic, by_weight
-from simcore.run.findings import Spot
+from simcore.run.findings import Spot, WhatIf, different_changes
 from tui.panels import WHAT_IF, PanelCursor
 from tui.summary.bars import Bars, bars_of
 from tui.summary.beside import BesidePanel, beside_of
@@ -18,12 +18,14 @@ PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 @dataclass(slots=True, kw_only=True)
 class SummaryModel(PanelCursor):
     """bars: where the time goes, the panel STAGES. beside: what stands beside them, the panel MAP. behind:
-    the model behind a file, "" while nobody knows it. notes: what weighs most first.
+    the model behind a file, "" while nobody knows it. notes: what weighs most first. left_out: how many rows
+    of the what-if table are another one but for its overlap, and not here.
     """
 
     panels: tuple[str, ...] = PANELS
     panel: str = STAGES
     behind: str = ""
+    left_out: int = 0
     bars: Bars = field(init=False)
     beside: BesidePanel = field(init=False)
     notes: list[Diagnostic] = field(init=False)
@@ -37,6 +39,11 @@ class SummaryModel(PanelCursor):
         self.beside.show(self.results)
         self.bars = bars_of(self.results, self.bars.room)
         self.notes = by_weight(self.results.diagnostics)
+
+    def take(self, knobs: Sequence[WhatIf] | None) -> None:
+        """The what-if table; of changes that differ in overlap alone the best: screen 4 has all."""
+        self.knobs = None if knobs is None else different_changes(knobs)
+        self.left_out = 0 if knobs is None or self.knobs is None else len(knobs) - len(self.knobs)
 
     def extent(self, panel: str) -> tuple[int, int]:
         if panel == MAP:

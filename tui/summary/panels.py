@@ -188,8 +188,7 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.base_ns
     size = max(width - 21, 14)
-    shown, words = lists_and_meaning(model.knobs, row, focused, rows, width - 2)
-    shown = shown if focused else with_most_a_microbatch(model.knobs, shown)
+    shown, words = _in_sight(model.knobs, row, focused, rows, width)
     lines: list[Line] = [
         [(f" {MATTERS}", "dim")]
         if index is None
@@ -197,6 +196,35 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
         for index in shown
     ]
     return lines + [[(f" {line}", "dim")] for line in words]
+
+
+def _in_sight(
+    knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, width: int
+) -> tuple[list[int | None], list[str]]:
+    """`lists_and_meaning` in a panel of so many rows and cells; without the focus more micro-batches, too."""
+    shown, words = lists_and_meaning(knobs, row, focused, rows, width - 2)
+    return shown if focused else with_most_a_microbatch(knobs, shown), words
+
+
+_TRIES, _ALL = "t tries it", "4 all"
+
+
+def _needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tuple[str, str]:
+    """What stands in the title of the advice, in `room` cells together: what the change needs of memory, ""
+    where nobody knows, and the keys. That screen 4 has more rows is said before `t`, which the last row has.
+
+    width, rows: of the panel.
+    """
+    knobs, is_cut = model.knobs, True
+    if knobs is not None:
+        shown, _ = _in_sight(knobs, model.row(WHAT_IF), model.panel == WHAT_IF, rows, width)
+        is_cut = model.left_out > 0 or sum(index is not None for index in shown) < len(knobs)
+    forms = (f"{_TRIES}, {_ALL}", _ALL) if is_cut else (_TRIES, "")
+    for keys in forms:
+        needs = model.needs_words(room - len(keys))
+        if needs:
+            return needs, keys
+    return "", next((keys for keys in forms if len(keys) <= room), forms[-1])
 
 
 def help_line(
@@ -327,13 +355,9 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         diagnostics, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES
     )
     changes = help_lines(model, advice - 2, size.bottom - 2, progress)
-    helps, aside = f"What would help most{model.base_words}, % of step", "t tries it, 4 all"
+    helps = f"What would help most{model.base_words}, % of step"
     # Frame, corners and what stands between the two.
-    needs = model.needs_words(advice - len(helps) - len(aside) - 12)
-    if not needs:
-        # The last row has the keys, too.
-        needs = model.needs_words(advice - len(helps) - 8)
-        aside = "" if needs else aside
+    needs, aside = _needs_and_keys(model, advice - 2, size.bottom - 2, advice - len(helps) - 12)
     helps += f"; {needs}" if needs else ""
     below = beside(
         framed(WHAT_IF, helps, aside, changes, (advice, size.bottom)),
@@ -489,13 +513,13 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         places += f"; {memory}"
         memory = ""
     lines += [rule(places, width, glyphs), *worst]
-    advice, tries = f"What would help most{model.base_words}, % of step", ", t tries it"
-    needs = model.needs_words(width - len(advice) - len(tries) - 6)
-    if not needs:
+    advice = f"What would help most{model.base_words}, % of step"
+    # The rule, and a comma and a semicolon with their blanks.
+    needs, keys = _needs_and_keys(model, width, change_rows, width - len(advice) - 8)
+    if not needs and memory and len(advice) + len(keys) + len(memory) + 10 > width:
         # The last row has the key, too; memory is nowhere else.
-        needs = model.needs_words(width - len(advice) - 6)
-        tries = "" if needs or (memory and len(advice) + len(tries) + len(memory) + 8 > width) else tries
-    advice += tries
+        keys = keys.removeprefix(_TRIES).removeprefix(", ")
+    advice += f", {keys}" if keys else ""
     if needs:
         advice += f"; {needs}"
     elif memory and len(advice) + len(memory) + 8 <= width:

@@ -12,17 +12,10 @@ from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.records import replace
 from simcore.workload import Workload, open_workload
-from simcore.workload.formats import head_of
+from simcore.workload.formats import format_of, head_of
 from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.formats.unopened import is_schedule
-from simcore.workload.opening import (
-    is_measured,
-    is_model,
-    read_beginning,
-    read_file,
-    read_source,
-    stream_source,
-)
+from simcore.workload.opening import read_beginning, read_file, read_source, stream_source
 
 if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
@@ -59,15 +52,16 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
     if not os.path.lexists(path) and (model := _named_model(path)) is not None:
         _refuse_choice(asked, "a model")
         return model
-    head = read_beginning(path)
-    if form_of(head) is not None:
+    known = format_of(read_beginning(path))
+    kind = "workload" if known is None else known.kind
+    if kind == "profile":
         from simcore.kineto import open_profile
 
         return open_profile(path, asked)
-    if is_model(head):
+    if kind == "model":
         _refuse_choice(asked, "a model")
         return _made_model(path, read_file(path))
-    if not is_measured(head):
+    if kind == "workload":
         _refuse_choice(asked, "a workload file")
         return open_workload(path)
     _refuse_choice(asked, "one file")
@@ -86,19 +80,19 @@ def read_input(
     """The same, of what comes from a stream; `name` is for messages."""
     asked = asked or Asked()
     source = stream_source(stream, name)
-    form = form_of(source.head)
-    if form != "kineto":
-        _refuse_choice(asked, "one file")
-    if form == "nsys":
-        message = "found an Nsight Systems export in a stream, expected the name of its file"
-        raise InputError(Diagnostic("error", "unsupported-format", message, name))
-    if form == "kineto":
+    known = format_of(source.head)
+    kind = "workload" if known is None else known.kind
+    if kind == "profile":
         from simcore.kineto import read_profile
 
+        if form_of(source.head) == "nsys":
+            message = "found an Nsight Systems export in a stream, expected the name of its file"
+            raise InputError(Diagnostic("error", "unsupported-format", message, name))
         return read_profile(name, source.all(is_part_enough=True), asked)
-    if is_model(source.head):
+    _refuse_choice(asked, "one file")
+    if kind == "model":
         return _made_model(name, source.all())
-    if is_measured(source.head):
+    if kind == "rank traces":
         return _read_run(name, source.all())
     return read_source(name, source)
 

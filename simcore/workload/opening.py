@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.workload.formats import FORMATS, Head, head_of
+from simcore.workload.formats import format_of, head_of
 from simcore.workload.formats.cell import quoted
 from simcore.workload.model import Workload
-from simcore.workload.source import GZIP, HEAD_BYTES, MOST_BYTES, Source, too_large
+from simcore.workload.source import GZIP, MOST_BYTES, Source, too_large
 
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -50,7 +50,7 @@ def stream_source(stream: BinaryIO | None, name: str = "standard input") -> Sour
 def read_source(path: str, source: Source) -> Workload:
     """The workload in these bytes; `path` is for messages. Raises: InputError for another format."""
     try:
-        reader = _choose_reader(path, head_of(source.head))
+        reader = _choose_reader(path, source.head)
     except InputError:
         # Of gzip data that ends early no format can be told.
         source.refuse_cut()
@@ -88,18 +88,6 @@ def read_file(path: str, most: int = 0, is_part_enough: bool = False) -> bytes:
     return data
 
 
-def is_measured(data: bytes) -> bool:
-    """Whether a file that begins so is a measured run and no workload."""
-    head = head_of(data[:HEAD_BYTES])
-    return next((known.measured for known in FORMATS if known.sniff(head)), False)
-
-
-def is_model(data: bytes) -> bool:
-    """Whether a file that begins so is a model, of which rows are made."""
-    head = head_of(data[:HEAD_BYTES])
-    return next((known.model for known in FORMATS if known.sniff(head)), False)
-
-
 def _open_regular(path: str) -> BinaryIO:
     """The open file. A named pipe would wait for a writer for ever, so the kind is asked before."""
     try:
@@ -114,24 +102,23 @@ def _open_regular(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
-def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
+def _choose_reader(path: str, raw: bytes) -> Callable[[str, bytes], Workload]:
+    known = format_of(raw)
+    if known is not None and known.read is not None:
+        return known.read
+    head = head_of(raw)
     if not head.first:
         raise _refusal(path, "empty-file", "the file is empty, expected a workload", 1)
-    for known in FORMATS:
-        if known.sniff(head):
-            if known.measured:
-                message = f"found a {known.name}, expected a workload to simulate"
-                raise _refusal(path, "measured-run", message)
-            if known.model:
-                message = f"found a {known.name}, expected a workload file"
-                raise _refusal(path, "is-a-model", message)
-            if known.read is None:
-                message = f"found {known.name}, a format that this version does not open"
-                message += f"; {known.instead}" if known.instead else ""
-                raise _refusal(path, "unsupported-format", message, head.line)
-            return known.read
-    message = f"found {quoted(head.first)}, expected the first line of a known format"
-    raise _refusal(path, "unknown-format", message, head.line)
+    if known is None:
+        message = f"found {quoted(head.first)}, expected the first line of a known format"
+        raise _refusal(path, "unknown-format", message, head.line)
+    if known.kind == "model":
+        raise _refusal(path, "is-a-model", f"found a {known.name}, expected a workload file")
+    if known.kind != "workload":
+        raise _refusal(path, "measured-run", f"found a {known.name}, expected a workload to simulate")
+    message = f"found {known.name}, a format that this version does not open"
+    message += f"; {known.instead}" if known.instead else ""
+    raise _refusal(path, "unsupported-format", message, head.line)
 
 
 def _unreadable(path: str, error: OSError) -> InputError:

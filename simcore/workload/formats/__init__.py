@@ -17,13 +17,20 @@ from simcore.workload.formats.format import Format, Head, head_of
 
 FORMATS: tuple[Format, ...] = (
     simai_text.FORMAT,
+    *profiler_trace.FORMATS,
     *astra_policies.FORMATS,
     *rank_trace.FORMATS,
     *model_files.FORMATS,
     op_table.FORMAT,
     op_table_json.FORMAT,
-    *profiler_trace.FORMATS,
     *unopened.FORMATS,
 )
 
-__all__ = ["FORMATS", "Format", "Head", "head_of"]
+
+def format_of(raw: bytes) -> Format | None:
+    """The format of a file that begins with `raw`; None for none that is known."""
+    head = head_of(raw)
+    return next((known for known in FORMATS if known.sniff(head)), None)
+
+
+__all__ = ["FORMATS", "Format", "Head", "format_of", "head_of"]

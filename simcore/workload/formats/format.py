@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from simcore.workload.model import Workload
 
 _BOM = b"\xef\xbb\xbf"
 _COMMENTS = ("#", "//")
+# What a file is: rows to simulate, a run as its ranks printed it, one that a profiler recorded, or a model.
+Kind = Literal["workload", "rank traces", "profile", "model"]
 
 
 class Head:
@@ -37,26 +40,23 @@ class Format:
 
     name: what a message calls it. sniff: whether a head is of this format. read: makes a
     `Workload` of (path, all bytes), or None for a format that is known but not opened; instead:
-    what its user can do then, in words that follow a semicolon. measured: whether it is a
-    measured run, no workload: `simcore.measured` opens it. model: whether rows are made of it:
-    `simcore.model` opens it.
+    what its user can do then, in words that follow a semicolon. kind: of what is no workload, which
+    `simcore.measured`, `simcore.kineto` or `simcore.model` opens.
     """
 
-    __slots__ = ("instead", "measured", "model", "name", "read", "sniff")
+    __slots__ = ("instead", "kind", "name", "read", "sniff")
 
     def __init__(
         self,
         name: str,
         sniff: Callable[[Head], bool],
         read: Callable[[str, bytes], Workload] | None = None,
-        measured: bool = False,
         instead: str = "",
-        model: bool = False,
+        kind: Kind = "workload",
     ) -> None:
         self.name = name
         self.sniff = sniff
-        self.measured = measured
-        self.model = model
+        self.kind = kind
         self.read = read
         self.instead = instead
 

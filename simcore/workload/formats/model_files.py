@@ -24,6 +24,6 @@ def _is_toml(head: Head) -> bool:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("model (config.json)", _is_config, model=True),
-    Format("model (TOML)", _is_toml, model=True),
+    Format("model (config.json)", _is_config, kind="model"),
+    Format("model (TOML)", _is_toml, kind="model"),
 )

@@ -32,6 +32,6 @@ def _is_nsys(head: Head) -> bool:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("Kineto trace", _is_kineto, measured=True),
-    Format("Nsight Systems export", _is_nsys, measured=True),
+    Format("Kineto trace", _is_kineto, kind="profile"),
+    Format("Nsight Systems export", _is_nsys, kind="profile"),
 )

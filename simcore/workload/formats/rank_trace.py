@@ -23,6 +23,6 @@ def _kind(head: Head) -> str:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("Megatron rank trace", _is_rank_trace, measured=True),
-    Format("schedule plan", _is_schedule_plan, measured=True),
+    Format("Megatron rank trace", _is_rank_trace, kind="rank traces"),
+    Format("schedule plan", _is_schedule_plan, kind="rank traces"),
 )

@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_left
 from itertools import compress, pairwise
 
+from simcore.collectives import WITH_COPIES
 from simcore.folding import RankClass
 from simcore.program.ops import (
     COMPUTE,
@@ -26,8 +27,10 @@ from simcore.program.ops import (
     RECOMPUTE,
     TO_NEXT,
     WG,
+    CollectiveCost,
     Pause,
     Receive,
+    TransferCost,
 )
 from simcore.records import Struct
 from simcore.run.accounts import Accounts, account_names
@@ -80,6 +83,19 @@ def row_of(timeline: Timeline, number: int, op: int) -> int:
     """
     of, op = op_of(timeline, number, op)
     return timeline.stage_program(of).ops.row[op]
+
+
+def op_kind(timeline: Timeline, number: int, op: int, with_group: bool = False) -> str:
+    """`compute`, a collective's name, `transfer`, or `idle` for a state change.
+
+    with_group: with the kind of its group before a collective's name.
+    """
+    if op == IDLE_OP:
+        return "idle"
+    cost = timeline.program.costs[timeline.stage_program(number).ops.cost[op]]
+    if isinstance(cost, CollectiveCost):
+        return f"{cost.group} {WITH_COPIES[cost.collective]}" if with_group else WITH_COPIES[cost.collective]
+    return "transfer" if isinstance(cost, TransferCost) else "compute"
 
 
 def class_accounts(timeline: Timeline, number: int) -> Accounts:

@@ -16,8 +16,8 @@ from itertools import compress
 from operator import ne
 from typing import TypeVar
 
-from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.dependencies import FIRST_REASON, Dependencies, op_kind
+from simcore.analysis.accounts import IDLE_OP, op_kind
+from simcore.analysis.dependencies import FIRST_REASON, Dependencies
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost
 from simcore.records import Struct
@@ -111,7 +111,7 @@ class CriticalPath:
         number, op, rank = self.number[index], self.op[index], self.rank[index]
         simulation = self.simulation
         start, end = self.edge[index], self.edge[index + 1]
-        kind, reason = op_kind(simulation, number, op), self.reason(index)
+        kind, reason = op_kind(simulation.timeline, number, op), self.reason(index)
         if op == IDLE_OP:
             return Segment(start, end, number, op, rank, STREAMS[COMPUTE], kind, -1, "", -1, reason)
         ops = simulation.timeline.stage_program(number).ops

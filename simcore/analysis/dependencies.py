@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from simcore.analysis.accounts import IDLE_OP, received_op
-from simcore.collectives import WITH_COPIES
+from simcore.analysis.accounts import IDLE_OP, op_kind, received_op
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -26,7 +25,6 @@ from simcore.program.ops import (
     RECOMPUTE,
     STREAMS,
     TO_NEXT,
-    CollectiveCost,
     TransferCost,
 )
 from simcore.records import NamedTuple, Struct
@@ -69,7 +67,7 @@ def reason_words(simulation: Simulation, cause: OpCause, number: int, op: int, l
         where = f"the {STREAMS[stream]} stream"
         if stream >= TO_NEXT:
             where = f"the channel to {_target(simulation, cause)}"
-        return f"{where} is busy with the {op_kind(simulation, cause.number, cause.op)} before it"
+        return f"{where} is busy with the {op_kind(simulation.timeline, cause.number, cause.op)} before it"
     if cause.why == JOINED:
         return f"it waits for the {what}" + (f" to {_target(simulation, cause)}" if stream >= TO_NEXT else "")
     return "compute before it" if stream == COMPUTE else f"the {what} before it"
@@ -84,21 +82,7 @@ def _target(simulation: Simulation, cause: OpCause) -> str:
 
 def _name(simulation: Simulation, number: int, op: int) -> str:
     """`tp all-gather`, `transfer`, `compute`: what an op is."""
-    return op_kind(simulation, number, op, with_group=True)
-
-
-def op_kind(simulation: Simulation, number: int, op: int, with_group: bool = False) -> str:
-    """`compute`, a collective's name, `transfer`, or `idle` for a state change.
-
-    with_group: with the kind of its group before a collective's name.
-    """
-    if op == IDLE_OP:
-        return "idle"
-    timeline = simulation.timeline
-    cost = timeline.program.costs[timeline.stage_program(number).ops.cost[op]]
-    if isinstance(cost, CollectiveCost):
-        return f"{cost.group} {WITH_COPIES[cost.collective]}" if with_group else WITH_COPIES[cost.collective]
-    return "transfer" if isinstance(cost, TransferCost) else "compute"
+    return op_kind(simulation.timeline, number, op, with_group=True)
 
 
 NONE = -1

@@ -17,11 +17,11 @@ from simcore.analysis.accounts import (
     IDLE,
     IDLE_OP,
     WAIT,
+    op_kind,
     op_of,
     received_op,
 )
 from simcore.analysis.alike import waited_for
-from simcore.analysis.dependencies import OpDependency, op_kind
 from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.collectives import WITH_COPIES, algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
@@ -50,6 +50,7 @@ from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
+    from simcore.analysis.dependencies import OpDependency
     from simcore.analysis.finished import Finished
 
 
@@ -554,7 +555,7 @@ class SimulatedSpanWords:
     def _named(self, number: int, op: int) -> str:
         """`fwd mlp_row`, `tp all-gather of mlp_row`, `transfer`."""
         ops = self._timeline.stage_program(number).ops
-        kind, row = op_kind(self._simulation, number, op, with_group=True), ops.row[op]
+        kind, row = op_kind(self._simulation.timeline, number, op, with_group=True), ops.row[op]
         name = in_short(self._simulation.workload.name[row], 24) if row >= 0 else ""
         if kind == "compute":
             return f"{PHASES[ops.phase[op]]} {name}"

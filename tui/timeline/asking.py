@@ -126,7 +126,8 @@ class Asking:
         if problem or query.is_empty:
             self._say(problem)
             return
-        tried = Filter(query)
+        tried = Filter()
+        tried.set(query)
         left = len(tried.of(model.current, model.source).spans.start)
         self._say(f"{left} of {plural(len(model.current.spans.start), 'span')} of this lane")
 

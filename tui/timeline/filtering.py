@@ -80,16 +80,13 @@ def _picked(spans: Spans, flags: bytes) -> Spans:
 
 @dataclass(slots=True)
 class Filter:
-    """query: what spans have to be; an empty one lets all through."""
+    """query: what spans have to be; an empty one, as at first, lets all through."""
 
-    query: Query = field(default_factory=Query)
-    is_on: bool = field(init=False)
+    query: Query = field(default_factory=Query, init=False)
+    is_on: bool = field(default=False, init=False)
     # The query as the run on the screen understands it; found when it is first looked for.
     _understood: Query | None = None
     _lanes: dict[LaneKey, FilteredLane] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.is_on = not self.query.is_empty
 
     def set(self, query: Query) -> None:
         """Another filter."""

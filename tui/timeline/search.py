@@ -66,7 +66,9 @@ class Search:
         self.problem = query.problem or missing(source, query)
         self.query = query if self.problem else understood(query, source)
         # A copy: the user may set another one.
-        self._filter = Filter() if among is None else Filter(among.query)
+        self._filter = Filter()
+        if among is not None:
+            self._filter.set(among.query)
         self.found: list[LaneMatches] = []
         # Whether nothing was found in the lanes that are shown.
         self.beyond = False

@@ -9,9 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.fitting import held_chunks
 from simcore.analysis.model_figures import made_of, model_figures
-from simcore.analysis.what_if.changes import _caveats
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.names import MODELS
@@ -21,8 +19,6 @@ from simcore.model.toml_file import model_toml
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
-from simcore.records import replace
-from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tui.cli import main
@@ -235,141 +231,6 @@ def test_flags_of_models_on_a_file_are_errors(capsys: pytest.CaptureFixture[str]
     assert "--recompute, --zero: found a workload file" in capsys.readouterr().err
     assert main(["report", "fixtures/002_gpt_1024npu.txt", "--model", "llama-3-8b"]) == 2
     assert "give one of the two" in capsys.readouterr().err
-
-
-def test_what_does_not_fit_says_what_would() -> None:
-    results = Results(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=8, gpu="h100"))
-    first = results.sentences[0]
-    assert first.rule == "memory"
-    assert first.text.startswith("Does not fit: stage 0 needs ")
-    ways = results.smaller_runs
-    assert any(one.fits for one in ways)
-    for one in ways:
-        again = model_figures(simulate(results.source, one.parameters))
-        assert again is not None
-        assert again.fullest.total == one.most
-
-
-@pytest.mark.parametrize(
-    ("schedule", "chunks"),
-    [
-        (None, None), ("gpipe", None), ("zb-h1", None), ("zb-h2", None), (None, 2), ("looped-bfs", 2),
-        ("zb-v", None), ("v-half", None), ("v-min", None), ("dualpipe", None), ("dualpipev", None),
-    ],
-)  # fmt: skip
-def test_what_a_schedule_holds_is_known_from_its_order(schedule: str | None, chunks: int | None) -> None:
-    given = {"world": 4, "pp": 4, "global_batch": 8, "schedule": schedule, "virtual_stages": chunks}
-    simulation = run(SMALL, **given)
-    made = made_of(simulation)
-    assert made is not None
-    held = held_chunks(made.training, simulation.parameters)
-    ours = [[one[1:] for one in stage] for stage in held]
-    assert ours == [[one[1:] for one in stage.held] for stage in simulation.program.stages]
-
-
-def test_several_changes_at_once_where_none_is_enough() -> None:
-    given = {"world": 8, "tp": 2, "global_batch": 64, "gpu": "a100-40"}
-    ways = Results(run(MODELS["llama-3-8b"], **given)).smaller_runs
-    fitting = [one for one in ways if one.fits]
-    assert len(fitting) == 3
-    assert {len(one.words.split(" + ")) for one in fitting} == {2}
-    for one in fitting:
-        other = run(MODELS["llama-3-8b"], **(given | one.fields))
-        again = model_figures(other)
-        assert again is not None
-        assert (again.fits, again.fullest.total) == (True, one.most)
-        assert other.workload.header.ga is not None
-        # As many sequences in the step.
-        assert other.workload.header.ga * other.layout.dp == 64
-
-
-def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> None:
-    results = Results(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=64, gpu="a100-40"))
-    fitting = [one for one in results.smaller_runs if one.fits]
-    changes = [one for one in results.what_if() if one.list == "change"]
-    first = changes[: len(fitting)]
-    assert results.what_if()[: len(first)] == first
-    assert [one.better10_ns for one in first] == sorted(one.better10_ns for one in first)
-    assert {one.parameters for one in first} == {one.parameters for one in fitting}
-    # What gains and leaves the run too large comes behind, and says so.
-    assert changes[len(first) :]
-    for one in changes[len(first) :]:
-        assert one.name.endswith("(does not fit)")
-        assert one.parameters is not None
-        figures = model_figures(simulate(results.source, one.parameters))
-        assert figures is not None
-        assert not figures.fits
-    for one in first:
-        assert one.parameters is not None
-        again = Results(simulate(results.source, one.parameters))
-        assert again.step_time_ns == one.better10_ns
-        assert again.model_figures is not None
-        assert f"(fits: {again.model_figures.fullest.total / 1e9:.1f} GB)" in one.name
-        # No way is offered out of what fits: neither the sentence nor the changes.
-        assert not again.smaller_runs
-        assert all(sentence.rule != "memory" for sentence in again.sentences)
-
-
-def test_the_fastest_run_that_fits_is_also_tried_with_the_change_that_gains_most() -> None:
-    results = Results(run(MODELS["llama-3-8b"], world=8))
-    both, alone, *_ = results.what_if()
-    assert both.flags == "--tp 2 --overlap-grad-reduce --global-batch 8 --zero 1"
-    assert alone.flags == "--tp 2 --global-batch 8 --zero 1"
-    assert both.better10_ns < alone.better10_ns
-    assert both.parameters is not None
-    again = Results(simulate(results.source, both.parameters))
-    assert again.step_time_ns == both.better10_ns
-    assert again.model_figures is not None
-    assert both.name.endswith(f"(fits: {again.model_figures.fullest.total / 1e9:.1f} GB)")
-
-
-def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_of_both() -> None:
-    """zb-h1 on 4 stages is made for 4 micro-batches, and there are 2. Planted: the flags alone, as before."""
-    given: dict[str, Any] = {"world": 16, "pp": 4, "global_batch": 8}
-    roomy = Results(run(SMALL, **given)).model_figures
-    assert roomy is not None
-    tight = Results(run(SMALL, **given, memory_limit=f"{roomy.fullest.total * 8 // 10}B"))
-    both, alone, *_ = tight.what_if()
-    assert both.flags == "--schedule zb-h1 --overlap-grad-reduce --zero 1"
-    assert both.name.startswith(f"{both.flags} (made for 4 micro-batches or more, simulated with 2) (fits: ")
-    assert both.meaning == "assumed: a collective beside compute slows neither"
-    assert both.parameters is not None
-    assert simulate(tight.source, both.parameters).step_time_ns == both.better10_ns
-    assert alone.name.startswith("--zero 1 (fits: ")
-    assert alone.meaning == ""
-    # Without another schedule there is nothing to know but what is assumed.
-    first, *_ = Results(run(MODELS["llama-3-8b"], world=8)).what_if()
-    assert first.name.startswith(f"{first.flags} (fits: ")
-    assert first.meaning == both.meaning
-
-
-def test_a_schedule_that_fits_with_more_micro_batches_is_held_against_those() -> None:
-    """Twice the tp is half the replicas, and the batch stays: each has twice the micro-batches. Planted: the
-    words of the run that does not fit.
-    """
-    simulation = run(SMALL, world=16, pp=4, global_batch=8)
-    gain = WhatIf("--schedule zb-h1 (made for 4 micro-batches or more; b)", None, 9, flags="--schedule zb-h1")
-    for tp, said in ((1, ["made for 4 micro-batches or more, simulated with 2", "b"]), (2, ["b"])):
-        asked = replace(simulation.parameters, schedule="zb-h1", tp=tp, global_batch=8)
-        assert _caveats(simulation, gain, asked) == said
-
-
-def test_no_change_that_does_not_fit_is_offered_to_a_run_that_fits() -> None:
-    given: dict[str, Any] = {"world": 4, "pp": 4, "global_batch": 8, "gpu": "h100"}
-    roomy = Results(run(SMALL, **given))
-    wanted = {one.flags for one in roomy.what_if() if one.list == "change"}
-    assert roomy.model_figures is not None
-    tight = Results(run(SMALL, **given, memory_limit=f"{roomy.model_figures.fullest.total}B"))
-    assert tight.model_figures is not None
-    assert tight.model_figures.fits
-    left = {one.flags for one in tight.what_if() if one.list == "change"}
-    assert left < wanted
-    for one in tight.what_if():
-        if one.list == "change":
-            assert one.parameters is not None
-            figures = model_figures(simulate(tight.source, one.parameters))
-            assert figures is not None
-            assert figures.fits
 
 
 def test_own_constants_of_a_gpu_count(tmp_path: Path) -> None:

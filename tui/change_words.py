@@ -33,12 +33,13 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     return f"{change}, {LESS_TIME}" if with_time and knob.free_ns is not None else change
 
 
-# Flags of changes, and what is to be known of them, in fewer letters where there is no room for them.
+# What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
+# a flag keeps its name as long as it can, and then words of its name.
 _SHORT = {
-    "stage-layout": "layout", "overlap-param-gather": "overlap params",
-    "overlap-grad-reduce": "overlap grads", "virtual-stages": "vpp",
     "made for": "for", " micro-batches or more": "+ mb", ", simulated with ": ", here ",
     "embedding on stage 0, loss on the last": "embedding first, loss last",
+    "stage-layout": "layout", "virtual-stages": "vpp",
+    "overlap-param-gather": "param-gather", "overlap-grad-reduce": "grad-reduce",
 }  # fmt: skip
 
 

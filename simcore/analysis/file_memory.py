@@ -25,7 +25,8 @@ _EXPERTS = "mlp_moelayer"
 
 
 class FileMemory(Struct, frozen=True):
-    """Bytes that a rank of one stage holds at least. activations: about, None where no row says how large.
+    """Bytes that a rank of one stage holds, about. activations: if none are recomputed, None where no row says
+    how large: then the total is what it holds at least.
 
     held: chunks whose activations are there at the peak. What the loss needs, and what single ops need, no
     file says.
@@ -53,7 +54,7 @@ class WithMemory(Protocol):
 
 
 def memory_bytes(run: WithMemory) -> int | None:
-    """What a rank of the fullest stage needs at least, bytes; None where nobody knows, as of files without
+    """What a rank of the fullest stage needs, about, bytes; None where nobody knows, as of files without
     activations: these are what a schedule makes more or less of.
     """
     figures = run.model_figures

@@ -84,7 +84,7 @@ class Recovered(Struct, frozen=True, dict=True):
     def paragraph(self) -> str:
         """All of it, and what follows from it for a run, in sentences."""
         line = self.line()
-        follows = "These rows are run as they are, and --rescale on is refused."
+        follows = "These rows are run as they are, with other degrees (--tp, --pp, --ep) too."
         if self.exact:
             follows = "With --rescale on these rows are made anew for other degrees."
         return f"{line[0].upper()}{line[1:]}. {follows}"

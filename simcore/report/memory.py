@@ -113,11 +113,14 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
 
 
 def _file_values(file_memory: FileMemory) -> dict[str, Any]:
-    """The keys of a model's memory; None what no file says. at_least: more is needed; about: rough."""
+    """The keys of a model's memory; None what no file says. about: parts that are rough, and the total with
+    them: of layers that are recomputed they are less. at_least: the total lacks them, so that more is needed.
+    """
     known = {part: getattr(file_memory, part, None) for part in _PARTS}
+    rough = file_memory.activations is not None
     return {
-        "stage": file_memory.stage, **known, "limit": None, "fits": None, "at_least": True,
-        "about": [] if file_memory.activations is None else ["activations"],
+        "stage": file_memory.stage, **known, "limit": None, "fits": None, "at_least": not rough,
+        "about": ["activations", "total"] if rough else [],
     }  # fmt: skip
 
 

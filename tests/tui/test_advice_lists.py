@@ -207,7 +207,7 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     # That it does not fit is no meaning.
     flags = "--overlap-grad-reduce"
     small = WhatIf(f"{flags} (does not fit)", None, 90, flags=flags, meaning="m")
-    assert change_name(small, (), 32).startswith("overlap grads (does not fit)")
+    assert change_name(small, (), 32).startswith("grad-reduce (does not fit)")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])

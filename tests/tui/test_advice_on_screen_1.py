@@ -120,13 +120,16 @@ def test_a_caveat_loses_words_before_it_is_cut() -> None:
     name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, simulated with 2)"
     change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
     assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, simulated with 2)")
-    assert change_name(change, (), 58) == "zb-h1, overlap params (for 4+ mb, simulated with 2)"
-    assert change_name(change, (), 48) == "zb-h1, overlap params (for 4+ mb, here 2)"
+    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (for 4+ mb, simulated with 2)"
+    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (for 4+ mb, here 2)"
+    # The flag's name goes last, and what is left of it are words of it.
+    assert change_name(change, (), 44) == "zb-h1, param-gather (for 4+ mb, here 2)"
     layout = WhatIf(
         "--stage-layout megatron (embedding on stage 0, loss on the last)", None, 90,
         flags="--stage-layout megatron", meaning="stage layout: ...",
     )  # fmt: skip
-    assert change_name(layout, (), 58) == "layout megatron (embedding on stage 0, loss on the last)"
+    assert change_name(layout, (), 66) == "stage-layout megatron (embedding on stage 0, loss on the last)"
+    assert change_name(layout, (), 58) == "stage-layout megatron (embedding first, loss last)"
     assert change_name(layout, (), 48) == "layout megatron (embedding first, loss last)"
     assert change_name(layout, (), 30) == "layout megatron"
 

@@ -64,7 +64,9 @@ async def test_what_the_summary_says_of_a_files_rows_is_explained_below_the_note
         why = "Not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write."
         assert "── line 10 is not what AICB writes ──" in text
         assert f"─ {why}" in text
-        assert "These rows are run as they are, and --rescale on is refused." in text
+        # What nobody asked for is not refused.
+        assert "These rows are run as they are, with other degrees (--tp, --pp, --ep) too." in text
+        assert "--rescale" not in text
         # It is no note of the run.
         assert "── 8 notes on the file and the run" in text
         assert "8 notes" in screen_rows(app)[1 if size[0] > 100 else 0]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+from simcore.run.figures import is_other_work, per_work
 from simcore.units import change_percent, plural, signed
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS
-from tui.session import Session, notes_of
+from tui.session import Run, Session, notes_of
 
 _WIDE = 100
 # Cells of a file's name at least.
@@ -159,7 +160,7 @@ def _step(session: Session, short: bool = False, with_model: bool = True, agains
         # Of measured runs and execution traces no rows are made.
         anew = bool(getattr(session.current, "rescaled", "")) and not getattr(session.opened, "rescaled", "")
         alone = short or is_other or anew
-        difference_line = difference(session.opened.step_time_ns, session.current.step_time_ns, alone)
+        difference_line = run_difference(session.opened, session.current, alone)
         # Of another model it is neither a gain nor a loss: it is the step of something else.
         share = text_of([difference_line])
         other = share if not with_model else "other model" if short else f"{share}, other model"
@@ -182,11 +183,29 @@ def difference(was: int, now: int, short: bool = False) -> Line:
     """
     if was == now:
         return [("no change", "dim")]
-    role = "worse" if now > was else "better"
+    role = _role(was, now)
     share = change_percent(was, now)
     if short and share:
         return [(share, role)]
     return [(signed(now - was) + (f" ({share})" if share else ""), role)]
+
+
+def run_difference(was: Run, now: Run, short: bool = False) -> Line:
+    """The difference between the steps of two runs; by their work where that decides which is faster. short:
+    as `difference`.
+    """
+    by_work = per_work(was, now)
+    if by_work is None:
+        line = difference(was.step_time_ns, now.step_time_ns, short)
+        # Neither a gain nor a loss.
+        return [(f"{text_of([line])}, other work", "warn")] if is_other_work(was, now) else line
+    share = text_of([difference(by_work.a_ns, by_work.alike_ns, True)])
+    behind = "/mb" if short and by_work.is_by_microbatches else f" {by_work.of}"
+    return [(share + behind, _role(by_work.a_ns, by_work.alike_ns))]
+
+
+def _role(was: int, now: int) -> str:
+    return "dim" if was == now else "worse" if now > was else "better"
 
 
 def footer(hints: tuple[tuple[str, str], ...], width: int) -> Line:

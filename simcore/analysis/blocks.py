@@ -47,9 +47,25 @@ def unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
     """How unequal the micro-batches of a pipeline are by the compute cells of the file; None where they count
     as equal, and where there is one alone.
     """
-    program, workload = simulation.program, simulation.workload
-    used = program.structure.blocks[: program.microbatches]
-    if not program.has_pipeline_schedule or workload.stages or len(used) < 2:
+    program = simulation.program
+    if not program.has_pipeline_schedule:
+        return None
+    return _unequal(simulation.workload, program.structure.blocks[: program.microbatches])
+
+
+def block_counts(simulation: Simulation) -> tuple[int, ...]:
+    """How many micro-batches of a step are of each block of the file, of blocks that count as equal of all:
+    blocks follow one another, and begin again.
+    """
+    program = simulation.program
+    count, blocks = program.microbatches, program.structure.blocks
+    if _unequal(simulation.workload, blocks) is None:
+        return (count,)
+    return tuple(len(range(number, count, len(blocks))) for number in range(len(blocks)))
+
+
+def _unequal(workload: Workload, used: Sequence[tuple[int, ...]]) -> UnequalBlocks | None:
+    if workload.stages or len(used) < 2:
         return None
     columns = [workload.cells(phase).compute_ns for phase in PHASES]
     computes = [sum(column[row] for row in block for column in columns) for block in used]

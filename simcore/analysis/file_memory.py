@@ -25,8 +25,8 @@ _EXPERTS = "mlp_moelayer"
 
 
 class FileMemory(Struct, frozen=True):
-    """Bytes that a rank of one stage holds, about. activations: if none are recomputed, None where no row says
-    how large: then the total is what it holds at least.
+    """Bytes that a rank of one stage holds, about. activations: if none are recomputed; None where no row
+    says how large, and then the total is what it holds at least.
 
     held: chunks whose activations are there at the peak. What the loss needs, and what single ops need, no
     file says.

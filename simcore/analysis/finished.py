@@ -27,7 +27,7 @@ from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, BesideCost, Collectiv
 from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct, replace
 from simcore.run.accounts import Accounts, Ranges
-from simcore.run.figures import StreamUse
+from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate
 from simcore.units import byte_size, change_percent, duration
@@ -519,6 +519,19 @@ class Finished(Struct, frozen=True, dict=True):
     def steps(self) -> int:
         """How many steps its times are of together."""
         return self.simulation.program.steps
+
+    @cached_property
+    def work(self) -> Work | None:
+        """How much a replica does; None where it goes by other loops."""
+        if not self.microbatches:
+            return None
+        from simcore.analysis.blocks import block_counts
+        from simcore.analysis.model_figures import made_of
+
+        made = made_of(self.simulation)
+        size = 1 if made is None else made.training.microbatch_size
+        counts = block_counts(self.simulation)
+        return Work(tuple(count * size * self.steps for count in counts), self.simulation.layout.replicas)
 
     @property
     def step_end_ns(self) -> list[int]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         StreamUse,
         TrackUse,
         WaitFor,
+        Work,
     )
     from simcore.run.findings import Leg, Place, Spot, WhatIf
     from simcore.run.gradients import Gradient
@@ -95,6 +96,8 @@ class Run(Protocol):
     def microbatches(self) -> int: ...
     @property
     def microbatches_alike(self) -> bool: ...
+    @property
+    def work(self) -> Work | None: ...
     @property
     def mean_busy_ns(self) -> int: ...
     @property

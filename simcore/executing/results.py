@@ -131,6 +131,9 @@ class TraceResults(RanTraces, frozen=True, dict=True):
     microbatches = 0
     microbatches_alike = True
 
+    # How much work a set of traces is nobody knows.
+    work = None
+
     rank_map = None
 
     gradients = None

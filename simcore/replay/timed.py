@@ -28,6 +28,7 @@ from simcore.replay.durations import Durations
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.run.accounts import Accounts
+from simcore.run.figures import Work
 from simcore.run.measured import MeasuredGraph, PieceTimes, flights
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
@@ -260,6 +261,12 @@ class Timed(Struct, frozen=True, dict=True):
     def microbatches(self) -> int:
         """How many micro-batches the step has, 0 where the trace does not tell."""
         return self.measured.microbatches
+
+    @property
+    def work(self) -> Work | None:
+        """Its micro-batches, of all steps."""
+        count = self.microbatches * self.steps
+        return Work((count,)) if count else None
 
     @property
     def microbatches_alike(self) -> bool:

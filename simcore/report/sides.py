@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.report.memory import figure_values
 from simcore.report.section import WIDTH, Field, PageAsked, field_values, keys, wrapped
-from simcore.run.figures import each_difference, each_words, microbatch_ns
+from simcore.run.figures import each_words, is_other_work, microbatch_ns, per_work
 from simcore.units import difference, duration
 
 if TYPE_CHECKING:
@@ -67,8 +67,10 @@ def lines(compared: Compared, asked: PageAsked) -> list[str]:
     for name, ns, batch, side in zip("AB", (a_ns, b_ns), each, compared.sides, strict=True):
         line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{side}"
         text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
-    of_each = each_difference(compared.a, compared.b)
-    steps = f"B - A  {difference(a_ns, b_ns)}" + (f", {of_each}" if of_each else "")
+    by_work = per_work(compared.a, compared.b)
+    # More micro-batches in a step are more work, and no loss.
+    steps = "B - A  " + (f"{by_work.words}; step " if by_work is not None else "") + difference(a_ns, b_ns)
+    steps += ", other work" if is_other_work(compared.a, compared.b) else ""
     if len(steps) + len(compared.paired) + 2 <= WIDTH:
         text.append(f"{steps}; {compared.paired}")
     else:

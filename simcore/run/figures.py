@@ -190,6 +190,15 @@ class NodeTables(NamedTuple):
     in_cycles: bool = False
 
 
+class Work(NamedTuple):
+    """What a replica does in a run's steps: how often it has each block of a file whose blocks are unequal,
+    else its sequences, or its micro-batches where nobody knows those. replicas: how many do so.
+    """
+
+    counts: tuple[int, ...]
+    replicas: int = 1
+
+
 class Stepped(Protocol):
     """A run of one step or several: see `Run`."""
 
@@ -201,6 +210,8 @@ class Stepped(Protocol):
     def microbatches_alike(self) -> bool: ...
     @property
     def steps(self) -> int: ...
+    @property
+    def work(self) -> Work | None: ...
 
 
 def microbatch_ns(run: Stepped) -> int | None:
@@ -231,16 +242,84 @@ def each_words(run: Stepped) -> str:
     return f"mean {duration(each)} a micro-batch" if each and has_mean else ""
 
 
-def each_difference(a: Stepped, b: Stepped) -> str:
-    """`a micro-batch -229.0 ms (-24.8 %)`, B less A, where they have not as many; else ""."""
-    before, after = microbatch_ns(a), microbatch_ns(b)
+class PerWork(NamedTuple):
+    """Two runs by their work. a_ns: the step of A. alike_ns: what as much work takes of B's, ns. each_ns: a
+    micro-batch of either; none where one of these is not as much work as another. is_by_microbatches: whether
+    the one has as much more work as it has more micro-batches.
+    """
+
+    a_ns: int
+    alike_ns: int
+    each_ns: tuple[int, int] | None
+    is_by_microbatches: bool
+
+    @property
+    def share(self) -> str:
+        """`-27.1 %`: B against A."""
+        return change_percent(self.a_ns, self.alike_ns)
+
+    @property
+    def of(self) -> str:
+        """What the share is of."""
+        return "a micro-batch" if self.each_ns else "for the same work"
+
+    @property
+    def words(self) -> str:
+        """`a micro-batch -229.0 ms (-24.8 %)`, of unequal ones what all of A's take."""
+        before, after = self.each_ns or (self.a_ns, self.alike_ns)
+        return f"{self.of} {signed(after - before)}" + (f" ({self.share})" if self.share else "")
+
+
+def per_work(a: Stepped, b: Stepped) -> PerWork | None:
+    """Two runs by their work where that decides which is faster, and not the step: where replicas have more
+    micro-batches in the one than in the other, and the batch of all replicas is another one too. None of
+    runs that have as much work, and of those that cannot be compared (`is_other_work`).
+    """
+    works = _unequal(a, b)
+    if works is None or not _is_multiple(*works):
+        return None
+    before, after = (sum(work.counts) for work in works)
+    alike_ns = alike_work_ns(b.step_time_ns, *works)
+    each = microbatch_ns(a), microbatch_ns(b)
+    is_one_kind = len(works[0].counts) == 1
+    is_of_each = a.microbatches * a.steps * after == b.microbatches * b.steps * before
+    has_each = is_one_kind and is_of_each and each[0] and each[1]
+    each_ns = (each[0] or 0, each[1] or 0) if has_each else None
+    return PerWork(a.step_time_ns, alike_ns or 0, each_ns, is_of_each)
+
+
+def is_other_work(a: Stepped, b: Stepped) -> bool:
+    """Whether the steps of two runs are of micro-batches that are neither the same nor a multiple of them."""
+    works = _unequal(a, b)
+    return works is not None and not _is_multiple(*works)
+
+
+def alike_work_ns(ns: int, work: Work, other: Work) -> int | None:
+    """What as much as `work` takes of a step of `other`, ns; None where the one is no multiple of the other:
+    of unequal micro-batches a part takes nobody knows what.
+    """
+    return ns * sum(work.counts) // sum(other.counts) if _is_multiple(work, other) else None
+
+
+def _unequal(a: Stepped, b: Stepped) -> tuple[Work, Work] | None:
+    """The work of two runs that have not as much; None also where it is not known."""
     if getattr(a, "origin", None) != getattr(b, "origin", None):
         # What was measured need not be as much work as what was simulated.
-        return ""
-    if not before or not after or a.microbatches * a.steps == b.microbatches * b.steps:
-        return ""
-    share = change_percent(before, after)
-    return f"a micro-batch {signed(after - before)}" + (f" ({share})" if share else "")
+        return None
+    works = a.work, b.work
+    if works[0] is None or works[1] is None or works[0].counts == works[1].counts:
+        return None
+    # With other replicas the same batch may be shared out in another way.
+    batches = [sum(work.counts) * work.replicas for work in (works[0], works[1])]
+    return (works[0], works[1]) if batches[0] != batches[1] else None
+
+
+def _is_multiple(work: Work, other: Work) -> bool:
+    """Whether it is the same micro-batches, more or less often."""
+    before, after = sum(work.counts), sum(other.counts)
+    if not before or not after or len(work.counts) != len(other.counts):
+        return False
+    return all(was * after == now * before for was, now in zip(work.counts, other.counts, strict=True))
 
 
 def _average(run: Stepped, each_ns: int) -> str:

@@ -11,11 +11,25 @@ from simcore.analysis.two_runs import compared
 from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.report.sides import lines
-from simcore.run.figures import each_difference, each_words, microbatch_ns, throughput_words
+from simcore.run.figures import (
+    Work,
+    alike_work_ns,
+    each_words,
+    is_other_work,
+    microbatch_ns,
+    per_work,
+    throughput_words,
+)
 from simcore.simulation import simulate
+from simcore.units import change_percent, signed
 from simcore.workload import open_workload
+from tui.change_words import gain_share
+from tui.chrome import run_difference
+from tui.frame import text_of
 
 SEED = "fixtures/002_gpt_1024npu.txt"
+# Two micro-batches, of 8 layers and of 1.
+UNEQUAL = "fixtures/001_moe_128npu_with_mistakes.txt"
 
 
 class Made(Struct, frozen=True):
@@ -24,6 +38,10 @@ class Made(Struct, frozen=True):
     steps: int = 1
     origin: str = "simulated"
     microbatches_alike: bool = True
+
+    @property
+    def work(self) -> Work | None:
+        return Work((self.microbatches * self.steps,)) if self.microbatches else None
 
 
 def seed(**changes: int) -> Results:
@@ -40,22 +58,27 @@ def test_a_micro_batch_takes_its_share_of_all_steps(step: int, count: int, steps
 def test_what_has_no_micro_batches_is_silent() -> None:
     none = Made(1000, 0)
     assert (microbatch_ns(none), throughput_words(none), each_words(none)) == (None, "", "")
-    assert each_difference(none, Made(1000, 4)) == ""
+    assert per_work(none, Made(1000, 4)) is None
+    assert not is_other_work(none, Made(1000, 4))
 
 
 def test_twice_the_micro_batches_are_no_slower_step() -> None:
     a, b = seed(), seed(microbatches=32)
     assert throughput_words(a) == "16 micro-batches: mean 923.4 ms, 1.083 a second"
-    assert each_difference(a, b) == "a micro-batch -228.9 ms (-24.8 %)"
-    assert each_difference(a, seed(virtual_stages=1)) == ""
+    by_work = per_work(a, b)
+    assert by_work is not None
+    assert by_work.words == "a micro-batch -228.9 ms (-24.8 %)"
+    assert text_of([run_difference(a, b)]) == "-24.8 % a micro-batch"
+    assert run_difference(a, b, True) == [("-24.8 %/mb", "better")]
+    assert per_work(a, seed(virtual_stages=1)) is None
     page = lines(compared(a, b), None)  # type: ignore[arg-type]
     assert any("mean 923.4 ms a micro-batch" in line for line in page)
-    steps = "B - A  +7.448 s (+50.4 %), a micro-batch -228.9 ms (-24.8 %)"
+    steps = "B - A  a micro-batch -228.9 ms (-24.8 %); step +7.448 s (+50.4 %)"
     assert any(line.startswith(steps) for line in page)
 
 
 def test_unequal_micro_batches_and_one_alone_have_no_mean() -> None:
-    unequal = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    unequal = Results(simulate(open_workload(UNEQUAL), Parameters()))
     assert throughput_words(unequal) == "2 unequal micro-batches"
     assert unequal.headline(True)[1] == "1f1b, 2 micro-batches"
     assert each_words(unequal) == ""
@@ -69,3 +92,66 @@ def test_unequal_micro_batches_and_one_alone_have_no_mean() -> None:
 def test_of_several_steps_it_is_the_mean_of_all(steps: int) -> None:
     results = seed(steps=steps)
     assert microbatch_ns(results) == results.step_time_ns // (16 * steps)
+
+
+# -- unequal micro-batches ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_the_same_unequal_micro_batches_more_often_are_compared_by_work(times: int) -> None:
+    a = Results(simulate(open_workload(UNEQUAL), Parameters()))
+    b = a.with_parameters(Parameters(microbatches=2 * times))
+    assert (a.work, b.work) == (Work((1, 1), 4), Work((times, times), 4))
+    by_work = per_work(a, b)
+    assert by_work is not None
+    assert (by_work.alike_ns, by_work.each_ns) == (b.step_time_ns // times, None)
+    assert not is_other_work(a, b)
+    share = change_percent(a.step_time_ns, b.step_time_ns // times)
+    assert run_difference(a, b) == [(f"{share} for the same work", "better")]
+    assert run_difference(a, b, True) == [(f"{share}/mb", "better")]
+    less = by_work.alike_ns - a.step_time_ns
+    assert by_work.words == f"for the same work {signed(less)} ({share})"
+    page = lines(compared(a, b), None)  # type: ignore[arg-type]
+    assert any(line.startswith(f"B - A  {by_work.words}; step +") for line in page)
+
+
+def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
+    a = Results(simulate(open_workload(UNEQUAL), Parameters()))
+    (row,) = [knob for knob in a.what_if() if knob.microbatches]
+    assert row.parameters is not None
+    b = a.with_parameters(row.parameters)
+    assert b.step_time_ns == row.better10_ns
+    promised, role = gain_share(a.step_time_ns, row)
+    assert promised.strip() == "-27.1%/mb"
+    assert run_difference(a, b, True) == [(promised.strip().replace("%", " %"), role)]
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_other_unequal_micro_batches_are_other_work(count: int) -> None:
+    """One of them alone is the large one: neither half the work nor a faster step."""
+    a = Results(simulate(open_workload(UNEQUAL), Parameters()))
+    b = a.with_parameters(Parameters(microbatches=count))
+    assert per_work(a, b) is None
+    assert is_other_work(a, b)
+    ((words, role),) = run_difference(a, b)
+    assert words.endswith(", other work")
+    assert role == "warn"
+    # And twice as many of an odd number are other ones than these twice.
+    assert not any(knob.microbatches for knob in b.what_if())
+    page = lines(compared(a, b), None)  # type: ignore[arg-type]
+    assert any(line.startswith(f"B - A  {words}; ") for line in page)
+    assert alike_work_ns(100, Work((2, 1)), Work((3, 3))) is None
+
+
+def test_as_many_micro_batches_of_all_replicas_are_the_same_batch() -> None:
+    """Made anew for half the tensor parallelism a replica has half of them: the step decides."""
+    a = seed()
+    b = a.with_parameters(Parameters(tp=4, rescale="on"))
+    assert (a.microbatches, b.microbatches) == (16, 8)
+    assert per_work(a, b) is None
+    assert not is_other_work(a, b)
+
+
+def test_what_was_measured_is_not_held_against_what_was_simulated_by_work() -> None:
+    assert per_work(Made(1000, 4), Made(1000, 8, origin="measured")) is None
+    assert per_work(Made(1000, 4), Made(1000, 8)) is not None

@@ -107,7 +107,7 @@ def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
         (80, ""),
     ):
         row = drawn(model, (width, 24))[2].rstrip()
-        steps = "+449.8 ms (+3.0 %), a micro-batch -27.859 ms (-3.0 %)"
+        steps = "a micro-batch -27.859 ms (-3.0 %); step +449.8 ms (+3.0 %)"
         assert row == f" B - A  {steps}{'; ' if words else ''}{words}"
 
 

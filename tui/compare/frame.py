@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.analysis.compare import AccountChange
-from simcore.run.figures import each_difference, microbatch_ns
+from simcore.run.figures import is_other_work, microbatch_ns, per_work
 from simcore.run.lanes import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
@@ -281,15 +281,15 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: boo
                 (words, ""),
             ]
         )
-    of_each = each_difference(a, b)
-    steps = difference(*compared.steps) + (f", {of_each}" if of_each else "")
+    by_work = per_work(a, b)
+    steps = difference(*compared.steps)
+    # More micro-batches in a step are more work, and no loss.
+    steps = steps if by_work is None else f"{by_work.words}; step {steps}"
+    steps += ", other work" if is_other_work(a, b) else ""
     matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if is_found else ""
-    longer_ns = compared.steps[1] - compared.steps[0]
-    if of_each and took[0] and took[1]:
-        # More micro-batches in a step are more work, and no loss.
-        longer_ns = took[1] - took[0]
+    longer_ns = compared.steps[1] - compared.steps[0] if by_work is None else by_work.alike_ns - by_work.a_ns
     role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
-    if compared.is_other_model:
+    if compared.is_other_model or is_other_work(a, b):
         role = "warn"
     lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
     if is_found and compared.is_other_model and compared.notices:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from simcore.analysis import Results
 from simcore.analysis.run import Run
-from simcore.run.figures import each_difference, each_words
+from simcore.run.figures import each_words, per_work
 from simcore.units import change_percent, duration, plural, signed
-from tui.chrome import difference
+from tui.chrome import run_difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, wrapped
 from tui.parameters.changes import ChangeTimes
 from tui.summary.bars import account_bar
@@ -97,12 +97,11 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
 def step_line(opened: Run, now: Run) -> Line:
     """The step time in a line, and what it was."""
     head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
-    of_each = each_difference(opened, now)
-    if of_each:
+    if per_work(opened, now) is not None and each_words(now):
         head.append((f", {each_words(now)}", ""))
     if now is not opened:
         head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
-                 *difference(opened.step_time_ns, now.step_time_ns)]  # fmt: skip
+                 *run_difference(opened, now)]  # fmt: skip
     return head
 
 
@@ -133,7 +132,7 @@ def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line
     if now is not opened:
         was = [
             [("was ", "dim"), (duration(opened.step_time_ns), "")],
-            difference(opened.step_time_ns, now.step_time_ns),
+            run_difference(opened, now),
             [(each, "")] if left + len(each) <= width else [],
         ]
     return [[(f"{row:<{left}}", "bright"), *more] for row, more in zip(rows, was, strict=True)]

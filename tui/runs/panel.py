@@ -12,8 +12,9 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from simcore.records import NamedTuple
+from simcore.run.figures import per_work
 from simcore.units import duration, plural
-from tui.chrome import difference
+from tui.chrome import difference, run_difference
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, width_of, wrapped
 from tui.panel import TO_SCREENS, Panel
 from tui.prompt import Prompt
@@ -138,7 +139,11 @@ def _step(run: KeptRun, first: KeptRun) -> Line:
     line: Line = [(f"{duration(run.step_ns):>{_STEP}}  ", "bright" if run.results is not None else "")]
     beside: Line = []
     if run is not first and first.step_ns is not None:
-        beside = difference(first.step_ns, run.step_ns)
+        a, b = first.results, run.results
+        if a is None or b is None or per_work(a, b) is None:
+            beside = difference(first.step_ns, run.step_ns)
+        else:
+            beside = run_difference(a, b, True)
     return [*line, *fitted(beside, _DIFFERENCE - 2), (" ", "")]
 
 

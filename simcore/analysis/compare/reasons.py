@@ -137,9 +137,9 @@ def _microbatches(comparison: Comparison) -> str:
     before, after = comparison.changed["microbatches"]
     leading = comparison.leading
     stages = comparison.b.simulation.layout.pp
-    if leading is not None and leading.most.account == FILL and stages > 1:
+    if leading is not None and leading.most.account == FILL and min(stages, after) > 1:
         return f"{after} micro-batches share the {stages - 1} empty slots of the pipeline, before {before}"
-    return f"a step has {after} micro-batches in place of {before}"
+    return f"a step has {plural(after, 'micro-batch')} in place of {before}"
 
 
 def _communication(comparison: Comparison) -> str:

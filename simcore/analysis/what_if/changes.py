@@ -19,6 +19,7 @@ from simcore.parameters import Parameters
 from simcore.program.schedule_choice import fitting_chunks
 from simcore.program.schedules import MADE_FOR, SCHEDULES
 from simcore.records import NamedTuple, asdict, replace
+from simcore.run.figures import alike_work_ns
 from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
@@ -122,12 +123,13 @@ def _meaning(simulation: Simulation, change: Change) -> str:
 
 
 class Tried(NamedTuple):
-    """What a change makes of a run: the step time, ns, and what a rank of the fullest stage needs at least,
-    bytes, None where nobody knows.
+    """What a change makes of the run: the step time, ns, and what a rank of the fullest stage needs, about,
+    bytes, None where nobody knows. alike_ns: what as much work as the run's takes of a step of more.
     """
 
     ns: int
     memory_bytes: int | None = None
+    alike_ns: int | None = None
 
 
 Try = Callable[[Change], "Tried | None"]
@@ -144,7 +146,7 @@ def _row(simulation: Simulation, change: Change, tried: Tried) -> WhatIf:
         words += f" (twice the batch{each})"
     return WhatIf(
         words, None, ns, flags=change.flags, microbatches=count,
-        alike_ns=ns * simulation.program.microbatches // count if count else None,
+        alike_ns=tried.alike_ns if count else None,
         parameters=replace(simulation.parameters, **change.fields), meaning=_meaning(simulation, change),
         memory_bytes=tried.memory_bytes,
     )  # fmt: skip
@@ -302,6 +304,12 @@ def _fits(most: int) -> str:
     return f"(fits: {most / 1e9:.1f} GB)"
 
 
+def _alike_ns(run: Finished, other: Finished) -> int | None:
+    if run.work is None or other.work is None:
+        return None
+    return alike_work_ns(other.step_time_ns, run.work, other.work)
+
+
 def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Try:
     """What a change makes of the run; None where it cannot be: more ops than are simulated, what it needs is
     not there, or a model that fits into memory does not with it.
@@ -315,6 +323,13 @@ def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Try:
             return None
         if has_room and not _has_room(other):
             return None
-        return Tried(other.step_time_ns, memory_bytes(Finished(other)))
+        finished = Finished(other)
+        alike_ns = None
+        if change.fields.get("microbatches") not in (None, simulation.program.microbatches):
+            # Half a pair of unequal micro-batches, say, is not half of its work.
+            alike_ns = _alike_ns(Finished(simulation), finished)
+            if alike_ns is None:
+                return None
+        return Tried(other.step_time_ns, memory_bytes(finished), alike_ns)
 
     return step

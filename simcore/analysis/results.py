@@ -226,9 +226,22 @@ class Results(Finished, frozen=True, dict=True):
 
             path = self.compute_critical_path(cancelled)
             built = self.compute_dependencies(cancelled).built
-            self.__dict__["_what_if"] = what_if(self.folded(), built, path, progress, cancelled)
+            found = what_if(self.folded(), built, path, progress, cancelled)
+            self.weigh_assumptions()
+            self.__dict__["_what_if"] = found
         what_ifs: list[WhatIf] = self.__dict__["_what_if"]
         return what_ifs
+
+    def weigh_assumptions(self) -> None:
+        """Find what assumptions cost, once: notes and sentences say it from then on."""
+        if "_is_weighed" in self.__dict__:
+            return
+        super().weigh_assumptions()
+        if self.other_layout_ns is not None:
+            from simcore.analysis.sentences import sentences_of
+
+            self.__dict__["sentences"] = sentences_of(self)
+        self.__dict__["_is_weighed"] = True
 
     @cached_property
     def sentences(self) -> list[Sentence]:

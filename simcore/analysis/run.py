@@ -141,6 +141,10 @@ class Run(Protocol):
         """Computes what screens look up while they draw, unless it is known. Raises `Cancelled`."""
         ...
 
+    def weigh_assumptions(self) -> None:
+        """Finds by runs of their own what assumptions cost: notes and words say it from then on."""
+        ...
+
     @property
     def other_model(self) -> str:
         """In what it is not the model of its file, in words; "" where it is."""

@@ -236,6 +236,9 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
         return sentences(self)
 
+    def weigh_assumptions(self) -> None:
+        """What it assumes has no other run that would tell what that costs."""
+
     @property
     def what_if_base_ns(self) -> int:
         """The step time that the rows of `what_if` start from, ns."""

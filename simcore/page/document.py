@@ -73,6 +73,7 @@ _FIRST = (accounts, what_if)
 
 def run_document(run: Run, timeline: PackedRun | None, strings: Strings, commands: Sequence[str]) -> str:
     """The page of a run. timeline: with `strings`; None without lanes. commands: that make it anew."""
+    run.weigh_assumptions()
     title = run.figures.title.split("\n")
     others = [other for other in SECTIONS if other not in (head, diagnostics, *_FIRST)]
     parts = [

@@ -223,6 +223,9 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
     tried = ""
 
+    def weigh_assumptions(self) -> None:
+        """What it assumes has no other run that would tell what that costs."""
+
     @property
     def what_if_base_ns(self) -> int:
         """The step time that the rows of `what_if` start from, ns: of a replay with nothing changed."""

@@ -71,6 +71,7 @@ def run_page(
     """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table.
     cluster: see `PageAsked`.
     """
+    run.weigh_assumptions()
     return page(SECTIONS, run, PageAsked(ascii_only, with_what_if, every_layer, cluster=cluster))
 
 
@@ -82,4 +83,5 @@ def run_json(
     with_what_if: also what would help. cluster: see `PageAsked`.
     """
     asked = PageAsked(what_if=with_what_if, cluster=cluster)
+    run.weigh_assumptions()
     return {"schema": SCHEMA} | values(SECTIONS, run, asked, _FIRST_KEYS)

@@ -12,7 +12,7 @@ from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
 from simcore.simulation import Simulation, simulate
-from simcore.units import duration
+from simcore.units import change_percent, duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_blocks import one_block_too_many, uneven_microbatches
@@ -109,7 +109,7 @@ def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
         "bubble": "Bubble-bound. Stage 0 waits 9.000 us (60.0 %) in all for its neighbours, the mean rank "
         "6.000 us (40.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on every stage, "
-        "as bubble or, once it is done, as idle time; all stages compute alike.",
+        "as bubble or, once it is done, as idle time; all stages compute alike, as assumed.",
         "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
     }
 
@@ -120,7 +120,7 @@ def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_seco
         "embedding_layer (57.1 %).",
         "bubble": "Stage 0 waits 9.000 us (42.9 %) in all for its neighbours, the mean rank 6.000 us "
         "(28.6 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on every stage, as "
-        "bubble or, once it is done, as idle time; all stages compute alike.",
+        "bubble or, once it is done, as idle time; all stages compute alike, as assumed.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
     }
 
@@ -215,7 +215,42 @@ def test_slots_of_interleaved_are_chunks() -> None:
 
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
     text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
-    assert text == "Every stage waits 3.000 us (20.0 %) in all for its neighbours. All stages compute alike."
+    assert text == (
+        "Every stage waits 3.000 us (20.0 %) in all for its neighbours. All stages compute alike, as assumed."
+    )
+
+
+def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_layout() -> None:
+    """An engineer took it for a finding, and the layout that undoes it for advice."""
+    rows = [layer("embedding_layer", 400, 400, 400), *[layer("mlp", 1000, 1000, 1000)] * 4] * 2
+    workload = run(rows, {"pp": 4}, schedule="1f1b").workload
+
+    def alike_words(**parameters: object) -> tuple[str, str]:
+        """What the sentence ends with before and after the other run."""
+        results = Results(simulate(workload, Parameters(pp=4, schedule="1f1b", **parameters)))  # type: ignore[arg-type]
+        before = next(one.text for one in results.sentences if one.rule == "bubble")
+        assert "megatron_step_ns" not in vars(results)
+        results.weigh_assumptions()
+        after = next(one.text for one in results.sentences if one.rule == "bubble")
+        return before.rpartition("all stages compute")[2], after.rpartition("all stages compute")[2]
+
+    step, other = (
+        simulate(workload, Parameters(pp=4, schedule="1f1b", stage_layout=name)).step_time_ns
+        for name in ("uniform", "megatron")
+    )
+    figure = f"{duration(other)}, {change_percent(step, other)}"
+    assert other < step
+    assert alike_words() == (
+        " alike, as assumed.", f" alike, as assumed (megatron layout: {figure})."
+    )  # fmt: skip
+    # Who asked for it assumes nothing; of less than a per cent of compute they are alike anyway.
+    assert alike_words(stage_layout="uniform") == (" alike.", " alike.")
+    little = (*(f"compute {phase}=1" for phase in ("fwd", "ig", "wg")),)
+    workload = run(
+        [layer("embedding_layer", 9, 9, 9), *[layer("mlp", 1000, 1000, 1000)] * 4] * 2, {"pp": 4},
+        schedule="1f1b", time_scale=little,
+    ).workload  # fmt: skip
+    assert alike_words() == (" alike.", " alike.")
 
 
 def test_stages_of_which_one_computes_longer_are_not_alike() -> None:

@@ -12,7 +12,7 @@ from simcore.model.maker import ModelMaker
 from simcore.model.names import MODELS
 from simcore.parameters import Parameters, as_flags
 from simcore.replay import measured_results
-from simcore.report.pages import run_page
+from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from simcore.workload import open_workload
@@ -96,6 +96,31 @@ def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
     one, two = (Results(simulate(open_workload(PIPELINE), given)) for given in (left, typed))
     assert one.step_time_ns == two.step_time_ns
     assert Comparison(one, two).changed == {}
+
+
+def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_for_before_it_is_asked(
+) -> None:
+    """Planted: the run of the other layout at the start, before any picture."""
+    results = results_of(PIPELINE)
+    note = assumed(results)["stage-layout-default"]
+    assert note.endswith(" the first or the last stage alone does")
+    assert "megatron_step_ns" not in vars(results)
+    results.weigh_assumptions()
+    step, other = results.step_time_ns, results_of(PIPELINE, stage_layout="megatron").step_time_ns
+    weighed = assumed(results)["stage-layout-default"]
+    assert weighed == f"{note}: the step would be {duration(other)} ({change_percent(step, other)})"
+    # Text and JSON of a report say it, whatever was asked of the run before.
+    for printed in (run_page(results_of(PIPELINE)), str(run_json(results_of(PIPELINE)))):
+        assert f"the step would be {duration(other)} ({change_percent(step, other)})" in " ".join(
+            printed.split()
+        )
+    # Nobody knows it under jitter; who asked for the layout assumes nothing.
+    random = results_of(PIPELINE, jitter=0.1)
+    random.weigh_assumptions()
+    assert assumed(random)["stage-layout-default"] == note
+    given = results_of(PIPELINE, stage_layout="uniform")
+    given.weigh_assumptions()
+    assert given.other_layout_ns is None
 
 
 def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:

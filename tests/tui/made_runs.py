@@ -40,8 +40,12 @@ def open_seed_as(workload: Workload, path: str) -> Workload:
 
 @cache
 def seed(**parameters: object) -> Results:
-    """Seed 002 with these parameters."""
-    return run(seed_workload(), **parameters)
+    """Seed 002 with these parameters. What its assumptions cost is found: no test depends on which other one
+    has asked for it.
+    """
+    results = run(seed_workload(), **parameters)
+    results.weigh_assumptions()
+    return results
 
 
 def two_stages(microbatches: int = 2) -> Workload:

@@ -21,7 +21,7 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.change_words import change_name, change_words
 from tui.panels import MATTERS, lists_and_meaning, meaning_rows, two_lists
 
-LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
+LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
 
 
 def rows_of(changes: int, things: int, meaning: str = "") -> list[WhatIf]:
@@ -96,7 +96,7 @@ def test_what_a_change_does_has_further_rows_and_loses_whole_clauses_alone() -> 
 async def test_that_a_layout_is_less_work_is_said_where_its_row_is_seen(
     make_app: MakeApp, size: tuple[int, int]
 ) -> None:
-    app = make_app(first=None)
+    app = make_app(seed(stage_layout="uniform"), first=None)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "4", "tab")
         await run_over(pilot)

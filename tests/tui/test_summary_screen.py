@@ -9,9 +9,10 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES
+from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
 from simcore.simulation import simulate
-from simcore.units import duration
+from simcore.units import change_percent, duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import layer, make_workload, run, seed
 from tests.tui.pseudo_terminal import SEED, wltui
@@ -410,3 +411,25 @@ def test_the_columns_of_the_rank_map_are_called_what_they_are() -> None:
     """`ranks 0 . . . . 5` stood over stages."""
     ((head, _),) = RankMap(seed()).lines(60, 10, (0, 0), BLOCKS, False)[0]
     assert head == " stages        0 . . . . 5 . . . . 10. . . . 15"
+
+
+async def test_what_the_assumed_layout_costs_is_said_once_it_was_found_behind_the_picture(
+    make_app: MakeApp,
+) -> None:
+    rows = [layer("embedding_layer", 400), *[layer("mlp", 1000)] * 4] * 2
+    app = make_app(run(make_workload(rows, pp=4, all_gpus=4)), first=None)
+    results = app.session.current
+    assert results.words[0].endswith("all stages compute alike, as assumed.")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await run_over(pilot)
+        said = " ".join(screen_text(app).split())
+        other = results.with_parameters(Parameters(pp=4, stage_layout="megatron")).step_time_ns
+        assert results.words[0].endswith(
+            f"as assumed (megatron layout: {duration(other)}, "
+            f"{change_percent(results.step_time_ns, other)})."
+        )
+        assert "(megatron layout:" in said
+        # Its note has it, too, on both screens.
+        assert any(f"would be {duration(other)}" in note.message for note in app.current_view.model.notes)
+        await press(pilot, "!")
+        assert f"the step would be {duration(other)}" in " ".join(screen_text(app).split())

@@ -61,6 +61,7 @@ class NotesView(ScreenView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.notes = NoteList(session.current.path, notes_of(session))
+        self._noted = session.current.diagnostics
         self.focus_at = self.top = 0
         self._prompt: LivePrompt | None = None
         self._before: tuple[int, str] = (0, "")
@@ -81,10 +82,14 @@ class NotesView(ScreenView):
         return (*hints, ("2", "timeline"))
 
     def show(self, results: Run) -> None:
+        self._noted = results.diagnostics
         self.notes = NoteList(results.path, notes_of(self.session), self.notes.typed)
         self.action_move(0)
 
     def frame(self, width: int, height: int) -> list[Line]:
+        if self._noted is not self.session.current.diagnostics:
+            # What an assumption costs was found behind the picture.
+            self.show(self.session.current)
         notes = self.notes
         title = f"{plural(len(notes.all), 'note')} on the file and the run{counted_weights(notes.all)}"
         if notes.typed:

@@ -41,7 +41,11 @@ class SummaryModel(PanelCursor):
         self.notes = by_weight(self.results.diagnostics)
 
     def take(self, knobs: Sequence[WhatIf] | None) -> None:
-        """The what-if table; of changes that differ in overlap alone the best: screen 4 has all."""
+        """The what-if table; of changes that differ in overlap alone the best: screen 4 has all. What was
+        found with it is in the notes, too.
+        """
+        if knobs is not None:
+            self.notes = by_weight(self.results.diagnostics)
         self.knobs = None if knobs is None else different_changes(knobs)
         self.left_out = 0 if knobs is None or self.knobs is None else len(knobs) - len(self.knobs)
 

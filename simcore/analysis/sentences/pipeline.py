@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.analysis.alike import alike
 from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
-from simcore.units import duration, plural
+from simcore.units import change_percent, duration, plural
 
 # The count of slots is said where it gives the time that was lost as closely as this.
 _SLOTS_WITHIN = 0.1
@@ -35,8 +35,22 @@ def bubble(facts: Facts) -> Sentence | None:
     why = _slots(facts, lost)
     text += f": {why}" if why else ""
     if facts.stages_alike:
-        text += "; all stages compute alike" if why else ". All stages compute alike"
+        text += ("; all" if why else ". All") + f" stages compute alike{_assumed_alike(facts)}"
     return Sentence("bubble", f"{text}.", worst, "bubble", facts.bubble_ns)
+
+
+def _assumed_alike(facts: Facts) -> str:
+    """That stages are alike by a stage layout that nobody gave; with the step of the other, once known."""
+    # Of so little they would be alike by any layout: see `stages_alike`.
+    if 100 * facts.results.assumed_compute_ns <= max(facts.stage_busy_ns):
+        return ""
+    other = facts.results.other_layout_ns
+    if other is None:
+        return ", as assumed"
+    figure = duration(other)
+    if other != facts.step_ns:
+        figure += f", {change_percent(facts.step_ns, other)}"
+    return f", as assumed (megatron layout: {figure})"
 
 
 def _slots(facts: Facts, lost: int) -> str:

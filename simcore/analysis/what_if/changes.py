@@ -29,7 +29,7 @@ _MOST_RANKS = 4
 _USUAL = "1f1b"
 _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
 _PLACES = "embedding on stage 0, loss on the last"
-_LAYOUT = "stage layout: by default every stage runs embedding and loss rows too"
+_LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
 
 
 def _schedules(simulation: Simulation) -> Iterator[Change]:
@@ -72,10 +72,13 @@ def _gathers_beside_compute(simulation: Simulation) -> Iterator[Change]:
 
 
 def _stage_layouts(simulation: Simulation) -> Iterator[Change]:
-    """Which rows a stage has; of one stage alone there is nothing to choose."""
-    if simulation.layout.pp > 1:
+    """Which rows a stage has, where somebody chose that. Of one stage alone there is nothing to choose; a
+    layout that is assumed is none that somebody could change: a note says what the step is without it.
+    """
+    given = simulation.parameters.stage_layout
+    if simulation.layout.pp > 1 and given is not None:
         for name in STAGE_LAYOUTS:
-            if name != (simulation.parameters.stage_layout or _DEFAULT_LAYOUT):
+            if name != given:
                 yield Change({"stage_layout": name}, caveat="" if name == _DEFAULT_LAYOUT else _PLACES)
 
 

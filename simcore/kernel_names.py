@@ -27,6 +27,7 @@ _APPLIES = frozenset((
 _WRAPPED = re.compile(r"(?:(?:void )?cutlass\w*::Kernel2?|torch::autograd::CppNode)<([\w:]+)")
 _AUTOGRAD = "torch::autograd::"
 # What a kernel gives where its template is one for some types alone.
+_OF_NCCL = re.compile(r"^[nr]ccl(?:Dev)?Kernel_(?=\w)")
 _ENABLE_IF, _TYPE = "std::enable_if<", "::type "
 _ENGINE = "autograd::engine::evaluate_function: "
 
@@ -65,10 +66,13 @@ def shown_name(name: str) -> str:
 
 
 def short_name(name: str, most: int) -> str:
-    """`shown_name`, printable, in at most `most` characters: where it is too long cut in its middle, as names
-    of kernels differ at their ends.
+    """`shown_name`, printable, in at most `most` characters: where it is too long without NCCL's prefix, then
+    cut in its middle, as names of kernels differ at their ends.
     """
     safe = in_short(shown_name(name), max(4 * most, 400))
+    if len(safe) > most:
+        # What of 26 characters is left to it would hide which collective it is.
+        safe = _OF_NCCL.sub("", safe)
     if len(safe) <= most:
         return safe
     end = max(most - 3, 0) // 2

@@ -70,7 +70,7 @@ def _late(results: Timed) -> Place | None:
     if late is None:
         return None
     number = next(at for at, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
-    words = f"{late.last} of {late.of} collectives: rank {late.rank} comes last"
+    words = f"rank {late.rank} last to {late.last} of {late.of} collectives"
     return Place("late", words, number, 0, results.step_time_ns, late.most_ns)
 
 
@@ -109,7 +109,7 @@ def _op(results: Timed) -> Place | None:
         return None
     number, op = max(computing, key=lambda key: computing[key])
     ns, ops = computing[number, op], results.run.ranks[number].ops
-    words = f"{duration(ns)}: {short_name(ops.name[op], _NAME)} of rank {_number(results, number)}"
+    words = f"{duration(ns)} of rank {_number(results, number)}: {short_name(ops.name[op], _NAME)}"
     return Place("op", words, number, ops.start[op], ops.end[op], ns)
 
 
@@ -143,7 +143,7 @@ def _gap(results: Timed) -> Place | None:
 
 def _place(results: Timed, what: str, number: int, start: int, end: int, piece: int) -> Place:
     name = short_name(piece_name(results, number, piece), _NAME)
-    words = f"{duration(end - start)}: {name} of rank {_number(results, number)}"
+    words = f"{duration(end - start)} of rank {_number(results, number)}: {name}"
     return Place(what, words, number, start, end, end - start)
 
 

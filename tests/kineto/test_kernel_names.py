@@ -61,6 +61,16 @@ def test_a_name_that_is_too_long_keeps_its_end() -> None:
     assert short_name("gemm", 31) == "gemm"
 
 
+def test_a_collective_that_is_too_long_loses_the_prefix_of_its_library_first() -> None:
+    whole = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long)"
+    assert short_name(whole, 42) == "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t"
+    assert short_name(whole, 40) == "SendRecv_RING_SIMPLE_Sum_int8_t"
+    assert short_name(whole, 26) == "SendRecv_RIN..._Sum_int8_t"
+    assert short_name("ncclDevKernel_AllGather_RING_LL", 26) == "AllGather_RING_LL"
+    # What is no collective of a library keeps how it begins.
+    assert short_name("ncclKernelless_function_of_mine", 26).startswith("ncclKernelle")
+
+
 def test_a_hostile_name_is_cut_and_made_safe() -> None:
     for name in ("\x1b[2J" * 40, "void f<" * 2000, "autograd::engine::evaluate_function: \x1b[2J\n"):
         shown = short_name(name, 31)

@@ -105,7 +105,7 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     assert accounts[1].busy_ns <= accounts[0].busy_ns
     assert again.step_time_ns < results.step_time_ns
     assert f"the step would take {duration(again.step_time_ns)}" in words
-    name = "ncclKernel_SendRecv..._SIMPLE_Sum_int8_t"
+    name = "SendRecv_RING_SIMPLE_Sum_int8_t"
     assert f"Ranks 0-6 wait for rank 7 in {name}, up to 8.896 ms in all." in words
 
 

@@ -86,27 +86,30 @@ def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
 
 def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_without_it() -> None:
     without = of_rows(*TOO_MANY, microbatches=1)
-    assert said(one_block_too_many())["surplus-blocks"] == (
-        "The header asks for 1 micro-batch of 3 layers (ga 1, vpp 3), as lines 3-7 are; lines 8-10 are 1 "
-        "more block, of 1 layer, a copy of line 4: --microbatches 1 leaves them out, and the step is "
-        f"{duration(without.step_time_ns)}."
+    found = Results(one_block_too_many()).sentences[0]
+    assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
+    assert found.lead + found.text == (
+        "The micro-batches of the file are unequal. The header asks for 1 micro-batch of 3 layers (lines "
+        f"3-7); with --microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
+        "block, of 1 layer, a copy of line 4."
     )
     # The same step as that of a file without these lines.
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
+    # Once is enough.
+    assert "surplus-blocks" not in said(one_block_too_many())
 
 
 def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     """Lines 7 and 8 cut a block of 4 layers in two: without them there are the 6 rows of line 2."""
-    text = said(of_rows(*TOO_MANY, declared=6))["surplus-blocks"]
-    assert text.endswith(
-        " Without lines 7-8 between the two there would be the 6 rows that the file declares, and one block "
-        "of 4 layers."
+    assert said(of_rows(*TOO_MANY, declared=6))["surplus-blocks"] == (
+        "Without lines 7-8 between the two blocks there would be the 6 rows that the file declares, and one "
+        "block of 4 layers."
     )
     joined = [*TOO_MANY[:4], *TOO_MANY[6:]]
     assert of_rows(*joined).program.structure.layers_per_block == (4,)
     assert len(joined) == 6
     for declared in (5, 7, 8):
-        assert "Without lines" not in said(of_rows(*TOO_MANY, declared=declared))["surplus-blocks"]
+        assert "surplus-blocks" not in said(of_rows(*TOO_MANY, declared=declared))
 
 
 def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
@@ -114,8 +117,9 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, ga=2)) is None
     assert surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
-    assert "surplus-blocks" not in said(of_rows(*TOO_MANY, microbatches=4))
-    assert "surplus-blocks" not in said(uneven_microbatches())
+    for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
+        assert "The header asks for" not in said(simulation)["uneven-microbatches"]
+        assert "surplus-blocks" not in said(simulation)
 
 
 def test_another_layer_is_no_copy() -> None:
@@ -123,15 +127,17 @@ def test_another_layer_is_no_copy() -> None:
     found = surplus_blocks(of_rows(*other, declared=6))
     assert found is not None
     assert (found.copied, found.between) == ((), ())
-    assert " copy of " not in said(of_rows(*other, declared=6))["surplus-blocks"]
+    found_words = said(of_rows(*other, declared=6))
+    assert "1 more block, of 1 layer." in found_words["uneven-microbatches"]
+    assert "surplus-blocks" not in found_words
 
 
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
-    text = said(two)["surplus-blocks"]
-    assert "lines 8-14 are 2 more blocks, of 1 and 2 layers: " in text
-    alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))
-    assert "lines 8-13 are 2 more blocks, of 1 and 1 layers, copies of line 4: " in alike["surplus-blocks"]
+    text = said(two)["uneven-microbatches"]
+    assert text.endswith(" Lines 8-14 are 2 more blocks, of 1 and 2 layers.")
+    alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))["uneven-microbatches"]
+    assert alike.endswith(" Lines 8-13 are 2 more blocks, of 1 and 1 layers, copies of line 4.")
 
 
 def test_the_file_with_mistakes_says_which_lines_they_are() -> None:

@@ -117,11 +117,18 @@ def _uneven(facts: Facts) -> UnequalBlocks | None:
 
 def uneven_microbatches(facts: Facts) -> Sentence | None:
     """That the micro-batches of a pipeline are not alike, where they stand, and what is read in place of a
-    mean.
+    mean; of a file whose header does not ask for all of them, which these are, and the step without them by a
+    run of its own.
     """
     uneven = _uneven(facts)
     if uneven is None:
         return None
+    found = _not_asked_for(facts)
+    ns, text = found if found is not None else (facts.step_ns, _as_they_are(facts, uneven))
+    return Sentence("uneven-microbatches", text, ns, "the micro-batches of the file are unequal", fault=True)
+
+
+def _as_they_are(facts: Facts, uneven: UnequalBlocks) -> str:
     most, least, factor = uneven
     workload, structure = facts.simulation.workload, facts.simulation.program.structure
     layers = structure.layers_per_block
@@ -133,17 +140,12 @@ def uneven_microbatches(facts: Facts) -> Sentence | None:
     text = f"Micro-batch {longer} computes {factor:.1f} times as long as {shorter}"
     if layers[most] != layers[least]:
         text += f": it has {plural(layers[most], 'layer')}, the other {layers[least]}"
-    text += ". Read the step time: a mean of them says little."
-    return Sentence(
-        "uneven-microbatches", text, facts.step_ns, "the micro-batches of the file are unequal", fault=True
-    )
+    return text + ". Read the step time: a mean of them says little."
 
 
-def surplus(facts: Facts) -> Sentence | None:
-    """That a file has blocks which its header does not ask for, where they stand, and the step without them
-    by a run of its own.
-    """
-    extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
+def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
+    """The step without the blocks that the header does not ask for, and they in words."""
+    extra = surplus_blocks(facts.simulation)
     if extra is None:
         return None
     workload = facts.simulation.workload
@@ -151,22 +153,32 @@ def surplus(facts: Facts) -> Sentence | None:
     ns = facts.step_with(microbatches=extra.microbatches)
     if not asked or not more or ns is None:
         return None
-    blocks = plural(len(extra.more_layers), "more block")
+    count = extra.microbatches
     layers = " and ".join(map(str, extra.more_layers[:_NAMED]))
     layers += " ..." if len(extra.more_layers) > _NAMED else ""
     of = "layer" if layers == "1" else "layers"
     copied = line_words(workload, extra.copied)
     same = f", {'a copy' if len(extra.more_layers) == 1 else 'copies'} of {copied}" if copied else ""
-    count = extra.microbatches
+    # What is to be done stands before where it comes from: a small screen ends somewhere.
     text = (
-        f"The header asks for {plural(count, 'micro-batch')} of {plural(extra.layers, 'layer')} (ga {count}, "
-        f"vpp {extra.layers}), as {asked} are; {more} are {blocks}, of {layers} {of}{same}: "
-        f"--microbatches {count} leaves them out, and the step is {duration(ns)}."
+        f"The header asks for {plural(count, 'micro-batch')} of {plural(extra.layers, 'layer')} ({asked}); "
+        f"with --microbatches {count} the step is {duration(ns)}. {more[0].upper()}{more[1:]} are "
+        f"{plural(len(extra.more_layers), 'more block')}, of {layers} {of}{same}."
     )
-    if extra.between:
-        text += (
-            f" Without {line_words(workload, extra.between)} between the two there would be the "
-            f"{workload.declared_rows} rows that the file declares, and one block of "
-            f"{plural(extra.layers + extra.more_layers[0], 'layer')}."
-        )
-    return Sentence("surplus-blocks", text, ns)
+    return ns, text
+
+
+def surplus(facts: Facts) -> Sentence | None:
+    """Which lines cut a block of a file in two, where there are as many rows as it declares without them."""
+    extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
+    if extra is None or not extra.between:
+        return None
+    workload = facts.simulation.workload
+    between = line_words(workload, extra.between)
+    if not between:
+        return None
+    text = (
+        f"Without {between} between the two blocks there would be the {workload.declared_rows} rows that the "
+        f"file declares, and one block of {plural(extra.layers + extra.more_layers[0], 'layer')}."
+    )
+    return Sentence("surplus-blocks", text, facts.step_ns)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
+from simcore.units import byte_size, plural
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
@@ -51,6 +52,27 @@ class WithMemory(Protocol):
     def model_figures(self) -> ModelFigures | None: ...
     @property
     def file_memory(self) -> Sequence[FileMemory]: ...
+    @property
+    def held_microbatches(self) -> int: ...
+
+
+def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
+    """What a run needs more than another one, in words, the shortest last: `+3.0 GB: holds 16 micro-batches,
+    before 1`. Nothing where it needs no more, as far as that is known.
+    """
+    bytes_before, bytes_now = memory_bytes(was), memory_bytes(now)
+    more = 0 if bytes_before is None or bytes_now is None else bytes_now - bytes_before
+    before, held = was.held_microbatches, now.held_microbatches
+    known = bytes_before is not None and bytes_now is not None
+    if more <= 0 and (known or not before or held <= before):
+        # What it holds more is small beside what it has less.
+        return []
+    size = f"+{byte_size(more)}" if more > 0 else ""
+    if not before or held <= before:
+        return [f"{byte_size(more)} more than before", size]
+    count = plural(held, "micro-batch")
+    forms = [f"holds {count}, before {before}", f"{held} mb held, before {before}"]
+    return [f"{size}: {words}" for words in forms] + [size] if size else forms
 
 
 def memory_bytes(run: WithMemory) -> int | None:

@@ -571,6 +571,11 @@ class Finished(Struct, frozen=True, dict=True):
         """How many steps its times are of together."""
         return self.simulation.program.steps
 
+    @property
+    def held_microbatches(self) -> int:
+        """The most micro-batches whose activations a stage keeps at once."""
+        return max((stage.peak_microbatches for stage in self.simulation.program.stages), default=0)
+
     @cached_property
     def work(self) -> Work | None:
         """How much a replica does; None where it goes by other loops."""

@@ -263,6 +263,11 @@ class Timed(Struct, frozen=True, dict=True):
         return self.measured.microbatches
 
     @property
+    def held_microbatches(self) -> int:
+        """0: a replay keeps what the run kept."""
+        return 0
+
+    @property
     def work(self) -> Work | None:
         """Its micro-batches, of all steps."""
         count = self.microbatches * self.steps

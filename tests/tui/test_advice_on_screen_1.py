@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from simcore.analysis import Results
+from simcore.analysis.file_memory import more_memory
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.run.findings import WhatIf, different_changes
 from simcore.run.track import Track
 from simcore.simulation import simulate
+from simcore.units import byte_size
 from simcore.workload import open_workload
 from simcore.workload.formats.simai_text import read
 from tests.tui.conftest import MakeApp
@@ -215,3 +217,63 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
     long = "the first needs about 60.5 GB, as now"
     assert _needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 all")
     assert _needs_and_keys(model, 100, 5, 28) == ("needs ~60.5 GB, as now", "4 all")
+
+
+# -- what a change that was tried costs --------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    """zb-h2 on 4 stages keeps 7 of 8 micro-batches, 1f1b keeps 4."""
+    workload = open_workload(MISTAKES)
+    results = Results(simulate(workload, Parameters(microbatches=8)))
+    app = make_app(results, first=None)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        assert "mb held" not in screen_text(app)
+        assert "holds" not in screen_text(app)
+        await press(pilot, "t")
+        await run_over(pilot)
+        tried = app.session.current.parameters
+        assert tried.schedule == "zb-h2"
+        again = Results(simulate(workload, tried))
+        more = max(stage.total for stage in again.file_memory) - max(
+            stage.total for stage in results.file_memory
+        )
+        held = [max(stage.peak_microbatches for stage in one.simulation.program.stages)
+                for one in (results, again)]  # fmt: skip
+        assert held == [4, 7]
+        forms = (
+            f"+{byte_size(more)}: holds 7 micro-batches, before 4",
+            f"+{byte_size(more)}: 7 mb held, before 4",
+        )
+        assert any(words in screen_text(app) for words in forms)
+
+
+def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
+    workload = open_workload(MISTAKES)
+    results = Results(simulate(workload, Parameters(microbatches=8)))
+    more = results.with_parameters(Parameters(microbatches=8, schedule="gpipe"))
+    assert more_memory(results, results) == []
+    assert more_memory(more, results) == []
+    assert more_memory(results, more)[0].endswith(": holds 8 micro-batches, before 4")
+    # As many on the fullest stage.
+    assert more_memory(results, results.with_parameters(Parameters(microbatches=8, schedule="zb-h1"))) == []
+    model = SummaryModel(more)
+    assert model.more_memory() == []
+    model.opened = results
+    assert model.more_memory() == more_memory(results, more)
+
+
+def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() -> None:
+    row = "{}\t-1\t1000\tNONE\t0\t1000\tNONE\t0\t1000\t{}\t40000\t100"
+    names = [("grad_norm", "REDUCESCATTER"), *[("embedding_layer", "NONE"), ("attention_row", "NONE")] * 4]
+    header = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 1 ga: 4 all_gpus: 8"
+    workload = read("file.txt", "\n".join([header, "9", *(row.format(*name) for name in names)]).encode())
+    results = Results(simulate(workload, Parameters()))
+    assert {stage.activations for stage in results.file_memory} == {None}
+    more = results.with_parameters(Parameters(schedule="gpipe"))
+    assert more_memory(results, more) == ["holds 4 micro-batches, before 2", "4 mb held, before 2"]
+    assert more_memory(more, results) == []

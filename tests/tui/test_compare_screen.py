@@ -72,7 +72,7 @@ def test_lanes_without_a_partner_are_named() -> None:
 def test_a_small_screen_says_what_a_change_costs_of_memory_below_the_lanes(size: tuple[int, int]) -> None:
     width, height = size
     for changed, words in (
-        ({"schedule": "interleaved", "virtual_stages": 8}, "at most 16 mb in memory, as in A"),
+        ({"schedule": "interleaved", "virtual_stages": 8}, "stage 15 keeps 15 mb in memory, in A 1"),
         ({"schedule": "gpipe", "microbatches": 32}, "at most 32 mb in memory, in A 16"),
     ):
         text = text_of(draw(model_of(**changed), ("", ""), width, height, BLOCKS, False, True))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from simcore.diagnostics import Diagnostic, by_weight
 from simcore.run.findings import Spot, WhatIf, different_changes
 from tui.panels import WHAT_IF, PanelCursor
+from tui.session import Run
 from tui.summary.bars import Bars, bars_of
 from tui.summary.beside import BesidePanel, beside_of
 
@@ -19,13 +20,15 @@ PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 class SummaryModel(PanelCursor):
     """bars: where the time goes, the panel STAGES. beside: what stands beside them, the panel MAP. behind:
     the model behind a file, "" while nobody knows it. notes: what weighs most first. left_out: how many rows
-    of the what-if table are another one but for its overlap, and not here.
+    of the what-if table are another one but for its overlap, and not here. opened: the run that the one on
+    the screen is a change of, None where it is that run.
     """
 
     panels: tuple[str, ...] = PANELS
     panel: str = STAGES
     behind: str = ""
     left_out: int = 0
+    opened: Run | None = None
     bars: Bars = field(init=False)
     beside: BesidePanel = field(init=False)
     notes: list[Diagnostic] = field(init=False)
@@ -65,6 +68,15 @@ class SummaryModel(PanelCursor):
         track = self.bars.rows[row].tracks[0]
         self.bars.fit(room)
         self.place(STAGES, self.bars.row_of(track))
+
+    def more_memory(self) -> list[str]:
+        """What the change needs more of memory, in words, the shortest last; nothing where it is no more."""
+        if self.opened is None:
+            return []
+        # Imported here: of traces nobody knows.
+        from simcore.analysis.file_memory import more_memory
+
+        return more_memory(self.opened, self.results)
 
     def next_beside(self) -> None:
         """Something else beside the bars."""

@@ -52,12 +52,21 @@ def large(words: str) -> list[str]:
     return [rows[0], rows[1], f"{rows[2]} {unit}"]
 
 
-def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Line]:
-    """The step time, large, and what there is to say of it, as much as there is room for."""
+def step_lines(
+    results: Run, glyphs: Glyphs, width: int, height: int, costs: Sequence[str] = ()
+) -> list[Line]:
+    """The step time, large, and what there is to say of it, as much as there is room for. costs: what a
+    change needs more of memory, as `more_memory` has it.
+    """
     figure, more = figure_lines(duration(results.step_time_ns), glyphs), _step_facts(results, width)
+    cost = next((words for words in costs if len(words) + 4 <= width), "")
+    more += [[(f"    {cost}", "warn")]] if cost else []
     if len(figure) + len(more) > height:
         # What a micro-batch takes stands in the row on top, too; memory does not.
         more = [more[0], *more[2:]]
+    if len(figure) + len(more) > height and cost:
+        # How much of it is computed stands in the bars.
+        more = more[1:]
     if results.memory_unknown and len(figure) + len(more) < height:
         why = results.memory_unknown
         short = why[why.index("no ") :]
@@ -331,7 +340,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
 
     room = width - size.figure - 2, size.top - 2
     words, cut = _told_and_cut(model.results.words, *room)
-    step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
+    step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2, model.more_memory())
     top = beside(
         box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
         box(_words_title(model, cut, width - size.figure), model.behind, words,
@@ -471,9 +480,14 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     spare -= len(told) - said
     # Of a model the row on top has it.
     memory = _memory_words(model.results) if model.results.model_figures is None else ""
-    if spare and memory:
-        told, spare = [*told, [(f" {memory[0].upper()}{memory[1:]}.", "")]], spare - 1
-        memory = ""
+    costs = model.more_memory()
+    # The longest that a row or a rule has room for: what a change costs goes before where it is.
+    forms = [f"{memory}, {words}" for words in costs] if memory else []
+    forms += [f"memory {words}" for words in costs] or [memory] * bool(memory)
+    if spare and forms:
+        memory = next((form for form in forms if len(form) + 3 <= width), forms[-1])
+        told, spare = [*told, [(f" {memory[0].upper()}{memory[1:]}.", "warn" if costs else "")]], spare - 1
+        forms = []
     wanted_rows = (_CHANGES if model.knobs is None else max(len(model.knobs), 1)) - change_rows
     more = max(min(wanted_rows, spare), 0)
     change_rows, spare = change_rows + more, spare - more
@@ -508,10 +522,11 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     if not has_room:
         # Very narrow screens name the count alone.
         places += more_words if len(places) + len(more_words) + 4 <= width else more_words.partition(",")[0]
-    if memory and len(places) + len(memory) + 8 <= width:
+    memory = next((form for form in forms if len(places) + len(form) + 8 <= width), "")
+    if memory:
         # The fullest stage is one of them, and there was no row for it.
         places += f"; {memory}"
-        memory = ""
+    memory = forms[-1] if forms and not memory else ""
     lines += [rule(places, width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, % of step"
     # The rule, and a comma and a semicolon with their blanks.

@@ -44,6 +44,8 @@ class SummaryView(PanelsView):
 
     def frame(self, width: int, height: int) -> list[Line]:
         recovered = self._app.models_behind.recovered(self.model.results)
+        opened, now = self.session.opened, self.model.results
+        self.model.opened = None if now is opened or now.origin != opened.origin else opened
         self.model.behind = recovered.title() if recovered is not None else ""
         return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 

@@ -113,12 +113,15 @@ def where_words(comparison: Comparison, place: tuple[int, int, int], ranks: int)
 
 
 def short_cost_words(comparison: Comparison) -> str:
-    """`at most 16 mb in memory, as in A`: the first clause of `cost_words` for a small screen."""
+    """`at most 16 mb in memory, in A 4`, or the stage that differs most where that is no more: one sentence
+    of `cost_words` for a small screen.
+    """
     cost = comparison.cost
     if cost is None:
         return ""
-    before = "as in A" if cost.a_peak == cost.b_peak else f"in A {cost.a_peak}"
-    return f"at most {cost.b_peak} mb in memory, {before}"
+    if cost.a_peak == cost.b_peak:
+        return f"stage {cost.stage} keeps {cost.b} mb in memory, in A {cost.a}"
+    return f"at most {cost.b_peak} mb in memory, in A {cost.a_peak}"
 
 
 def cost_words(comparison: Comparison) -> str:

@@ -275,8 +275,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("host_scale", "replay of a trace", "scale", "x", "X",
          "operations that neither compute nor communicate times X", of=_TRACE),
     Flag("kind_scale", "replay of a trace", "words", "", "KIND=X",
-         f"communication of groups of that kind times X (repeatable): {', '.join(GROUP_KINDS)}", of=_TRACE,
-         named=True),
+         f"communication of groups of that kind times X (repeatable): {', '.join(GROUP_KINDS)}; copy: copies "
+         "of memory of a device", of=_TRACE, named=True),
     Flag("stage_scale", "replay of a trace", "words", "", "STAGE=X",
          "compute of the ranks of that stage times X (repeatable); none=X: of ranks without a stage",
          of=_TRACE),

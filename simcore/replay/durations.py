@@ -8,7 +8,7 @@ from typing import Protocol
 
 from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.vocabulary import COMPUTE, category_of_group
+from simcore.measured.vocabulary import COMPUTE, COPY, category_of_group
 from simcore.records import NamedTuple
 from simcore.replay.parameters import Scales
 from simcore.run.measured import MeasuredGraph
@@ -16,8 +16,8 @@ from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
 # What a scale is about: compute; the host's operations; communication; a host gap; communication without a
 # partner, of which nobody knows how much is waiting: its name alone changes it; what nothing changes; and of
-# devices the time before the step begins on a rank.
-_COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED, _BEGIN = range(7)
+# devices the time before the step begins on a rank, and copies of memory, which wait for nobody.
+_COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED, _BEGIN, _COPY = range(8)
 
 
 # A duration that no scale is on, in `Durations.scales`.
@@ -137,6 +137,8 @@ class Durations:
         category = trace.ops.category(op)
         if sub >= 0 or category not in (*COMPUTE, "host"):
             call = Call(rank, op, sub)
+            if sub < 0 and category == COPY:
+                return FactorTime(_COPY, self._name(call), COPY)
             alone = call in self.ties.matches.alone
             if sub >= 0:
                 category = category_of_group(trace.subs.group[sub])
@@ -159,7 +161,8 @@ def _scale_names(part: FactorTime) -> list[str]:
     by_name = f"op {part.name}"
     if part.of == _COMM:
         return ["comm", f"comm {part.category}", by_name]
-    return {_COMPUTE: ["compute"], _HOST: ["host operations"], _NAMED: []}[part.of] + [by_name]
+    named = {_COMPUTE: ["compute"], _HOST: ["host operations"], _COPY: ["copies"], _NAMED: []}
+    return named[part.of] + [by_name]
 
 
 class _PartOf(Protocol):
@@ -174,6 +177,8 @@ def _factor(part: FactorTime, scales: Scales) -> float:
         return scales.host * by_name
     if part.of == _COMM:
         return scales.comm * scales.kinds.get(part.category, 1.0) * by_name
+    if part.of == _COPY:
+        return scales.kinds.get(COPY, 1.0) * by_name
     return {_GAP: scales.gaps, _NAMED: by_name}.get(part.of, 1.0)
 
 

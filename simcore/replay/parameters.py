@@ -8,6 +8,7 @@ from typing import TypeVar
 from simcore.diagnostics import UsageError, printable
 from simcore.kernel_names import short_name
 from simcore.measured.run import MeasuredRun
+from simcore.measured.vocabulary import COPY
 from simcore.names import GROUP_KINDS
 from simcore.overrides import TRACE_FORMS, parse_factor, parse_overrides
 from simcore.parameters import Parameters, flag_of, refuse_others, stated
@@ -20,10 +21,11 @@ _Any = TypeVar("_Any")
 class Scales(Struct, frozen=True):
     """Factors on measured durations, 1 where nothing is stated. Waiting has none: it follows.
 
-    compute: forward, backward, optimizer. comm: communication, also by category in `kinds`. ops: by
-    name of the operation or sub-operation. ranks, stages: compute by rank number, by stage. gaps: the
-    host's time between operations. host: operations that neither compute nor communicate. rank_gaps:
-    by rank the time of its host between operations and before its step begins.
+    compute: forward, backward, optimizer. comm: communication, also by category in `kinds`, whose `copy` is
+    of copies of memory, which `comm` leaves. ops: by name of the operation or sub-operation. ranks, stages:
+    compute by rank number, by stage. gaps: the host's time between operations. host: operations that neither
+    compute nor communicate. rank_gaps: by rank the time of its host between operations and before its step
+    begins.
     """
 
     compute: float = 1.0
@@ -57,7 +59,7 @@ class Scales(Struct, frozen=True):
             ("host gaps", self.gaps), ("host operations", self.host),
         ]  # fmt: skip
         factors += [(short_name(name, 40), factor) for name, factor in self.ops.items()]
-        factors += [(f"{printable(kind, 40)} communication", factor) for kind, factor in self.kinds.items()]
+        factors += [(kind_words(kind), factor) for kind, factor in self.kinds.items()]
         factors += [
             ("ranks without a stage" if stage is None else f"stage {stage}", factor)
             for stage, factor in self.stages.items()
@@ -106,7 +108,7 @@ def scales_of(parameters: Parameters, run: MeasuredRun) -> Scales | None:
         rank_gaps=_factors("slow_host", parameters, "rank", [str(rank.number) for rank in run.ranks], int),
         host=parameters.host_scale,
         ops=_factors("layer_scale", parameters, "operation", run.op_names, str),
-        kinds=_factors("kind_scale", parameters, "kind of communication", GROUP_KINDS, str),
+        kinds=_factors("kind_scale", parameters, "kind of communication", _kinds(run), str),
         ranks=_ranks(parameters, run),
         stages=_factors("stage_scale", parameters, "stage", dict.fromkeys(_stages(run)), _stage),
     )
@@ -133,6 +135,16 @@ def parameters_of(scales: Scales | None) -> Parameters:
 def stage_word(stage: int | None) -> str:
     """A stage as `--stage-scale` names it."""
     return _NO_STAGE if stage is None else str(stage)
+
+
+def _kinds(run: MeasuredRun) -> tuple[str, ...]:
+    """What `--kind-scale` can name: groups of ranks, and the copies of devices."""
+    return (*GROUP_KINDS, COPY) if run.of_devices else GROUP_KINDS
+
+
+def kind_words(kind: str) -> str:
+    """What `--kind-scale` scales: `dp communication`, `copies of memory`."""
+    return "copies of memory" if kind == COPY else f"{printable(kind, 40)} communication"
 
 
 def _stage(word: str) -> int | None:

@@ -97,7 +97,7 @@ class Timed(Struct, frozen=True, dict=True):
         last = [nodes[-1] for nodes in self.graph.over if nodes]
         chains = Chains(self.graph.graph, self.base.taken, kind_of, last)
         there = [name for name, kinds in scales.items() if not chains.kinds.keys().isdisjoint(kinds)]
-        families = ("compute", "comm", "host", "op", "rank")
+        families = ("compute", "comm", "copies", "host", "op", "rank")
         there.sort(key=lambda name: families.index(name.split(" ")[0]))
         return [Gradient(name, *chains.slopes(scales[name])) for name in there]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Cancelled, UsageError
-from simcore.measured.vocabulary import COMPUTE
+from simcore.measured.vocabulary import COMPUTE, COPY
 from simcore.parameters import as_flags
 from simcore.records import NamedTuple
 from simcore.replay.accounts import EXPOSED
-from simcore.replay.parameters import Scales, parameters_of
+from simcore.replay.parameters import Scales, kind_words, parameters_of
 from simcore.replay.stragglers import (
     balanced_beside_slow_ranks,
     compute_by_stage,
@@ -132,7 +132,7 @@ def _asks(results: Timed) -> list[_Ask]:
     for kind in EXPOSED:
         if any(account.ns(f"exposed {kind}") for account in replay.accounts):
             free, better = Scales(kinds={kind: 0.0}), Scales(kinds={kind: _BETTER})
-            asks.append(_Ask(f"{kind} communication", free, better, kind=kind))
+            asks.append(_Ask(kind_words(kind), free, better, kind=None if kind == COPY else kind))
     stages = compute_by_stage(replay)
     if len(stages) > 1:
         for stage in stages:

@@ -128,3 +128,30 @@ def test_rows_that_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:
 def test_tables_without_rows_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found no kernel and no copy"):
         _opened(made(tmp_path / "a.sqlite", []))
+
+
+def test_less_time_on_copies_makes_the_step_shorter_as_their_row_promises(tmp_path: Path) -> None:
+    path = made(tmp_path / "copies.sqlite", [(0, 100_000, 0, "gemm"), (300_000, 400_000, 0, "gemm")])
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "create table CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, streamId, bytes, copyKind)"
+        )
+        connection.execute("insert into CUPTI_ACTIVITY_KIND_MEMCPY values (100000, 300000, 0, 7, 4096, 1)")
+    results = measured_results(_opened(path), Parameters())
+    assert results.step_time_ns == 400_000
+    copies = next(knob for knob in results.what_if() if knob.name == "copies of memory")
+    assert (copies.free_ns, copies.better10_ns, copies.unknown) == (200_000, 380_000, "")
+    # What `t` tries, and what a user types.
+    assert copies.parameters == Parameters(kind_scale=("copy=0.9",))
+    again = measured_results(_opened(path), copies.parameters)
+    assert again.step_time_ns == copies.better10_ns
+    assert measured_results(_opened(path), Parameters(comm_scale=0.5)).step_time_ns == 400_000
+    slopes = {gradient.scale: gradient for gradient in results.gradients}
+    assert (slopes["copies"].left_ns, slopes["copies"].right_ns) == (200_000, 200_000)
+
+
+def test_runs_without_copies_are_not_told_of_any(tmp_path: Path) -> None:
+    path = made(tmp_path / "kernels.sqlite", [(0, 100_000, 0, "gemm"), (300_000, 400_000, 0, "gemm")])
+    results = measured_results(_opened(path), Parameters())
+    assert "copies of memory" not in [knob.name for knob in results.what_if()]
+    assert "copies" not in [gradient.scale for gradient in results.gradients]

@@ -10,6 +10,7 @@ from functools import lru_cache
 from simcore.diagnostics import UsageError, printable
 from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
+from simcore.measured.vocabulary import COPY
 from simcore.overrides import MOST_FACTOR
 from simcore.parameters import Flag, Parameters, flag_of, replaced
 from simcore.records import NamedTuple
@@ -206,7 +207,13 @@ def _fields_of(results: MeasuredResults) -> list[FormField]:
         _entry("one operation", name, "layer_scale", name, "this operation times X") for name in run.op_names
     ]
     form_fields += [
-        _entry("communication by group", kind, "kind_scale", kind, "communication in them times X")
+        _entry(
+            "communication by group",
+            kind,
+            "kind_scale",
+            kind,
+            "copies of memory times X" if kind == COPY else "communication in them times X",
+        )
         for kind in EXPOSED
         if any(account.ns(f"exposed {kind}") for account in results.accounts)
     ]

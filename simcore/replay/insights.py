@@ -7,7 +7,7 @@ from simcore.measured.columns import PASSES
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT
+from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT, RankWaiting
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import (
     LEAST,
@@ -21,7 +21,7 @@ from simcore.replay.stragglers import (
     stragglers,
 )
 from simcore.replay.timed import Timed
-from simcore.replay.waits import waited_in_the_end
+from simcore.replay.waits import Stretch, late_waits_itself, wait_stretches, waited_in_the_end
 from simcore.units import change_percent, duration, percent, plural
 
 _WAITS = 2
@@ -50,9 +50,10 @@ def insight_lines(results: Timed) -> list[str]:
     # Who is late comes before who waits for it: a screen may have room for the first lines alone, and who
     # waits for whom directly names ranks that wait themselves.
     together = results.graph.together
-    causes = [*_slow_ranks(results), *_stragglers(results), *(_in_the_end(results) if together else [])]
+    stretches = wait_stretches(results) if together else []
+    causes = [*_slow_ranks(results), *_stragglers(results), *_in_the_end(results, stretches)]
     causes += [*_slots(results), *_slow_stage(results)]
-    return [*causes, _largest(results), *(_waits(results) if together else [])]
+    return [*causes, _largest(results), *(_waits(results, stretches) if together else [])]
 
 
 def _largest(results: Timed) -> str:
@@ -88,31 +89,71 @@ def _largest(results: Timed) -> str:
     return f"{begin} {words}."
 
 
-def _waits(results: Timed) -> list[str]:
-    """The longest waits by operation, stage that waits and stage waited for: receives, then collectives."""
+def _waits(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
+    """The longest waits by operation, stage that waits and stage waited for: receives, then collectives. Of
+    who is waited for and waits itself for most of that time whom that is for.
+    """
     stages = {rank.number: rank.stage for rank in results.measured.ranks}
-    pairs: dict[tuple[str, int | None, int | None], list[tuple[int, int, int]]] = {}
+    pairs: dict[tuple[str, int | None, int | None], list[RankWaiting]] = {}
     for wait in results.waiting:
-        key = (wait.name, stages[wait.early], stages[wait.late])
-        pairs.setdefault(key, []).append((wait.ns, wait.early, wait.late))
-    most = sorted(pairs.items(), key=lambda pair: (-max(pair[1])[0], pair[0][0], max(pair[1])))
+        pairs.setdefault((wait.name, stages[wait.early], stages[wait.late]), []).append(wait)
+
+    def longest(waits: list[RankWaiting]) -> tuple[int, int, int]:
+        return max((wait.ns, wait.early, wait.late) for wait in waits)
+
+    most = sorted(pairs.items(), key=lambda pair: (-longest(pair[1])[0], pair[0][0], longest(pair[1])))
     lines = []
     receives = [pair for pair in most if pair[0][0] in POINT_TO_POINT]
     collectives = [pair for pair in most if pair[0][0] not in POINT_TO_POINT]
     for (name, early, late), waits in (*receives[:_WAITS], *collectives[:_WAITS]):
-        ns = max(waits)[0]
+        ns = longest(waits)[0]
         if ns < results.step_time_ns * LEAST:
             continue
         # Who waits shortly for somebody else there hides who holds all of them up.
-        waits = [wait for wait in waits if wait[0] >= ns * _OF_LONGEST]
-        for_whom = RankSet.of({rank for _, _, rank in waits}).words()
-        who = RankSet.of({rank for _, rank, _ in waits}).words()
+        waits = [wait for wait in waits if wait.ns >= ns * _OF_LONGEST]
+        for_whom = RankSet.of({wait.late for wait in waits}).words()
+        who = RankSet.of({wait.early for wait in waits}).words()
         other = "each other" if who == for_whom else f"{_ranks(for_whom).lower()}{_of_stage(late)}"
+        itself = _late_itself(results, stretches, waits) if stretches and who != for_whom else ""
         lines.append(
             f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} for {other} in "
-            f"{short_name(name, 40)}, up to {duration(ns)} in all."
+            f"{short_name(name, 40)}, up to {duration(ns)} in all{itself}."
         )
     return lines
+
+
+def _late_itself(results: Timed, stretches: list[list[Stretch]], waits: list[RankWaiting]) -> str:
+    """`; 861.8 ms of it rank 7 itself waits for rank 1 (stage 0) in ep_allreduce`, of the longest wait for
+    somebody who waits for most of it: who comes last there is not to blame. "" where nobody does.
+    """
+    ranks = results.measured.ranks
+    index = {rank.number: at for at, rank in enumerate(ranks)}
+    # Of each wait for whom the late rank waits itself, in what it waits most: ns by rank.
+    name, own_ns = "", 0
+    whom: set[int] = set()
+    late: set[int] = set()
+    for wait in sorted(waits, key=lambda wait: (-wait.ns, wait.early, wait.late)):
+        itself = late_waits_itself(results, stretches, index[wait.early], index[wait.late], wait.name)
+        by_name: dict[str, dict[int, int]] = {}
+        for (rank, own_name), ns in itself.items():
+            by_name.setdefault(own_name, {})[rank] = ns
+        most = max(by_name, key=lambda own_name: (sum(by_name[own_name].values()), own_name), default="")
+        of_ranks = by_name.get(name or most, {})
+        if 2 * sum(of_ranks.values()) < wait.ns:
+            continue
+        if not name:
+            name, own_ns = most, sum(of_ranks.values())
+        late.add(wait.late)
+        whom |= {rank for rank, ns in of_ranks.items() if ns >= max(of_ranks.values()) * _OF_LONGEST}
+    if not name:
+        return ""
+    numbers = RankSet.of({ranks[rank].number for rank in whom}).words()
+    (stage, *others) = {ranks[rank].stage for rank in whom}
+    who = RankSet.of(late).words()
+    verb = "themselves wait" if _many(who) else "itself waits"
+    in_what = f" in {short_name(name, 40)}" if name != waits[0].name else ""
+    for_whom = f"{_ranks(numbers).lower()}{'' if others else _of_stage(stage)}"
+    return f"; {duration(own_ns)} of it {_ranks(who).lower()} {verb} for {for_whom}{in_what}"
 
 
 def _many(ranks: str) -> bool:
@@ -146,11 +187,11 @@ def _slow_ranks(results: Timed) -> list[str]:
     return lines
 
 
-def _in_the_end(results: Timed) -> list[str]:
+def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
     """The rank that all others wait for at the end of a chain, where no other comes near it and less of it is
     seen in who waits for whom: in between stand ranks that wait themselves.
     """
-    waited = sorted(waited_in_the_end(results).items(), key=lambda pair: (-pair[1], pair[0]))
+    waited = sorted(waited_in_the_end(stretches).items(), key=lambda pair: (-pair[1], pair[0]))
     if len(waited) < 2 or waited[0][1] < _FAR_AHEAD * waited[1][1]:
         return []
     (rank, ns), whole = waited[0], sum(ns for _, ns in waited)

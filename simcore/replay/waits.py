@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import RECEIVES
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.replay.accounts import BUBBLE, WAIT, Late, waits_of
 from simcore.replay.worst import piece_name
 from simcore.run.pieces import GAP, TRANSFER
@@ -81,12 +82,18 @@ def _key(results: Timed, rank: int, wait: Late) -> tuple[int, str, bool, str]:
 _MOST_WAITS = 20_000
 
 
-def waited_in_the_end(results: Timed) -> dict[int, int]:
-    """Rank (its index) -> how long others wait for it, ns, where at each moment a rank that waits itself is
-    passed over for the one that it waits for: who is left does something else, or nothing. They sum to all
-    waits; empty of more than `_MOST_WAITS`.
-    """
-    waits: list[list[tuple[int, int, int]]] = []
+class Stretch(NamedTuple):
+    """A time that a rank waits, ns, in the piece `piece` for the rank `late` (its index)."""
+
+    start: int
+    end: int
+    late: int
+    piece: int
+
+
+def wait_stretches(results: Timed) -> list[list[Stretch]]:
+    """The waits of each rank, in order; empty of more than `_MOST_WAITS`."""
+    waits = []
     for rank, accounts in enumerate(results.accounts):
         edge = accounts.edge
         spans = [
@@ -94,25 +101,52 @@ def waited_in_the_end(results: Timed) -> dict[int, int]:
             for at, account in enumerate(accounts.account)
             if account in (WAIT, BUBBLE)
         ]
-        whom = [wait.rank for wait in waits_of(results.graph, results.ends, rank, accounts)]
-        waits.append([(*span, late) for span, late in zip(spans, whom, strict=True)])
-    if sum(map(len, waits)) > _MOST_WAITS:
-        return {}
-    begins = [[start for start, _, _ in some] for some in waits]
+        whom = waits_of(results.graph, results.ends, rank, accounts)
+        waits.append([Stretch(*span, late.rank, late.piece) for span, late in zip(spans, whom, strict=True)])
+    return waits if sum(map(len, waits)) <= _MOST_WAITS else []
+
+
+def beside(waits: list[Stretch], start: int, end: int) -> Iterator[Stretch]:
+    """The waits of a rank from start to end, ns, cut to that."""
+    at = max(bisect_right(waits, start, key=lambda wait: wait.start) - 1, 0)
+    while at < len(waits) and waits[at].start < end:
+        wait = waits[at]
+        begin, until = max(wait.start, start), min(wait.end, end)
+        if begin < until:
+            yield Stretch(begin, until, wait.late, wait.piece)
+        at += 1
+
+
+def late_waits_itself(
+    results: Timed, stretches: list[list[Stretch]], early: int, late: int, name: str
+) -> dict[tuple[int, str], int]:
+    """(rank, name) -> ns: for whom and in what a late rank waits itself while `early` waits for it in the
+    operation or sub-operation `name`. Ranks are indices; stretches: of `wait_stretches`.
+    """
+    ns_of: dict[tuple[int, str], int] = {}
+    for wait in stretches[early]:
+        if wait.late != late or piece_name(results, early, wait.piece) != name:
+            continue
+        for own in beside(stretches[late], wait.start, wait.end):
+            key = (own.late, piece_name(results, late, own.piece))
+            ns_of[key] = ns_of.get(key, 0) + own.end - own.start
+    return ns_of
+
+
+def waited_in_the_end(waits: list[list[Stretch]]) -> dict[int, int]:
+    """Rank (its index) -> how long others wait for it, ns, where at each moment a rank that waits itself is
+    passed over for the one that it waits for: who is left does something else, or nothing. They sum to all
+    waits. waits: of `wait_stretches`.
+    """
     ns_of: dict[int, int] = {}
-    left = [(start, end, late, len(waits)) for some in waits for start, end, late in some]
+    left = [(wait.start, wait.end, wait.late, len(waits)) for some in waits for wait in some]
     while left:
         start, end, rank, depth = left.pop()
-        at = max(bisect_right(begins[rank], start) - 1, 0)
         own = end - start
         # Clocks that differ may have two ranks wait for each other: the chain ends with the last of them.
-        while depth and at < len(waits[rank]) and waits[rank][at][0] < end:
-            begin, until, late = waits[rank][at]
-            begin, until = max(begin, start), min(until, end)
-            if begin < until:
-                own -= until - begin
-                left.append((begin, until, late, depth - 1))
-            at += 1
+        for wait in beside(waits[rank], start, end) if depth else ():
+            own -= wait.end - wait.start
+            left.append((wait.start, wait.end, wait.late, depth - 1))
         if own:
             ns_of[rank] = ns_of.get(rank, 0) + own
     return ns_of

@@ -371,3 +371,36 @@ def test_a_path_in_a_circle_ends() -> None:
     assert (len(results.ties.matches.meetings), len(results.ties.matches.messages)) == (1, 1)
     path = path_of(results)
     assert (path[0][1], path[-1][2]) == (0, 12)
+
+
+# Of four ranks, tp 2, rank 3 is slow; rank 2 waits for it and then comes late to rank 0.
+PASSED_ON = "".join(
+    op(rank, "forward_step", 0, forward)
+    + op(rank, "tp_allreduce", forward, reduced, "tp")
+    + op(rank, "dp_allreduce", reduced, 36, "dp")
+    for rank, forward, reduced in ((0, 10, 12), (1, 10, 12), (2, 11, 33), (3, 31, 33))
+)
+
+
+def test_a_late_rank_that_waits_itself_is_said_to_with_whom_it_waits_for() -> None:
+    """Planted: the figure of the whole wait."""
+    results = MeasuredResults(run_of(PASSED_ON, 4, tp=2))
+    (line,) = [line for line in insight_lines(results) if " in dp_allreduce, " in line]
+    # From 12 to 33 ms; up to 31 rank 2 waits for rank 3 itself.
+    assert line == (
+        "Ranks 0-1 (stage 0) wait for ranks 2-3 (stage 0) in dp_allreduce, up to 21.000 ms in all; 19.000 ms "
+        "of it rank 2 itself waits for rank 3 (stage 0) in tp_allreduce."
+    )
+    # Rank 3 on time, what is left of the wait is for rank 2 alone, which computes 1 ms longer.
+    on_time = measured_results(run_of(PASSED_ON, 4, tp=2), Parameters(slow_rank=("3=0.3226",)))
+    assert sum(wait.ns for wait in on_time.waiting if wait.name == "dp_allreduce") < 3 * MS
+    # Where rank 2 computes as long as rank 3 it is late by its own doing.
+    late = PASSED_ON.replace(op(2, "forward_step", 0, 11), op(2, "forward_step", 0, 31)).replace(
+        op(2, "tp_allreduce", 11, 33, "tp"), op(2, "tp_allreduce", 31, 33, "tp")
+    )
+    (line,) = [
+        line
+        for line in insight_lines(MeasuredResults(run_of(late, 4, tp=2)))
+        if " in dp_allreduce, " in line
+    ]
+    assert line.endswith(" in dp_allreduce, up to 21.000 ms in all.")

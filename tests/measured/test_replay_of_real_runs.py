@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from simcore.replay.accounts import BUBBLE, WAIT, waits_of
 from simcore.replay.insights import insight_lines
 from simcore.replay.parameters import Scales, rounded
 from simcore.replay.stragglers import balanced_beside_slow_ranks
-from simcore.replay.waits import waited_in_the_end
+from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
+from simcore.replay.worst import piece_name
+from simcore.units import duration
 from tests.workload.texts import shared_folder
 
 from .naive_replay import fine_ns, naive_ns, read_set
@@ -91,10 +94,14 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
         "More micro-batches in a step make it less.",
         "Most of the ranks' time, 55.6 %, is the pipeline bubble: waiting for what another stage has not "
         "sent yet; rank 0 has the most, 3.077 s.",
-        "Ranks 0-1 (stage 0) wait for ranks 2-3 (stage 1) in recv_backward, up to 3.077 s in all.",
-        "Ranks 2-3 (stage 1) wait for ranks 4-5 (stage 2) in recv_backward, up to 2.443 s in all.",
-        "Ranks 6-7 (stage 3) wait for ranks 0-1 (stage 0) in ep_allreduce, up to 1.291 s in all.",
-        "Ranks 4-5 (stage 2) wait for rank 7 (stage 3) in optimizer_step, up to 875.6 ms in all.",
+        "Ranks 0-1 (stage 0) wait for ranks 2-3 (stage 1) in recv_backward, up to 3.077 s in all; "
+        "2.442 s of it ranks 2-3 themselves wait for ranks 4-5 (stage 2).",
+        "Ranks 2-3 (stage 1) wait for ranks 4-5 (stage 2) in recv_backward, up to 2.443 s in all; "
+        "1.807 s of it ranks 4-5 themselves wait for ranks 6-7 (stage 3).",
+        "Ranks 6-7 (stage 3) wait for ranks 0-1 (stage 0) in ep_allreduce, up to 1.291 s in all; "
+        "846.3 ms of it ranks 0-1 themselves wait for ranks 2-3 (stage 1) in recv_backward.",
+        "Ranks 4-5 (stage 2) wait for rank 7 (stage 3) in optimizer_step, up to 875.6 ms in all; "
+        "861.8 ms of it rank 7 itself waits for rank 1 (stage 0) in ep_allreduce.",
     ]
 
 
@@ -138,7 +145,7 @@ def followed(results: MeasuredResults) -> dict[int, int]:
 def test_who_is_waited_for_in_the_end_is_whom_each_moment_leads_to(name: str, stamp: str) -> None:
     """Planted: the first one waited for in place of the last; a wait that ends inside counted whole."""
     results = MeasuredResults(opened(name, stamp))
-    found = waited_in_the_end(results)
+    found = waited_in_the_end(wait_stretches(results))
     assert found == followed(results)
     assert sum(found.values()) == sum(one.ns for one in results.waiting)
 
@@ -148,7 +155,7 @@ def test_the_rank_at_the_end_of_the_waits_is_named_where_it_stands_out() -> None
     assert any("9.016 s go back to rank 7" in line for line in insight_lines(results))
     # As fast as rank 6 it is waited for less, and no longer before all others.
     mended = results.with_parameters(Parameters(slow_rank=("7=0.4858",)))
-    assert waited_in_the_end(mended)[7] < waited_in_the_end(results)[7] // 2
+    assert waited_in_the_end(wait_stretches(mended))[7] < waited_in_the_end(wait_stretches(results))[7] // 2
     assert not any(" go back to rank " in line for line in insight_lines(mended))
     for name, stamp in RUNS[1:]:
         lines = insight_lines(MeasuredResults(opened(name, stamp)))
@@ -213,3 +220,44 @@ def test_a_file_of_a_set_with_holes_is_replayed_with_what_is_there() -> None:
     results = measured_results(opened("schedule_plan", None), Parameters(compute_scale=2.0))  # type: ignore[arg-type]
     assert results.step_time_ns > results.measured.step_time_ns
     assert_accounts_and_path(results)
+
+
+def test_who_comes_last_and_waits_itself_is_not_blamed_alone() -> None:
+    """`Ranks 4-5 wait for rank 7 in optimizer_step` stood there as before when rank 7 was as fast as rank 6:
+    it waits itself, for rank 1. A rerun says so: rank 7 mended they wait as long, and the sentence is true.
+    """
+    results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
+    mended = results.with_parameters(Parameters(slow_rank=("7=0.4858",)))
+    for run in (results, mended):
+        (ns,) = [one.ns for one in run.waiting if (one.early, one.late, one.name) == (4, 7, "optimizer_step")]
+        (line,) = [line for line in insight_lines(run) if " in optimizer_step, " in line]
+        assert line == (
+            f"Ranks 4-5 (stage 2) wait for rank 7 (stage 3) in optimizer_step, up to {duration(ns)} in all; "
+            "861.8 ms of it rank 7 itself waits for rank 1 (stage 0) in ep_allreduce."
+        )
+        assert ns == 875_620_000
+    # Who is waited for and does its own work is.
+    stretches = wait_stretches(results)
+    assert late_waits_itself(results, stretches, 5, 7, "recv_backward") == {}
+
+
+@pytest.mark.parametrize(("name", "stamp"), RUNS)
+def test_what_a_late_rank_waits_itself_is_what_it_waits_at_each_moment(name: str, stamp: str) -> None:
+    """Planted: a wait that begins before the other one counted whole."""
+    results = MeasuredResults(opened(name, stamp))
+    stretches = wait_stretches(results)
+    index = {rank.number: at for at, rank in enumerate(results.measured.ranks)}
+    for one in results.waiting[:12]:
+        early, late = index[one.early], index[one.late]
+        own = late_waits_itself(results, stretches, early, late, one.name)
+        theirs, others = results.accounts[early], results.accounts[late]
+        edges = sorted({*theirs.edge, *others.edge})
+        found = 0
+        for start, end in itertools.pairwise(edges):
+            here = (wait for wait in stretches[early] if wait.start <= start < wait.end)
+            there = next(here, None)
+            if there is None or there.late != late or piece_name(results, early, there.piece) != one.name:
+                continue
+            waits = others.account[bisect_right(others.edge, start) - 1] in (WAIT, BUBBLE)
+            found += waits * (end - start)
+        assert sum(own.values()) == found <= one.ns

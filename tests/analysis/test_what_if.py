@@ -168,6 +168,19 @@ def test_a_what_if_moves_no_flat_group_to_another_dimension() -> None:
     assert simulate(simulation.workload, asked).step_time_ns == found["dimension 1 bandwidth"].better10_ns
 
 
+def test_a_cheaper_dimension_keeps_the_world_that_the_file_does_not_tell(tmp_path: Path) -> None:
+    # Dimensions that are given have 8 NPUs, which without --world would be the world of this file.
+    path = tmp_path / "micro.txt"
+    path.write_text("MICRO\n1\nrow\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER\t4096\t1\n")
+    workload = open_workload(str(path))
+    results = Results(simulate(workload, Parameters()))
+    cheaper = [one for one in results.what_if() if one.name.startswith("dimension")]
+    assert len(cheaper) == 4
+    for one in cheaper:
+        assert one.parameters is not None
+        assert simulate(workload, one.parameters).step_time_ns == one.better10_ns
+
+
 def test_a_what_if_rounds_the_durations_of_its_run_half_to_even() -> None:
     """5 ns become 2.5 ns by the scale, so 2 ns; 0.9 of that is 1.8 ns, so 2 ns again."""
     simulation = run([layer("mlp", 5)], {}, compute_scale=0.5)

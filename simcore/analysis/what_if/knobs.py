@@ -78,9 +78,16 @@ def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
 
 
 def _with_dims(rerun: Rerun, cluster: Cluster) -> Parameters:
-    """The parameters of the run on a cluster, to the last digit of its figures."""
+    """The parameters of the run on a cluster, to the last digit of its figures.
+
+    A file that does not tell its world takes it from a cluster that is given: there it is said, too.
+    """
+    simulation = rerun.simulation
     dims = (f"{dim.kind}:{dim.size}:{dim.bandwidth!r}:{dim.latency_ns!r}" for dim in cluster.dims)
-    return replaced(rerun.simulation.parameters, "dim", tuple(dims))
+    parameters = replaced(simulation.parameters, "dim", tuple(dims))
+    if parameters.world is None and simulation.workload.header.all_gpus is None:
+        parameters = replaced(parameters, "world", simulation.layout.world)
+    return parameters
 
 
 def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -> Cluster:

@@ -157,9 +157,13 @@ class Finished(Struct, frozen=True, dict=True):
         phases = (workload.fwd, workload.ig, workload.wg)
         return sum(phase.compute_ns[row] for row in (*rows, *structure.loss) for phase in phases)
 
-    def weigh_assumptions(self) -> None:
-        """Find what the step would be without the stage layout that is assumed: a run of its own."""
+    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Find what the step would be without the stage layout that is assumed: a run of its own. Raises
+        `Cancelled` when `cancelled()` becomes true.
+        """
         if any(one.code == _LAYOUT_ASSUMED for one in self.simulation.diagnostics):
+            if "megatron_step_ns" not in self.__dict__:
+                self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
             self.__dict__["_other_layout_ns"] = self.megatron_step_ns
 
     def _of_stage_layout(self) -> str:
@@ -540,6 +544,9 @@ class Finished(Struct, frozen=True, dict=True):
         over all ranks), where there is no pipeline, and under jitter, which makes the second run as long
         as the first.
         """
+        return self._find_megatron_step(lambda: False)
+
+    def _find_megatron_step(self, cancelled: Callable[[], bool]) -> int | None:
         simulation = self.simulation
         if not simulation.program.has_pipeline_schedule or simulation.layout.pp == 1:
             return None
@@ -549,7 +556,7 @@ class Finished(Struct, frozen=True, dict=True):
         # Folding gives the same figure at a fraction of the cost.
         other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)
         try:
-            return simulate(simulation.workload, other).step_time_ns
+            return simulate(simulation.workload, other, cancelled).step_time_ns
         except UsageError:
             return None
 

@@ -227,16 +227,16 @@ class Results(Finished, frozen=True, dict=True):
             path = self.compute_critical_path(cancelled)
             built = self.compute_dependencies(cancelled).built
             found = what_if(self.folded(), built, path, progress, cancelled)
-            self.weigh_assumptions()
+            self.weigh_assumptions(cancelled)
             self.__dict__["_what_if"] = found
         what_ifs: list[WhatIf] = self.__dict__["_what_if"]
         return what_ifs
 
-    def weigh_assumptions(self) -> None:
+    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Find what assumptions cost, once: notes and sentences say it from then on."""
         if "_is_weighed" in self.__dict__:
             return
-        super().weigh_assumptions()
+        super().weigh_assumptions(cancelled)
         if self.other_layout_ns is not None:
             from simcore.analysis.sentences import sentences_of
 

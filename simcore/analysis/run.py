@@ -144,8 +144,10 @@ class Run(Protocol):
         """Computes what screens look up while they draw, unless it is known. Raises `Cancelled`."""
         ...
 
-    def weigh_assumptions(self) -> None:
-        """Finds by runs of their own what assumptions cost: notes and words say it from then on."""
+    def weigh_assumptions(self, cancelled: Callable[[], bool] = ...) -> None:
+        """Finds by runs of their own what assumptions cost: notes and words say it from then on. Raises
+        `Cancelled`.
+        """
         ...
 
     @property

@@ -237,7 +237,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
         return sentences(self)
 
-    def weigh_assumptions(self) -> None:
+    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """What it assumes has no other run that would tell what that costs."""
 
     @property

@@ -223,7 +223,7 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
     tried = ""
 
-    def weigh_assumptions(self) -> None:
+    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """What it assumes has no other run that would tell what that costs."""
 
     @property

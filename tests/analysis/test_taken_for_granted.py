@@ -8,6 +8,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
+from simcore.diagnostics import Cancelled
 from simcore.model.maker import ModelMaker
 from simcore.model.names import MODELS
 from simcore.parameters import Parameters, as_flags
@@ -114,6 +115,11 @@ def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_fo
         assert f"the step would be {duration(other)} ({change_percent(step, other)})" in " ".join(
             printed.split()
         )
+    # Who leaves the screen does not wait for it.
+    stopped = results_of(PIPELINE)
+    with pytest.raises(Cancelled):
+        stopped.weigh_assumptions(lambda: True)
+    assert assumed(stopped)["stage-layout-default"] == note
     # Nobody knows it under jitter; who asked for the layout assumes nothing.
     random = results_of(PIPELINE, jitter=0.1)
     random.weigh_assumptions()

@@ -85,7 +85,9 @@ class Diagnostic(Struct, frozen=True):
     """One thing that was assumed, ignored, or does not fit.
 
     `line` and `column` count from 1 and are None where a file has no such place.
-    `message` says what was found and what was done about it, in one line.
+    `message` says what was found and what was done about it, in one line. `brief` is what of it matters, in
+    some 40 characters, for a panel that has one row for it; "" where the first words of `message` say it. Who
+    shows it says the weight: an assumption is named there and not called one.
     """
 
     severity: Severity
@@ -94,6 +96,7 @@ class Diagnostic(Struct, frozen=True):
     file: str = ""
     line: int | None = None
     column: int | None = None
+    brief: str = ""
 
     def place(self) -> str:
         """`file:line:column`, as compilers print it; parts that are not known are left out."""

@@ -180,8 +180,8 @@ def resolve_layout(
     diagnostics: list[Diagnostic] = []
     header = workload.header
 
-    def note(severity: Severity, code: str, message: str, key: str | None = None) -> None:
-        diagnostics.append(of_header(workload, severity, code, message, key))
+    def note(severity: Severity, code: str, message: str, key: str | None = None, brief: str = "") -> None:
+        diagnostics.append(of_header(workload, severity, code, message, key, brief))
 
     def degree(name: str, code: str, meaning: str) -> int:
         given = getattr(parameters, name)
@@ -189,7 +189,8 @@ def resolve_layout(
             return int(given)
         stated = getattr(header, name)
         if stated is None:
-            note("note", code, f"no {meaning} in the header: {name} 1 assumed")
+            message = f"no {meaning} in the header: {name} 1 assumed"
+            note("note", code, message, brief=f"{name} 1: the header has none")
             return 1
         return int(stated)
 
@@ -217,6 +218,7 @@ def resolve_layout(
             severity,
             "all-gpus-missing",
             f"no all_gpus in the header: dp {dp} assumed ({why}), so world {tp * dp * pp}",
+            brief=f"dp {dp}{' assumed' * (severity != 'note')}, so world {tp * dp * pp}",
         )
         world = tp * dp * pp
     if world > MOST_RANKS:
@@ -236,6 +238,7 @@ def resolve_layout(
                 "not-rescaled",
                 f"{_NOT_RESCALED[name]} for {name} {stated}: not rescaled to {value}",
                 name,
+                f"rows of {name} {stated}, not rescaled to {value}",
             )
     if ep > tp * dp:
         note("warning", "ep-clamped", f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken", "ep")
@@ -254,12 +257,17 @@ def check_rank_order(parameters: Parameters) -> None:
 
 
 def of_header(
-    workload: Workload, severity: Severity, code: str, message: str, key: str | None = None
+    workload: Workload,
+    severity: Severity,
+    code: str,
+    message: str,
+    key: str | None = None,
+    brief: str = "",
 ) -> Diagnostic:
     """A diagnostic at a file's header, at one of its keys if that stands there."""
     header = workload.header
     column = header.column.get(key) if key else None
-    return Diagnostic(severity, code, message, workload.path, header.line, column)
+    return Diagnostic(severity, code, message, workload.path, header.line, column, brief)
 
 
 def near_multiples(number: int, step: int) -> str:
@@ -297,7 +305,8 @@ def _op_table_degrees(
             f"an op table does not tell its ranks: world {world} assumed ({source}), "
             f"so tp {tp}, dp {world // (tp * pp)}, pp {pp}"
         )
-        diagnostics.append(Diagnostic("warning", "ranks-assumed", message, workload.path))
+        brief = f"world {world} assumed: tp {tp}, dp {world // (tp * pp)}, pp {pp}"
+        diagnostics.append(Diagnostic("warning", "ranks-assumed", message, workload.path, brief=brief))
     return tp, 1, pp, world
 
 
@@ -334,6 +343,7 @@ def _assumed_dp(
                 f"gathered buffer, {reduced // 2} B by what grad_param_comm reduces; kept as written",
                 workload.path,
                 workload.line[row],
+                brief="grad_gather is a shard, run as written",
             )
         )
         line = workload.line[row]

@@ -77,8 +77,8 @@ def policy_layout(
     diagnostics: list[Diagnostic] = []
     header = workload.header
 
-    def note(severity: Severity, code: str, message: str, key: str | None = None) -> None:
-        diagnostics.append(of_header(workload, severity, code, message, key))
+    def note(severity: Severity, code: str, message: str, key: str | None = None, brief: str = "") -> None:
+        diagnostics.append(of_header(workload, severity, code, message, key, brief))
 
     check_rank_order(parameters)
     for name in ("pp", "ep"):
@@ -100,14 +100,15 @@ def policy_layout(
     elif world is None:
         world = least_world(whole)
         note("note", "all-gpus-missing", f"the file does not tell the number of NPUs: {world} assumed; "
-             "--world, --dim or --cluster gives it")  # fmt: skip
+             "--world, --dim or --cluster gives it", brief=f"world {world}: the file tells none")  # fmt: skip
     if world > MOST_RANKS:
         raise UsageError(f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated")
     if workload.policy in TRANSFORMER:
         tp = stated or 1
         if stated is None:
             note("warning", "tp-missing", "no model_parallel_NPU_group in the header: tp 1 assumed, so "
-                 "forward and input-gradient collectives run over no ranks; --tp gives it")  # fmt: skip
+                 "forward and input-gradient collectives run over no ranks; --tp gives it",
+                 brief="tp 1 assumed: the header has none")  # fmt: skip
         what = f"tp {tp}"
     else:
         tp, what = _model_ranks(workload.policy, world, first_dimension(world))

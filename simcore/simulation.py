@@ -272,13 +272,17 @@ def _cluster(
     if choice.is_default:
         text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in cluster.dims)
         message = f"no cluster given: assuming {DEFAULT_PRESET} ({text})"
-        diagnostics = (*diagnostics, Diagnostic("note", "cluster-default", message, workload.path))
+        brief = f"cluster {DEFAULT_PRESET}: none given"
+        said = Diagnostic("note", "cluster-default", message, workload.path, brief=brief)
+        diagnostics = (*diagnostics, said)
     elif parameters.dim and parameters.cluster is parameters.system is None and workload.maker is None:
         changed = changes_of_default(cluster.dims, layout.world)
         if changed is not None:
             message = f"no --cluster given: the dimensions are those of {DEFAULT_PRESET}, the default"
             message += f", but {', '.join(changed)}" if changed else ""
-            diagnostics = (*diagnostics, Diagnostic("note", "cluster-default", message, workload.path))
+            brief = f"cluster {DEFAULT_PRESET}{', changed' * bool(changed)}"
+            said = Diagnostic("note", "cluster-default", message, workload.path, brief=brief)
+            diagnostics = (*diagnostics, said)
     return cluster, diagnostics
 
 

@@ -62,17 +62,20 @@ def _taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
     # One stage of a model runs its micro-batches in turn, whatever the schedule.
     if simulation.parameters.schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
         message = f"no --schedule given: assuming {program.schedule}{', as pp is 1' * (layout.pp == 1)}"
-        yield Diagnostic("note", "schedule-default", message, workload.path)
+        brief = f"schedule {program.schedule}: none given"
+        yield Diagnostic("note", "schedule-default", message, workload.path, brief=brief)
     schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
     few = schedule.too_few(layout.pp, program.microbatches) if schedule is not None else ""
     if few:
-        yield Diagnostic("note", "few-microbatches-assumed", f"{program.schedule} is {few}", workload.path)
+        message, brief = f"{program.schedule} is {few}", f"{program.schedule} with too few micro-batches"
+        yield Diagnostic("note", "few-microbatches-assumed", message, workload.path, brief=brief)
     if layout.world > 1 and workload.has_compute and sends:
         message = (
             "a collective beside compute is assumed to slow neither, in the changes that "
             "are tried, too; a measured step would tell"
         )
-        yield Diagnostic("note", "overlap-assumed", message, workload.path)
+        brief = "communication slows no compute"
+        yield Diagnostic("note", "overlap-assumed", message, workload.path, brief=brief)
 
 
 class Finished(Struct, frozen=True, dict=True):
@@ -134,7 +137,8 @@ class Finished(Struct, frozen=True, dict=True):
             f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
             "what single ops need are not in the file, nor is what a GPU has (--gpu)"
         )
-        yield Diagnostic("note", "memory-assumed", message, self.path)
+        brief = f"memory {least} {byte_size(most.total)} on stage {most.stage}"
+        yield Diagnostic("note", "memory-assumed", message, self.path, brief=brief)
 
     @property
     def other_layout_ns(self) -> int | None:

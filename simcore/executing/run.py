@@ -425,7 +425,8 @@ class _Pricing:
     def _say_derived(self) -> None:
         if not any(diagnostic.code == "groups-assumed" for diagnostic in self.found):
             message = "no --comm-groups: a group is taken to be the ranks whose traces name it"
-            self.found.append(Diagnostic("note", "groups-assumed", message, self.traces.path))
+            brief = "groups: the ranks that name them"
+            self.found.append(Diagnostic("note", "groups-assumed", message, self.traces.path, brief=brief))
 
     def _meeting_ns(self, there: list[tuple[int, int]], name: str, ranks: tuple[int, ...]) -> int:
         whats = []

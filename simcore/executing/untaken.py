@@ -68,7 +68,8 @@ def untaken(traces: ExecutionSet, parameters: Parameters) -> list[Diagnostic]:
         f"{listed} {are} there and not taken: this run is by {rules}{on}; with {them}: "
         f"{printable(command, _MOST_COMMAND)}"
     )
-    return [Diagnostic("note", "files-not-taken", message, traces.path)]
+    brief = f"not taken: {listed}"
+    return [Diagnostic("note", "files-not-taken", message, traces.path, brief=brief)]
 
 
 def taken(traces: ExecutionSet, parameters: Parameters) -> Parameters | None:

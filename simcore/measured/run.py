@@ -20,7 +20,8 @@ from simcore.workload.model import LARGEST
 
 # The places of an untimed schedule: so many units an operation, so that zooming has something to do.
 SLOT = 1000
-Say = Callable[[Severity, str, str], None]
+# Severity, code, message, and its words in brief where they are needed.
+Say = Callable[..., None]
 
 
 class RecordedStep(Struct, frozen=True):
@@ -159,8 +160,8 @@ def make_run(
     """
     notes: list[Diagnostic] = []
 
-    def say(severity: Severity, code: str, message: str) -> None:
-        notes.append(Diagnostic(severity, code, message, path))
+    def say(severity: Severity, code: str, message: str, brief: str = "") -> None:
+        notes.append(Diagnostic(severity, code, message, path, brief=brief))
 
     unit = "stage" if is_plan else "rank"
     ranks = sorted(_each_once(traces, unit, say), key=lambda rank: rank.number)
@@ -203,7 +204,7 @@ def make_run(
             "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
             "like this, too"
         )
-        say("note", "step-assumed", message)
+        say("note", "step-assumed", message, "the step recorded is like the others")
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
                        (*notes, *told_once(diagnostics)))  # fmt: skip
 
@@ -244,7 +245,7 @@ def _say_layout(named: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], sa
         are = "is" if batches == 1 else "are"
         assumed.append(f"{plural(batches, 'micro-batch')} {are} counted from forward_step")
     if assumed:
-        say("note", "layout-assumed", "; ".join(assumed))
+        say("note", "layout-assumed", "; ".join(assumed), f"{said}: from file names" if said else "")
     if degrees.dp != 1:
         return
     ns, number, name = max(

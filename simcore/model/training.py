@@ -175,7 +175,8 @@ def resolve(model: Model, parameters: Parameters) -> Training:
 
     def assumed(field: str, value: object, why: str) -> None:
         message = f"{field}: {value} assumed, {why} ({flag_of(field).option})"
-        diagnostics.append(Diagnostic("note", "model-assumed", message, model.name))
+        brief = f"{field} {value}: {why}"
+        diagnostics.append(Diagnostic("note", "model-assumed", message, model.name, brief=brief))
 
     def choice(field: str) -> str:
         value = getattr(parameters, field)

@@ -115,10 +115,9 @@ def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]
     header = workload.header
     disagreements = []
 
-    def note(severity: Severity, code: str, message: str, key: str) -> None:
-        disagreements.append(
-            Diagnostic(severity, code, message, workload.path, header.line, header.column.get(key))
-        )
+    def note(severity: Severity, code: str, message: str, key: str, brief: str = "") -> None:
+        column = header.column.get(key)
+        disagreements.append(Diagnostic(severity, code, message, workload.path, header.line, column, brief))
 
     blocks = len(structure.blocks)
     layers = structure.layers_per_block
@@ -130,23 +129,26 @@ def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]
     if not blocks:
         note("warning", "no-blocks", "no micro-batch block found: 0 micro-batches simulated", "ga")
     elif header.ga is None:
-        note(
-            "note", "ga-missing", f"no ga in the header: {plural(blocks, 'micro-batch block')} counted", "ga"
-        )
+        count = plural(blocks, "micro-batch block")
+        brief = f"{plural(blocks, 'micro-batch')}: blocks counted"
+        note("note", "ga-missing", f"no ga in the header: {count} counted", "ga", brief)
     elif header.ga != blocks:
         note(
             "warning",
             "ga-differs",
             f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {blocks} taken",
             "ga",
+            f"ga {header.ga}, {plural(blocks, 'block')}: {blocks} taken",
         )
     if blocks and header.vpp is None:
-        note("note", "vpp-missing", f"no vpp in the header: {each} a stage counted", "vpp")
+        message = f"no vpp in the header: {each} a stage counted"
+        note("note", "vpp-missing", message, "vpp", f"{each} a stage: counted")
     elif blocks and header.vpp is not None and set(layers) != {header.vpp}:
         note(
             "warning",
             "vpp-differs",
             f"vpp is {header.vpp}, but the blocks have {each}: the rows are taken",
             "vpp",
+            f"vpp {header.vpp}, blocks of {each}",
         )
     return disagreements

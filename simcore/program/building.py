@@ -17,7 +17,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
+from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
 from simcore.layout import Layout
 from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
@@ -50,7 +50,7 @@ from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule
 from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
-from simcore.units import plural
+from simcore.units import byte_size, plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
 
@@ -474,7 +474,8 @@ def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic
         f"stage layout uniform, the default: every stage runs {rows} of the file; with --stage-layout "
         "megatron the first or the last stage alone does"
     )
-    return [Diagnostic("note", "stage-layout-default", message, workload.path)]
+    said = Diagnostic("note", "stage-layout-default", message, workload.path, brief="stage layout uniform")
+    return [said]
 
 
 def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:
@@ -524,8 +525,8 @@ def bytes_between_stages(
         return header.pp_comm, []
     fwd = workload.fwd
 
-    def note(severity: str, message: str) -> list[Diagnostic]:
-        return [Diagnostic(severity, "pp-comm-missing", message, workload.path, header.line)]  # type: ignore[arg-type]
+    def note(severity: Severity, message: str, brief: str) -> list[Diagnostic]:
+        return [Diagnostic(severity, "pp-comm-missing", message, workload.path, header.line, brief=brief)]
 
     names = workload.name
     layer_rows = [row for block in structure.blocks for row in block if is_layer(names[row])]
@@ -536,6 +537,7 @@ def bytes_between_stages(
             "warning",
             "no pp_comm in the header and no forward collective to take it from: "
             "transfers between stages are free",
+            "transfers between stages are free",
         )
     row = candidates[0]
     size, collective = fwd.bytes[row], fwd.collective[row]
@@ -544,9 +546,11 @@ def bytes_between_stages(
             "note",
             f"no pp_comm in the header: {size // layout.tp} B taken, the forward "
             f"{collective} of {printable(names[row])} (line {workload.line[row]}) divided by tp {layout.tp}",
+            f"{byte_size(size // layout.tp)} between stages",
         )
     return size, note(
         "note",
         f"no pp_comm in the header: {size} B taken, the forward {collective} of "
         f"{printable(names[row])} (line {workload.line[row]})",
+        f"{byte_size(size)} between stages",
     )

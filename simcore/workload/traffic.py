@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.diagnostics import Diagnostic
-from simcore.units import digits
+from simcore.units import digits, plural
 from simcore.workload.model import Workload
 
 _GRADIENTS = ("grad_gather", "grad_param_comm", "grad_norm")
@@ -54,7 +54,9 @@ def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
             f"{workload.name[rows[0]]} sends over tp forward and nothing backward, where a trainer "
             f"sends as much: backward's tensor-parallel traffic is missing{times}"
         )
-        yield Diagnostic("warning", "backward-unsent", message, workload.path, workload.line[rows[0]])
+        brief = f"no tp traffic backward in {plural(len(rows), 'row')}"
+        line = workload.line[rows[0]]
+        yield Diagnostic("warning", "backward-unsent", message, workload.path, line, brief=brief)
     reduced = _reduces_parameters(workload)
     if reduced is not None:
         row, parameters = reduced
@@ -62,7 +64,8 @@ def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
             f"all-reduces 2 bytes of each of the {digits(parameters)} parameters of a rank over tp; "
             "Megatron sends none of it without sequence parallelism"
         )
-        yield Diagnostic("warning", "all-parameters", message, workload.path, workload.line[row])
+        brief = "all-reduces all parameters over tp"
+        yield Diagnostic("warning", "all-parameters", message, workload.path, workload.line[row], brief=brief)
 
 
 def _reduces_parameters(workload: Workload) -> tuple[int, int] | None:

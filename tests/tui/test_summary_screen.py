@@ -9,12 +9,25 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES
-from simcore.parameters import Parameters
-from simcore.run.findings import WhatIf
-from simcore.simulation import simulate
-from simcore.units import change_percent, duration
+from tui.summary.panels import (
+    by_weight,
+    change_percent,
+    diagnostics,
+    duration,
+    findings,
+    from,
+    import,
+    open_workload,
+    parameters,
+    run,
+    simcore,
+    simulate,
+    simulation,
+    units,
+    workload,
+)
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import layer, make_workload, run, seed
+from tests.tui.made_runs import ROOT, layer, make_workload, plain, run, seed
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.change_words import change_words
@@ -24,7 +37,16 @@ from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.beside import RankMap
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import _place_words, draw, help_line, large, step_lines, word_lines, worst_lines
+from tui.summary.panels import (
+    _place_words,
+    draw,
+    help_line,
+    large,
+    note_lines,
+    step_lines,
+    word_lines,
+    worst_lines,
+)
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
 from tui.why.frame import WhyModel, knob_lines
@@ -434,3 +456,42 @@ async def test_what_the_assumed_layout_costs_is_said_once_it_was_found_behind_th
         assert any(f"would be {duration(other)}" in note.message for note in app.current_view.model.notes)
         await press(pilot, "!")
         assert f"the step would be {duration(other)}" in " ".join(screen_text(app).split())
+
+
+# -- notes ------------------------------------------------------------------------------
+
+
+_NOTES = [
+    Diagnostic("warning", "row-count", f"found 9 rows{', too' * 9}", "f", 2, brief="9 rows, 8 stated"),
+    Diagnostic("note", "cluster-default", f"no cluster given: {'assuming ' * 9}", brief="cluster h100-8"),
+    Diagnostic("note", "no-partner", f"6 calls {'without a partner ' * 9}"),
+]
+
+
+def test_each_note_says_what_it_is_and_in_brief_what_has_no_room() -> None:
+    assert plain(note_lines(_NOTES, 0, 40, 3, False)) == (
+        " warning line 2: 9 rows, 8 stated\n"
+        " assumed cluster h100-8\n"
+        " note    6 calls without a partner...\n"
+    )
+    # The first word of a row says it, in one colour too.
+    assert [line[0][1] for line in note_lines(_NOTES, 0, 40, 3, False)] == ["warn", "bright", "dim"]
+    assert plain(note_lines(_NOTES, 0, 26, 3, False)).startswith(" warning 9 rows, 8 stated\n")
+
+
+def test_with_room_a_note_is_told_whole_and_not_in_brief() -> None:
+    text = " ".join(plain(note_lines(_NOTES, 0, 40, 30, False)).split())
+    assert "9 rows, 8 stated" not in text
+    assert "assumed no cluster given: assuming" in text
+    assert "..." not in text
+
+
+@pytest.mark.parametrize("name", ["001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"])
+def test_every_assumption_of_a_seed_fits_a_row_of_the_panel(name: str) -> None:
+    diagnostics = by_weight(run(open_workload(str(ROOT / "fixtures" / name))).diagnostics)
+    lines = plain(note_lines(diagnostics, 0, 46, len(diagnostics), False)).splitlines()
+    assert len(lines) == len(diagnostics) >= 8
+    assumed = [line for line in lines if line.startswith(" assumed ")]
+    assert len(assumed) >= 5
+    assert not any("..." in line for line in assumed)
+    assert " assumed cluster h100-8: none given" in assumed

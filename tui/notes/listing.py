@@ -20,9 +20,9 @@ from tui.frame import Glyphs, Line, cells, wrapped
 from tui.session import Stamp, stamp_of
 
 ROLES = {"error": "worse", "warning": "warn", "assumption": "bright", "note": "dim"}
-# In the column, which has eight cells.
+# With the blank behind it.
 _SHORT = {"assumption": "assumed"}
-_INDENT = 30
+WEIGHT_CELLS = 8
 
 
 def counted_weights(diagnostics: Iterable[Diagnostic]) -> str:
@@ -31,6 +31,11 @@ def counted_weights(diagnostics: Iterable[Diagnostic]) -> str:
     if set(weights) <= {"note"}:
         return ""
     return ": " + ", ".join(plural(weights[weight], weight) for weight in WEIGHTS if weights[weight])
+
+
+def weight_word(diagnostic: Diagnostic) -> str:
+    """`warning `, `assumed ` or `note    `: what a note is, as a column in front of it."""
+    return f"{_SHORT.get(diagnostic.weight, diagnostic.weight):<{WEIGHT_CELLS}}"
 
 
 class NoteList:
@@ -61,6 +66,12 @@ class NoteList:
             for note in self.all
         ]
 
+    @cached_property
+    def _place_cells(self) -> int:
+        """Of the column of places, with two blanks behind it; 0 where no note has one."""
+        longest = max((len(self.place(note)) for note in self.all), default=0)
+        return longest + 2 if longest else 0
+
     def filter(self, typed: str) -> None:
         """Only the notes that hold every word of `typed`, in small letters or capitals."""
         self.typed = typed.strip()
@@ -77,9 +88,9 @@ class NoteList:
 
     @staticmethod
     def place(diagnostic: Diagnostic) -> str:
-        """`line 3, column 12`; `run` for what is no file's."""
+        """`line 3, column 12`; "" for what is no file's."""
         if diagnostic.line is None:
-            return "run"
+            return ""
         return f"line {diagnostic.line}" + (
             f", column {diagnostic.column}" if diagnostic.column is not None else ""
         )
@@ -96,19 +107,23 @@ class NoteList:
         """A note as lines: severity, place, and its words, wrapped."""
         diagnostic = self[place]
         text = f"{self.file(diagnostic)}{cells(diagnostic.message, 2000)}  [{diagnostic.code}]"
-        message = textwrap.wrap(text, max(width - _INDENT - 1, 20), break_on_hyphens=False)
-        what = _SHORT.get(diagnostic.weight, diagnostic.weight)
+        indent = WEIGHT_CELLS + self._place_cells
+        message = textwrap.wrap(text, max(width - indent - 2, 20), break_on_hyphens=False)
         first: Line = [
-            (f"{what:<8}", ROLES[diagnostic.weight]),
-            (f"{self.place(diagnostic):<{_INDENT - 9}}", ""),
+            (weight_word(diagnostic), ROLES[diagnostic.weight]),
+            (f"{self.place(diagnostic):<{self._place_cells}}", ""),
         ]
         lines: list[Line] = [[*first, (message[0], "")]]
-        return lines + [[(" " * (_INDENT - 1) + more, "")] for more in message[1:]]
+        return lines + [[(" " * indent + more, "")] for more in message[1:]]
 
     def first_in_view(self, top: int, focus: int, rows: int, width: int) -> int:
         """The first note to draw: `top`, moved so that `focus` is whole and no row is left over."""
         top = min(top, focus)
         return max(min(top, self._first_of(len(self) - 1, rows, width)), self._first_of(focus, rows, width))
+
+    def fits(self, first: int, rows: int, width: int) -> bool:
+        """Whether the notes from `first` on to the last one are whole in `rows`."""
+        return self._first_of(len(self) - 1, rows, width) <= first and len(self.lines(first, width)) <= rows
 
     def _first_of(self, last: int, rows: int, width: int) -> int:
         """The first of the notes that fit above `last`, with it; itself where it is too long."""

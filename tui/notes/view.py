@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 # The lines of a file stand below the notes in so many rows at least, where it takes no time to read; so many
 # of them before and behind the one that is meant.
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
-# Rows for notes before what made the rows of the file has any.
-_LEAST_NOTES = 10
-
 
 _NO_NOTE = " no note; the parameters in force stand on screen 5"
 
@@ -63,6 +60,7 @@ class NotesView(ScreenView):
         self.notes = NoteList(session.current.path, notes_of(session))
         self._noted = session.current.diagnostics
         self.focus_at = self.top = 0
+        self._is_behind_hidden = False
         self._prompt: LivePrompt | None = None
         self._before: tuple[int, str] = (0, "")
         self._shown: tuple[tuple[str, int, int], SourceLines] | None = None
@@ -79,6 +77,8 @@ class NotesView(ScreenView):
             takes = self.notes[self.focus_at].code == "files-not-taken"
             hints = [("jk", "note"), ("Enter", "run with them" if takes else "its line")]
         hints.append(("Esc", "no filter") if self.notes.typed else ("\\", "filter"))
+        if self._is_behind_hidden:
+            hints.append(("G", "what made the rows"))
         return (*hints, ("2", "timeline"))
 
     def show(self, results: Run) -> None:
@@ -91,15 +91,20 @@ class NotesView(ScreenView):
             # What an assumption costs was found behind the picture.
             self.show(self.session.current)
         notes = self.notes
-        title = f"{plural(len(notes.all), 'note')} on the file and the run{counted_weights(notes.all)}"
+        whose, counts = " on the file and the run", counted_weights(notes.all)
+        title = f"{plural(len(notes.all), 'note')}{whose}{counts}"
         if notes.typed:
             title = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
         behind = self._behind(width)
         if not len(notes):
             none = " no note has these words" if notes.typed else _NO_NOTE
             return [rule(title, width, self.glyphs), [(none, "dim")], *behind]
-        if height - 1 - len(behind) < _LEAST_NOTES:
-            behind = []
+        hidden = bool(behind) and not self._has_room(behind, width, height)
+        behind = [] if hidden else behind
+        if hidden != self._is_behind_hidden:
+            # What made the rows is found behind the first frame.
+            self._is_behind_hidden = hidden
+            self.call_later(lambda: self.show_hints(self._hints()))
         rows = max(height - 1 - len(behind), 1)
         self.top = notes.first_in_view(self.top, self.focus_at, rows, width)
         lines: list[Line] = []
@@ -112,9 +117,19 @@ class NotesView(ScreenView):
         # The last one may be cut: it is not counted as seen.
         below = len(notes) - index + (len(lines) > rows)
         if self.top or below:
-            title += f", {self.top} above, {below} below"
+            title += f"{f', {self.top} above' * bool(self.top)}{f', {below} below' * bool(below)}"
+            title = title if len(title) + 4 <= width else title.replace(whose, "", 1)
         source = self._source(width, rows - len(lines))
         return [rule(title, width, self.glyphs), *lines[:rows], *behind, *source]
+
+    def _has_room(self, behind: list[Line], width: int, height: int) -> bool:
+        """Whether what made the rows stands below the notes: where all of them are whole above it, and under
+        the last one, where the cursor is on it.
+        """
+        rows, last = height - 1 - len(behind), len(self.notes) - 1
+        return self.notes.fits(0, rows, width) or (
+            self.focus_at == last and self.notes.fits(last, rows, width)
+        )
 
     def _behind(self, width: int) -> list[Line]:
         """What made the rows of the file, under the words of the summary for it; none until it is found.

@@ -16,7 +16,7 @@ from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
-from tui.notes.listing import ROLES, counted_weights
+from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
 from tui.panels import (
     BOTH_LISTS,
     MATTERS,
@@ -158,23 +158,32 @@ def _place_words(words: str, room: int) -> str:
 def note_lines(
     diagnostics: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool
 ) -> list[Line]:
-    """The notes around the cursor: a line each, and more of their words where rows are left over."""
+    """The notes around the cursor, each behind what it is: a line each, in brief where its words have no room
+    in it, and more of their words where rows are left over.
+    """
     lines: list[Line] = []
-    room = max(width - 11, 10)
+    room = max(width - WEIGHT_CELLS - 2, 10)
     left = rows - len(diagnostics)
     for index in rows_around(row, len(diagnostics), rows):
         diagnostic, at = diagnostics[index], focused and index == row
-        place = f"line {diagnostic.line}" if diagnostic.line is not None else "run"
-        role = ROLES[diagnostic.weight]
-        words = [cells(diagnostic.message, room)]
-        if left > 0:
-            # What is left over of the last line ends with dots.
-            whole = cells(diagnostic.message, 2000)
-            words = textwrap.wrap(whole, room, break_on_hyphens=False, max_lines=left + 1, placeholder="...")
-            left -= len(words) - 1
+        weight = diagnostic.weight
+        # Of what was assumed the place is where something is missing.
+        is_placed = diagnostic.line is not None and weight != "assumption"
+        place = f"line {diagnostic.line}: " if is_placed else ""
+        whole = f"{place}{cells(diagnostic.message, 2000)}"
+        words = textwrap.wrap(whole, room, break_on_hyphens=False)
+        if len(words) > max(left + 1, 1):
+            if diagnostic.brief:
+                brief = cells(diagnostic.brief, 200)
+                words = [cells(brief if len(place) + len(brief) > room else f"{place}{brief}", room)]
+            else:
+                # What is left over of the last line ends with dots.
+                most = max(left + 1, 1)
+                words = textwrap.wrap(whole, room, break_on_hyphens=False, max_lines=most, placeholder="...")
+        left -= len(words) - 1
         for number, text in enumerate(words):
-            head = f"{'>' if at else ' '}{place:<9}" if not number else " " * 10
-            lines.append([(head, "accent" if at else role), (text, "accent" if at else "")])
+            head = " " * (WEIGHT_CELLS + 1) if number else f"{'>' if at else ' '}{weight_word(diagnostic)}"
+            lines.append([(head, "accent" if at else ROLES[weight]), (text, "accent" if at else "")])
     return lines or [[(" none", "dim")]]
 
 

@@ -128,6 +128,7 @@ class Findings:
         cell: TextCell | None = None,
         same: str | None = None,
         times: int = 1,
+        brief: str = "",
     ) -> None:
         """Adds a finding at `cell`, or one that occurs `times` from there on.
 
@@ -142,7 +143,7 @@ class Findings:
             self._unlisted.setdefault(code, Diagnostic(severity, code, "", self._path, line, column))
             self._unlisted_count[code] = self._unlisted_count.get(code, 0) + times
         else:
-            self._first[key] = Diagnostic(severity, code, message, self._path, line, column)
+            self._first[key] = Diagnostic(severity, code, message, self._path, line, column, brief)
             self._count[key] = times
             self._listed[code] = self._listed.get(code, 0) + 1
         if severity == "error":

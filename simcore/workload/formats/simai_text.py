@@ -91,7 +91,8 @@ def _read_body(
     dialect = dialect_of(header.column, rows) if policy in OF_BOTH_DIALECTS else "astra-sim-1"
     if declared is not None and declared != len(rows):
         reader = "SimAI" if dialect == "simai" and policy in TRANSFORMER else "ASTRA-sim"
-        findings.add("warning", "row-count", _count_message(declared, len(rows), reader), count_cell)
+        message, brief = _count_message(declared, len(rows), reader), f"{len(rows)} rows, {declared} stated"
+        findings.add("warning", "row-count", message, count_cell, brief=brief)
     if dialect == "simai":
         _note_process_times(lines, rows, findings)
     if rows and max(max(cells.compute_ns) for cells in (rows.fwd, rows.ig, rows.wg)) <= _PLACEHOLDER_NS:

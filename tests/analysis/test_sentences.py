@@ -12,7 +12,7 @@ from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
 from simcore.simulation import Simulation, simulate
-from simcore.units import change_percent, duration
+from simcore.units import change_percent, duration, percent
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_blocks import TOO_MANY, of_rows, one_block_too_many, uneven_microbatches
@@ -136,6 +136,34 @@ def test_compute_of_a_layer_is_said_to_be_alone_where_its_communication_would_be
     groups, step = results.layer_groups, results.step_time_ns
     computed, exposed = (groups.by_name(ns)["mlp_norm"] for ns in (groups.compute_ns, groups.exposed_ns))
     assert [round(1000 * ns / step) for ns in (computed, computed + exposed)] == [292, 299]
+
+
+def test_compute_that_leads_is_said_with_what_hiding_gradients_would_save() -> None:
+    """Seed 000: compute is 60 % of the step, and what can be saved first is the reduce-scatter behind it."""
+    file = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
+    found = Results(simulate(file, Parameters()))
+    step = found.step_time_ns
+    again = simulate(file, Parameters(schedule="1f1b", overlap_grad_reduce=True)).step_time_ns
+    saved = f"{duration(step - again)} ({percent(step - again, step)} %)"
+    assert saved == "138.4 ms (32.2 %)"
+    assert found.sentences[0].lead == (
+        f"Compute first, then network: gradient overlap would save {saved}. "
+    )
+    # With it, nothing is left to save so.
+    hidden = Results(simulate(file, Parameters(schedule="1f1b", overlap_grad_reduce=True)))
+    assert hidden.sentences[0].lead == "Compute-bound. "
+
+
+@pytest.mark.parametrize(("size", "saves"), [(4_000, False), (20_000, True)])
+def test_a_change_that_saves_less_than_a_tenth_is_not_named_beside_compute(size: int, saves: bool) -> None:
+    rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", size))]
+    rows += [layer("mlp", 2000, 2000, 2000) for _ in range(8)]
+    results = Results(run(rows, {"dp": 2, "pp": 1}, schedule="1f1b"))
+    (late,) = [one for one in results.sentences if one.rule == "late-gradients"]
+    again = run(rows, {"dp": 2, "pp": 1}, schedule="1f1b", overlap_grad_reduce=True).step_time_ns
+    assert late.saved_ns == results.step_time_ns - again > 0
+    assert (late.saved_ns >= results.step_time_ns / 10) is saves
+    assert (": gradient overlap would save" in results.sentences[0].lead) is saves
 
 
 def test_layers_that_compute_as_long_are_named_together() -> None:

@@ -52,9 +52,7 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
         quit(terminal)
     assert session_files(state) == ["002_gpt_1024npu.txt"]
     with opened(state) as terminal:
-        terminal.wait_for(
-            "restored from last time: view, parameters, 1 more run (R); --no-session starts fresh"
-        )
+        terminal.wait_for("restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh")
         terminal.wait_for(lambda: terminal.lines[:34] == rows, patience=8)
         terminal.press_each(("'", "stage 2"), ("\x1b", TIMELINE))
         terminal.settle(0.3)
@@ -233,7 +231,7 @@ def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) ->
         terminal.press_each(("5", ">  compute  "), (">", "replayed: compute x2"), ("2", TIMELINE))
         quit(terminal)
     with opened(state, file=file) as terminal:
-        terminal.wait_for("restored from last time: view, parameters; --no-session starts fresh")
+        terminal.wait_for("restored: draft after run 1; x shows run 1, as opened; --no-session starts fresh")
         terminal.wait_for("replayed: compute x2")
         terminal.press_each(("6", "A  run 1 "), ("5", "replayed: compute x2"), ("r", "kept as run 2"))
         terminal.press_each(("x", "run 1 of 2, 3.851 s"))

@@ -179,6 +179,28 @@ def compared_runs(view: CompareView) -> tuple[Results, Results]:
 # -- what the lines of the screen say ------------------------------------------------
 
 
+async def test_t_beside_two_runs_tries_the_best_change_of_the_run_on_the_screen(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", *"jjjjj", "enter", *"zb-h1", "enter")
+        await run_over(pilot)
+        await press(pilot, "6")
+        await run_over(pilot)
+        tried = app.session.current
+        await press(pilot, "t")
+        await run_over(pilot)
+        while app.session.current is tried:
+            # The first press began to look for changes.
+            assert "what would help" in screen_rows(app)[-1]
+            await press(pilot, "t")
+            await run_over(pilot)
+        knobs = app.runs.known_what_if(tried)
+        assert app.session.current.step_time_ns == knobs[0].better10_ns < tried.step_time_ns
+        assert "B - A" in screen_text(app)
+        # No word of a trace that is not there.
+        assert "fit" not in screen_rows(app)[-1]
+
+
 async def test_with_one_run_the_changes_that_would_make_a_second_are_there_to_try(make_app: MakeApp) -> None:
     app = make_app(first="compare")
     async with app.run_test(size=(120, 36)) as pilot:

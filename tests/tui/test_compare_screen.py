@@ -17,7 +17,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import naive_cell, open_seed_as, run, seed
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows
-from tui.compare.frame import draw, marks
+from tui.compare.frame import _short_name, draw, marks
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
 from tui.compare.simulated import SimulatedCompared
 from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
@@ -365,3 +365,23 @@ def renamed_run(**parameters: object) -> Results:
     """Seed 002, read once more from another file."""
     workload = open_seed_as(open_workload(str(ROOT / SEED)), "other.txt")
     return run(workload, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"),
+    [
+        (40, "stage 15, embedding fwd, micro-batch 0"),
+        (30, "stage 15, embedding fwd, mb 0"),
+        (26, "s15, embedding fwd, mb 0"),
+        (16, "s15, embeddin..."),
+    ],
+)
+def test_what_differs_gives_way_to_short_words_before_it_is_cut_at_its_end(room: int, shown: str) -> None:
+    assert _short_name("stage 15, embedding fwd, micro-batch 0", room) == shown
+
+
+def test_of_several_ranks_the_op_stays() -> None:
+    words = "rank 0 and 127 more, grad_gather wg dp all-gather"
+    forms = [_short_name(words, room) for room in (49, 42, 30, 20)]
+    assert forms == [words, "rank 0 +127, grad_gather wg dp all-gather", "grad_gather wg dp all-gather",
+                     "grad_gather wg dp..."]  # fmt: skip

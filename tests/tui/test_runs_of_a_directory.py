@@ -163,6 +163,6 @@ def test_the_slowest_is_found_changed_kept_and_there_again(tmp_path: Path) -> No
         terminal.press_each(("<", "--slow-rank 1=0.5"), ("r", "kept as run 6"), ("q", ""))
         assert terminal.wait_for_end() == 0
     with wltui(jobs, screen=None, env=state) as terminal:
-        terminal.wait_for("restored from last time: run, 1 more run (R)")
+        terminal.wait_for("restored: run 6 of 6; x shows run 1, as opened")
         terminal.press_each(("R", f"--run {STAMPS[1]} --slow-rank 1=0.5"), ("q", ""), ("q", ""))
         assert terminal.wait_for_end() == 0

@@ -12,7 +12,7 @@ from simcore.parameters import Parameters
 from simcore.parameters_file import read_parameters
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT
-from tests.tui.screen_reading import run_over, screen_text
+from tests.tui.screen_reading import press, run_over, screen_text
 from tui.app import WltuiApp
 from tui.commands.opened import results_of
 from tui.session import Session
@@ -41,10 +41,7 @@ async def test_the_session_of_a_workload(
     make_app()
     name = "000_gpt13b_tp4_old_header.txt"
     session, keeper = left(name, "session_of_a_workload.json", monkeypatch, tmp_path)
-    assert (
-        keeper.notice
-        == "restored from last time: view, parameters, 1 more run (R); --no-session starts fresh"
-    )
+    assert keeper.notice == "restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh"
     assert [(run.name, run.parameters) for run in session.history] == [
         ("", Parameters()), ("big", Parameters(tp=8)),
     ]  # fmt: skip
@@ -52,6 +49,11 @@ async def test_the_session_of_a_workload(
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
         assert session.current.parameters == Parameters(tp=8)
+        assert session.current.step_time_ns == 556_140_562
+        # What the row says of x holds.
+        await press(pilot, "x")
+        assert session.current is session.opened
+        await press(pilot, "x")
         assert session.current.step_time_ns == 556_140_562
         # The streams were unfolded.
         assert "grad_param_comm" in screen_text(app)
@@ -64,7 +66,7 @@ async def test_the_session_of_a_trace(
     make_app()
     name = "004_megatron_rank7_trace.txt"
     session, keeper = left(name, "session_of_a_trace.json", monkeypatch, tmp_path)
-    assert keeper.notice == "restored from last time: view, parameters; --no-session starts fresh"
+    assert keeper.notice == "restored: draft after run 1; x shows run 1, as opened; --no-session starts fresh"
     app = WltuiApp(session, first=keeper.screen, keeper=keeper)
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)

@@ -9,23 +9,12 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES
-from tui.summary.panels import (
-    by_weight,
-    change_percent,
-    diagnostics,
-    duration,
-    findings,
-    from,
-    import,
-    open_workload,
-    parameters,
-    run,
-    simcore,
-    simulate,
-    simulation,
-    units,
-    workload,
-)
+from simcore.diagnostics import Diagnostic, by_weight
+from simcore.parameters import Parameters
+from simcore.run.findings import WhatIf
+from simcore.simulation import simulate
+from simcore.units import change_percent, duration
+from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import ROOT, layer, make_workload, plain, run, seed
 from tests.tui.pseudo_terminal import SEED, wltui

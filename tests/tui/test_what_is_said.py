@@ -31,10 +31,10 @@ async def test_what_is_said_of_a_restored_session_stays_for_two_keys_or_until_th
 ) -> None:
     for keys in (("j", "k", "j"), ("j", "1")):
         app = make_app()
-        app.said = app._notice = "restored from last time: parameters; --no-session starts fresh"
+        app.said = app._notice = "restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh"
         app._unread_keys = 2
         async with app.run_test(size=(120, 36)) as pilot:
             for key in keys:
-                assert screen_rows(app)[-1].startswith(" restored from last time: parameters")
+                assert screen_rows(app)[-1].startswith(" restored: run 2 of 2; x shows run 1")
                 await press(pilot, key)
             assert "restored" not in screen_rows(app)[-1]

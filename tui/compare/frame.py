@@ -5,6 +5,7 @@ Where the lanes of a pair differ is marked column by column by a letter, and tin
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 from simcore.analysis.compare import AccountChange
@@ -12,7 +13,7 @@ from simcore.run.figures import is_other_work, microbatch_ns, per_work
 from simcore.run.lanes import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
-from tui.frame import Glyphs, Line, end_cut, middle_cut, row_of, rule, shortened, width_of, wrapped
+from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, width_of, wrapped
 from tui.panels import beside, box
 from tui.timeline.drawing import drawn_lane, kinds_of
 from tui.timeline.lanes import SpanLane, busy_words
@@ -20,6 +21,9 @@ from tui.timeline.margins import legend, ticks
 
 # A notice may take two lines of a panel with so many rows.
 _NOTICE_LINES, _TALL_PANEL = 2, 8
+# Cells of what differs, at least.
+_LEAST_NAME = 12
+_AND_MORE, _STAGE = re.compile(r"^(rank \d+) and (\d+) more\b"), re.compile(r"^stage (\d+)")
 _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
 
 
@@ -91,19 +95,35 @@ def _movers(model: CompareModel, width: int, rows: int, is_found: bool) -> list[
     notices = [*((notice, "dim") for notice in same), *((notice, "warn") for notice in told)]
     room = max(rows - len(notices), 1)
     first = max(0, min(model.mover - room + 1, len(compared.rows) - room))
-    size = max(width - 42, 12)
+    # Figures have the cells that they need, and what they are of has the others.
+    told_of = [
+        (row.measure, duration(row.a_ns), duration(row.b_ns), signed(row.b_ns - row.a_ns))
+        for row in compared.rows
+    ]
+    sizes = [max(map(len, column)) for column in zip(*told_of, strict=True)]
+    size = max(width - sum(sizes) - 6, _LEAST_NAME)
     lines: list[Line] = []
     for index, row in list(enumerate(compared.rows))[first : first + room]:
         at = model.panel == MOVERS and index == model.mover
-        # The micro-batch stands at the end.
-        what = row.words if len(row.words) <= size else row.words.replace("micro-batch", "mb")
-        what = middle_cut(what, size)
-        figures = f"{duration(row.a_ns):>10}{duration(row.b_ns):>10}{signed(row.b_ns - row.a_ns):>11}"
-        text = f"{'>' if at else ' '}{what:<{size}} {row.measure:<8}{figures}"
+        measure, *figures = told_of[index]
+        text = f"{'>' if at else ' '}{_short_name(row.words, size):<{size}} {measure:<{sizes[0]}}"
+        text += "".join(f" {figure:>{cells}}" for figure, cells in zip(figures, sizes[1:], strict=True))
         lines.append([(text, "accent" if at else "")])
     if not compared.rows:
         lines.append([(" nothing differs", "dim")])
     return lines + [shortened([(f" {notice}", role)], width) for notice, role in notices]
+
+
+def _short_name(words: str, room: int) -> str:
+    """What differs in `room` cells: shorter words for the same first, then of several ranks without whose it
+    is; what still is too long is cut at its end.
+    """
+    short = words.replace("micro-batch", "mb")
+    forms = [words, short]
+    forms.append(_STAGE.sub(r"s\1", short))
+    if _AND_MORE.match(short):
+        forms += [_AND_MORE.sub(r"\1 +\2", short), short.partition(", ")[2]]
+    return next((form for form in forms if len(form) <= room), end_cut(forms[-1], room))
 
 
 def _notice_lines(notice: str, width: int, rows: int) -> list[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ONE_RUN = "There is only one run: change a parameter (5), or try a change (t)."
 _ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
+_NO_CHANGE = "no change is known that would make the run on the screen shorter"
 _NO_TIMES = "An order of operations without times has nothing to compare."
 _NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
 _NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: ) takes that as B again"
@@ -30,6 +31,7 @@ _NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: ) 
 _HINTS = (
     ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold"), ("i", "A B both"),
     ("|", "align ends"), (", .", "moved"), ("( )", "other A, B"), ("Tab", "what differs"),
+    ("t", "best change"),
 )  # fmt: skip
 
 _CALIBRATE = (("F", "calibrate"),)
@@ -69,7 +71,7 @@ class CompareView(ScreenView):
         binding("tab", "panel", "to what differs most, and back", "compare.panel"),
         binding("enter", "go", "this lane on the timeline; what differs: in the lanes", "compare.go"),
         binding("F", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
-        binding("t", "try", "try the marked change, or what a calibration fitted", "compare.try"),
+        binding("t", "try", "try what a calibration fitted; else the best change", "compare.try"),
         binding("S", "save", "save the fitted parameters as a file, for --params", "compare.save"),
         binding("left_parenthesis", "other_a", "another run as A", "compare.other"),
         binding("right_parenthesis", "other_b", "another run as B", "compare.other-b"),
@@ -253,13 +255,19 @@ class CompareView(ScreenView):
         self.redraw()
 
     def action_try(self) -> None:
-        if self.model is None and self._advice is not None and not self.calibrating.is_open:
-            if self._advice.knobs is None:
-                self._app.say(STILL_COMPUTING)
-            else:
-                self._app.runs.try_change(self._advice.chosen())
-        else:
+        advice = self._advice if self.model is None else None
+        if self.calibrating.can:
             self.calibrating.try_it()
+        else:
+            # Two simulated runs show no list of changes: it is the best one of the run on the screen.
+            run = self.session.current
+            knobs = self._app.runs.what_if(run) if advice is None else advice.knobs
+            if knobs is None:
+                self._app.say(STILL_COMPUTING)
+            elif not knobs:
+                self._app.say(_NO_CHANGE)
+            else:
+                self._app.runs.try_change(knobs[0] if advice is None else advice.chosen())
         self.redraw()
 
     def action_save(self) -> None:

@@ -64,7 +64,6 @@ class Keeper:
         if stored.parameters is not None and not session.history[0].is_of(shown.label, shown.parameters):
             if same and not parameters_given:
                 self.run = shown
-                parts.append("parameters" if shown.label == label else "run")
             else:
                 session.recall(shown)
         more = len(session.history) - there
@@ -74,6 +73,10 @@ class Keeper:
             self.notice = (
                 f"the input changed since: {', '.join(parts) or 'nothing'} kept, not the place in it"
             )
+        elif self.run is not None:
+            # Whole in 80 cells: which run it is, and the way to the file's own.
+            which = _which(session, self.run)
+            self.notice = f"restored: {which}; x shows run 1, as opened; --no-session starts fresh"
         elif parts:
             self.notice = f"restored from last time: {', '.join(parts)}; --no-session starts fresh"
         if stored.lost:
@@ -174,6 +177,16 @@ def keeper_of(opened: str, run: str, session: Session, parameters_given: bool) -
 def _other(label: str | None, first: KeptRun) -> str | None:
     """Which run of the directory it is, None for the one that was opened."""
     return None if label == first.label else label
+
+
+def _which(session: Session, run: KeptRun) -> str:
+    """`run 3 of 3`, or a draft, as the row on top has it when the run is there."""
+    count = len(session.history)
+    numbers = (
+        number for number, kept in enumerate(session.history, 1) if kept.is_of(run.label, run.parameters)
+    )
+    number = next(numbers, None)
+    return f"draft after run {count}" if number is None else f"run {number} of {count}"
 
 
 def _where(error: OSError, path: str) -> str:

@@ -315,7 +315,7 @@ _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 7, 12, 4, 1000
 _BESIDE_ROWS, _LEAST_ROWS = 8, 3
 _RULES = 5
 # Rows of a small screen that the worst places, the bars with their head and the words have at least.
-_LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 4
+_LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 6
 # Of a large one the bars with head, legend and frame, where stages or ranks share a row.
 _JOINED_BARS = 12
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 # Compute that takes this share of the step leaves no other cause to name.
 _BOUND = 0.8
+# A change that saves this share of the step is named with what the step goes to; below it the network is no
+# cause, either.
+_SAVES = 0.1
 # What a run stands on comes before what went wrong in it.
 _OF_THE_FILE = ("no-compute", "another-model", "uneven-microbatches")
 
@@ -87,17 +90,23 @@ def sentences_of(results: Finished) -> list[Sentence]:
 def _lead(facts: Facts, causes: list[Sentence]) -> str:
     """`Bubble-bound. `: what the step goes to, in a word or two.
 
-    Compute with what most of the rest goes to; else the largest cause, which binds the step where most of
-    what ranks do not compute goes to it.
+    Compute with what most of the rest goes to, and what hiding gradients behind it saves: the largest part is
+    not what can be saved first; else the largest cause, which binds the step where most of what ranks do not
+    compute goes to it.
     """
     main, name = causes[0], causes[0].cause.capitalize()
     if main.fault:
         return f"{name}. "
     if main.cause == "compute":
-        if facts.worth(main.lost_ns, _BOUND):
-            return "Compute-bound. "
         second = next((cause.cause for cause in causes[1:] if facts.most_of_the_rest(cause.lost_ns)), None)
-        return f"Compute first, then {second}. " if second else "Compute first. "
+        said = f"Compute first, then {second}" if second else "Compute first"
+        if facts.worth(main.lost_ns, _BOUND):
+            said = "Compute-bound"
+        saved_ns = max(cause.saved_ns for cause in causes)
+        # Which change it is stands in the sentence that found it.
+        if facts.worth(saved_ns, _SAVES):
+            said += f": gradient overlap would save {facts.figure(saved_ns)}"
+        return f"{said}. "
     binds = main.cause in ("bubble", "network") and facts.most_of_the_rest(main.lost_ns)
     return f"{name}-bound. " if binds else f"{name}. "
 

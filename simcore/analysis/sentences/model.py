@@ -66,7 +66,8 @@ class Sentence(Struct, frozen=True):
 
     cause: what it names as a cause (`network`), "" where it names none. lost_ns: what that costs the
     step: the largest is the main cause. fault: it goes before all causes, because it is something
-    that went wrong. lead: what stands before the main cause, "" before all others.
+    that went wrong. lead: what stands before the main cause, "" before all others. saved_ns: what the change
+    that it names takes off the step.
     """
 
     rule: str
@@ -76,6 +77,7 @@ class Sentence(Struct, frozen=True):
     lost_ns: int = 0
     fault: bool = False
     lead: str = ""
+    saved_ns: int = 0
 
 
 class Facts(Struct, frozen=True, dict=True):

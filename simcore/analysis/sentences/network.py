@@ -195,8 +195,10 @@ def late_gradients(facts: Facts) -> Sentence | None:
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     changes = _hiding(simulation) if row in simulation.program.structure.prologue else {}
     other = facts.step_with(**changes) if changes else None
+    saved_ns = 0
     # What makes the step longer is no advice.
     if other is not None and other < facts.step_ns:
+        saved_ns = facts.step_ns - other
         flags = Change(changes).flags
         assumed = "assumed as fast beside compute as alone"
         text += f"; with {flags}, {assumed}, the step would be {facts.change(other)}"
@@ -204,7 +206,8 @@ def late_gradients(facts: Facts) -> Sentence | None:
         # A share of what is late that the flag leaves there is why it gains no more.
         if facts.step_ns - other < _MOST_GAIN * sums[most] and left >= (1 - _MOST_GAIN) * sums[most]:
             text += f", since {duration(left)} would still come after the last backward"
-    return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", _lost(facts, _LATE))
+    lost_ns = _lost(facts, _LATE)
+    return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", lost_ns, saved_ns=saved_ns)
 
 
 def _hiding(simulation: Simulation) -> dict[str, Any]:

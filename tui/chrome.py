@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from simcore.run.figures import is_other_work, per_work
 from simcore.units import change_percent, plural, signed
@@ -11,8 +12,9 @@ from tui.screens import SCREENS
 from tui.session import Run, Session, notes_of
 
 _WIDE = 100
-# Cells of a file's name at least.
-_LEAST_NAME = 12
+# Cells of a file's name at least, and where the layout has no room otherwise.
+_LEAST_NAME, _SHORTEST_NAME = 12, 9
+_DEGREE = re.compile(r"\b([a-z]+) (\d+)\b")
 
 
 def heading(session: Session, screen: str, width: int) -> list[Line]:
@@ -31,6 +33,11 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         if second is not None:
             facts, changed = ["other model", *session.facts(True)], 1 + len(session.changed_facts(True))
     if second is not None:
+        least = sum(len(fact.partition(", mean ")[0]) + 3 for fact in facts[: changed + 1])
+        least += min(len(name), _LEAST_NAME)
+        if least > width - 9 and changed == len(session.changed_facts(True)) < len(facts):
+            # `1024: tp 8 dp 8 pp 16` rather than nothing of the layout.
+            facts[changed : changed + 1] = session.facts(False)[len(session.changed_facts(False)) :][:1]
         said = session.run_words()
         if session.current is not session.opened:
             if said not in text_of([second]):
@@ -45,20 +52,24 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         row: Line = [(" wltui  ", "accent"), (name, "bright"), *said_of_it]
         return [fitted(row, width), second]
     # A cell on the left, and three before the step, three before the notes, one behind them. What was changed
-    # and the layout stay, without the number of ranks if need be, then beside a difference in per cent alone;
-    # to which run that is goes last.
-    forms = [(facts[: changed + 1], short, True) for short in (False, True)]
-    forms += [(facts[:changed], short, True) for short in (False, True)] if changed else []
-    forms += [(facts[:changed], True, False)]
-    step, room, least = _step(session), 0, min(len(name), _LEAST_NAME)
-    for (first, short, against), cut in ((form, cut) for form in forms for cut in (False, True)):
+    # and the layout stay, without the number of ranks if need be, then beside a difference in per cent alone,
+    # then without blanks (`tp8 dp8 pp16`) and behind a shorter name; to which run that is goes last.
+    plain, cuts = (lambda facts: facts, _degrees), _LEAST_NAME
+    whole, alone = facts[: changed + 1], facts[:changed]
+    forms = [(whole, short, True, form, cuts) for short in (False, True) for form in plain]
+    if changed:
+        forms.append((whole, True, True, _compact, _SHORTEST_NAME))
+        forms += [(alone, short, True, form, cuts) for short in (False, True) for form in plain]
+    forms += [(alone, True, False, form, cuts) for form in plain]
+    step, room, least = _step(session), 0, _LEAST_NAME
+    for first, short, against, form, least in forms:
         step = _step(session, short, against=against)
         room = width - width_of(step) - len(notes_words) - 8
-        kept = _degrees(first) if cut else first
-        if room >= least + sum(len(fact) + 3 for fact in kept):
+        kept = form(first)
+        if room >= min(len(name), least) + sum(len(fact) + 3 for fact in kept):
             facts = [*kept, *facts[len(kept) :]]
             break
-    name, said_of_it = _beside_facts(name, facts, room, facts)
+    name, said_of_it = _beside_facts(name, facts, room, facts, least)
     row = [(" ", ""), (name, "bright"), *said_of_it]
     return [spread(row, [*step, *note], width), fitted(_tabs(screen, False), width)]
 
@@ -67,6 +78,12 @@ def _degrees(first: list[str]) -> list[str]:
     """`tp 8 dp 8 pp 16` of `1024: tp 8 dp 8 pp 16`; what has no number in front stays as it is."""
     parts = [(fact, *fact.partition(": ")) for fact in first]
     return [words if count.isdigit() and words else fact for fact, count, _, words in parts]
+
+
+def _compact(first: list[str]) -> list[str]:
+    """`tp8 dp8 pp16` of the layout, the last of the facts; the others stay."""
+    *changed, layout = _degrees(first)
+    return [*changed, _DEGREE.sub(r"\1\2", layout)]
 
 
 def _wide_second(
@@ -128,13 +145,15 @@ def _short(name: str, room: int) -> str:
     return name if len(name) <= room else name[: room - 3] + "..."
 
 
-def _beside_facts(name: str, facts: list[str], room: int, first: list[str]) -> tuple[str, Line]:
+def _beside_facts(
+    name: str, facts: list[str], room: int, first: list[str], least: int = _LEAST_NAME
+) -> tuple[str, Line]:
     """A file's name and the facts behind it: these have their room before it, but for its first letters, and
-    what no fact takes is the name's again. first: those that are worth cutting it for.
+    what no fact takes is the name's again. first: those that are worth cutting it for. least: cells of it.
     """
-    cut = _short(name, max(room - sum(len(fact) + 3 for fact in first), _LEAST_NAME))
+    cut = _short(name, max(room - sum(len(fact) + 3 for fact in first), least))
     line = _that_fit(facts, room - len(cut))
-    return _short(name, max(room - width_of(line), _LEAST_NAME)), line
+    return _short(name, max(room - width_of(line), least)), line
 
 
 def _that_fit(facts: list[str], room: int) -> Line:

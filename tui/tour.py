@@ -22,8 +22,6 @@ _SHORT = ("tries the best change", "back to the run before", "opens the timeline
 # Where a step is possible, and the key that leads there: the others are on every screen.
 _ONLY_ON = {"t": (("summary", "why"), "1"), "space": (("timeline",), "2")}
 _LEADS = {"1": "opens the summary", "2": "opens the timeline"}
-# Cells for keys of the screen that are worth more than long words.
-_HINTS = 40
 _SEEN = "tour-seen"
 
 
@@ -77,25 +75,28 @@ class Tour:
     def line(
         self, width: int, hints: tuple[tuple[str, str], ...] = (), screen: str = "", runs: int = 2
     ) -> Line:
-        """The last row: the next key, how the tour ends, and as many keys of the screen as have room, the
-        first of them always, then help and quit.
+        """The last row: the next key, how the tour ends, and the keys of the screen, then help and quit. The
+        tour has longer words only where all keys have room beside them, and few where they have not; the
+        first key is there always.
         """
         step, key, words, short = self._words(screen, runs)
         ends: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
         fewer: Line = [ends[0], ("ends it ", "dim")]
         always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]
-        first = sum(len(hint) + len(what) + 4 for hint, what in hints[:1])
+        # The key that the tour is at is there already.
+        hints = tuple(hint for hint in hints if hint[0] != key)
+        whole = sum(len(hint) + len(what) + 3 for hint, what in hints)
         forms = (
-            ("First steps,", words, ends, _HINTS),
-            ("First steps,", short, ends, first),
-            ("First steps,", short, fewer, first),
-            ("Step", short, [ends[0], ("ends ", "dim")], first),
+            ("First steps,", words, ends),
+            ("First steps,", short, ends),
+            ("First steps,", short, fewer),
+            ("Step", short, [ends[0], ("ends ", "dim")]),
         )
-        for title, said, end, least in forms:
+        for title, said, end in forms:
             left: Line = [(f" {title} {step + 1} of {len(STEPS)}: ", "accent"), (f" {key} ", "key"),
                           (f" {said} ", "bright")]  # fmt: skip
             room = width - width_of(left) - width_of(end) - width_of(always)
-            if room > least:
+            if room > whole:
                 break
         keys: Line = []
         for hint, what in hints:

@@ -107,7 +107,7 @@ def test_what_a_change_made_of_the_schedule_stands_first(width: int) -> None:
     now = seed(schedule="interleaved", virtual_stages=4)
     row = line_text(heading(session_of(seed(), now), "summary", width)[0])
     name, schedule = row.replace(" wltui  ", " ").split("   ")[:2]
-    assert name.startswith(" 002_gpt_1")
+    assert name.startswith(" 002_gp")
     assert schedule.startswith("interleaved, 16 micro-batches" if width >= 100 else "interleaved vpp 4")
     # As opened the layout is first.
     assert "tp 8" in line_text(heading(session_of(seed()), "summary", width)[0]).split("   ")[1]
@@ -120,6 +120,19 @@ def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
     assert " c.txt   interleaved vpp 4   tp 8 dp 8 pp 16    step 9.723 s  -34.2 %   7 notes" in row
     wide = line_text(heading(session_of(opened, now), "summary", 120)[0])
     assert "draft after run 1" in wide
+
+
+@pytest.mark.parametrize(
+    ("width", "layout"),
+    [(80, "tp8 dp8 pp16"), (100, "1024: tp 8 dp 8 pp 16"), (120, "1024 ranks = tp 8 x dp 8 x pp 16")],
+)
+def test_the_layout_stays_beside_what_a_change_made_of_the_schedule(width: int, layout: str) -> None:
+    opened = run(replace(seed_workload(), path="002_ec526f178b8c47e2.txt"))
+    now = run(opened.simulation.workload, schedule="interleaved", virtual_stages=8)
+    row = line_text(heading(session_of(opened, now), "summary", width)[0])
+    assert f"   {layout}" in row
+    assert "interleaved" in row
+    assert row.lstrip(" wltui").startswith("002_ec")
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
@@ -145,8 +158,10 @@ def test_the_name_has_the_room_that_no_fact_takes() -> None:
         run(replace(seed_workload(), path="x" * 90), **changed)
         for changed in ({}, {"schedule": "interleaved", "virtual_stages": 4})
     )
-    row = line_text(heading(session_of(opened, now), "summary", 100)[0])
-    assert row.startswith(f" wltui  {'x' * 37}...   interleaved, 16 micro-batches, 4 virtual stages")
+    for width, cells in ((100, 14), (104, 18)):
+        row = line_text(heading(session_of(opened, now), "summary", width)[0])
+        said = "interleaved, 16 micro-batches, 4 virtual stages   1024: tp 8 dp 8 pp 16"
+        assert row == f" wltui  {'x' * cells}...   {said} "
 
 
 def test_what_is_open_is_said_in_the_first_row() -> None:

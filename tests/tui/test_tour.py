@@ -82,9 +82,9 @@ async def test_escape_closes_the_help_and_the_tour_goes_on(make_app: MakeApp) ->
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
         await press(pilot, "question_mark", "escape")
-        assert screen_rows(app)[-1].startswith(" First steps, 1 of 6:  t ")
+        assert screen_rows(app)[-1].startswith(" Step 1 of 6:  t ")
         await press(pilot, "escape")
-        assert "First steps" not in screen_rows(app)[-1]
+        assert " of 6" not in screen_rows(app)[-1]
 
 
 async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
@@ -92,7 +92,7 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
     app.tour = Tour()
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
-        assert screen_rows(app)[-1].startswith(" First steps, 1 of 6:  t  tries the best change")
+        assert screen_rows(app)[-1].startswith(" Step 1 of 6:  t  tries the best change")
         await press(pilot, "t")
         await run_over(pilot)
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
@@ -104,7 +104,7 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
         await press(pilot, "2")
         assert app.screen_name == "timeline"
         await press(pilot, "w")
-        assert screen_rows(app)[-1].startswith(" First steps, 4 of 6:  Space ")
+        assert screen_rows(app)[-1].startswith(" Step 4 of 6:  Space ")
         await press(pilot, "escape")
         assert screen_rows(app)[-1].startswith(" w s zoom")
 
@@ -112,9 +112,25 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
 def test_the_first_start_in_a_terminal_has_it_and_the_second_has_not(tmp_path: Path) -> None:
     env: dict[str, str | None] = {"XDG_STATE_HOME": str(tmp_path)}
     with wltui(SEED, screen=None, env=env, tour=True) as terminal:
-        terminal.wait_for("First steps, 1 of 6")
-        terminal.press_each(("2", "First steps, 1 of 6"), ("q", ""))
+        terminal.wait_for(" 1 of 6:")
+        terminal.press_each(("2", " 1 of 6:"), ("q", ""))
     with wltui(SEED, screen=None, env=env, tour=True) as terminal:
         terminal.wait_for("? keys")
-        assert "First steps" not in terminal.text
+        assert " of 6:" not in terminal.text
         terminal.press_each(("q", ""))
+
+
+async def test_on_a_wide_screen_its_own_keys_stand_beside_the_tour(make_app: MakeApp) -> None:
+    keys = {120: "Tab panel  hjkl move  Enter go there  ? keys", 200: "5 parameters  ? keys"}
+    for width, words in keys.items():
+        app = make_app(first=None)
+        app.tour = Tour()
+        async with app.run_test(size=(width, 36)) as pilot:
+            await run_over(pilot)
+            row = screen_rows(app)[-1]
+            assert " 1 of 6:  t  tries the best change" in row
+            assert words in row
+            # Its key is there once.
+            assert "t try the best change" not in row
+            await press(pilot, "escape")
+            assert "t try the best change" in screen_rows(app)[-1]

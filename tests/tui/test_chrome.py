@@ -240,7 +240,7 @@ def test_one_note_is_not_notes(count: int, words: str) -> None:
     simulation = seed().simulation
     opened = Results(replace(simulation, diagnostics=simulation.diagnostics[:count]))
     # Without those of every run.
-    opened.__dict__["diagnostics"] = opened.simulation.diagnostics
+    opened.__dict__["_noticed"] = opened.simulation.diagnostics
     for width in (80, 120):
         rows = [line_text(line) for line in heading(session_of(opened), "timeline", width)]
         assert any(row.endswith("   " + words) for row in rows)

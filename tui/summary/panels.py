@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic
@@ -275,14 +275,24 @@ def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
     said: list[list[Line]] = []
     for sentence in sentences:
         held = _wrapped(sentence, width)
-        clause = sentence.partition(": ")[0]
-        if len(held) > rows and len(clause) > _WHOLE_CLAUSE:
+        if len(held) > rows:
             # What decides, without what explains it.
-            held = _wrapped(f"{clause}.", width)
+            shorter = (_wrapped(words, width) for words in _shorter(sentence))
+            held = next((lines for lines in shorter if len(lines) <= rows), held)
         if len(held) <= rows:
             rows -= len(held)
             said.append([[(" " + line.replace("\u00a0", " "), "")] for line in held])
     return said
+
+
+def _shorter(sentence: str) -> Iterator[str]:
+    """What is said up to a full stop or a colon, the longest first: never half a clause, nor a bracket that
+    stays open.
+    """
+    for end in range(len(sentence) - 2, _WHOLE_CLAUSE, -1):
+        front = sentence[:end]
+        if sentence[end : end + 2] in (". ", ": ") and front.count("(") == front.count(")"):
+            yield f"{front}."
 
 
 def _wrapped(sentence: str, width: int) -> list[str]:

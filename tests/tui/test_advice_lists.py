@@ -184,6 +184,8 @@ async def test_rows_that_the_effect_leaves_free_have_the_advice_that_is_there(ma
         title = next(index for index, row in enumerate(rows) if words in row)
         assert "interleaved, virtual-stages 8" in rows[title + 1]
         assert "-41.1%" in rows[title + 1]
+        # Different changes, as on screen 1.
+        assert "interleaved, virtual-stages 4" in rows[title + 2]
         # What is no change has its heading, said once.
         assert sum("10 % less time" in row for row in rows[title:]) <= 1
     # It is looked for on other screens alone: a scrubbed value has the machine for itself.

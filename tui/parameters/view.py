@@ -16,6 +16,7 @@ from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
+from simcore.run.findings import different_changes
 from tui.change_words import LESS_TIME
 from tui.exporting import FileQuestion
 from tui.frame import Line, cells, rule, scrolled, wrapped
@@ -289,7 +290,7 @@ class ParametersView(ScreenView):
     def _advice(self, width: int, rows: int) -> list[Line]:
         """What would help most, in rows that the effect leaves free, where another screen has found it."""
         run = self.session.current
-        knobs = self._runs.known_what_if(run)[: rows - 2] if self.is_attached else ()
+        knobs = different_changes(self._runs.known_what_if(run))[: rows - 2] if self.is_attached else []
         if rows < _ADVICE_ROWS or not knobs:
             return []
         title: Line = [("what would help most: t on 1 or 4 tries it", "bright")]

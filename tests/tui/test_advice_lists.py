@@ -146,9 +146,9 @@ async def test_a_small_screen_has_the_layout_on_top_and_after_a_change_what_runs
         assert "1f1b   16 mb" in screen_rows(app)[0]
         await press(pilot, "t")
         await run_over(pilot)
-        # What was changed and the difference need the room of the layout.
-        assert "   interleaved vpp 8   " in screen_rows(app)[0]
-        assert f"(-{100 - 100 * 8702 / 14774:.1f} %)" in screen_rows(app)[0]
+        # What was changed, the layout in short, and the difference.
+        assert "   interleaved vpp 8   tp8 dp8 pp16   " in screen_rows(app)[0]
+        assert f"step 8.702 s  -{100 - 100 * 8702 / 14774:.1f} %" in screen_rows(app)[0]
 
 
 def test_the_layout_of_a_part_of_the_ranks_is_not_said_to_be_theirs() -> None:

@@ -171,8 +171,10 @@ def test_a_what_if_moves_no_flat_group_to_another_dimension() -> None:
 def test_a_cheaper_dimension_keeps_the_world_that_the_file_does_not_tell(tmp_path: Path) -> None:
     # Dimensions that are given have 8 NPUs, which without --world would be the world of this file.
     path = tmp_path / "micro.txt"
-    path.write_text("MICRO\n1\nrow\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER\t4096\t1\n")
+    rows = "".join(f"micro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER\t{4096 << n}\t1\n" for n in range(19))
+    path.write_text(f"MICRO\n19\n{rows}")
     workload = open_workload(str(path))
+    assert workload.format == "simai"
     results = Results(simulate(workload, Parameters()))
     cheaper = [one for one in results.what_if() if one.name.startswith("dimension")]
     assert len(cheaper) == 4

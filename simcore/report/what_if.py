@@ -9,7 +9,7 @@ from simcore.diagnostics import printable
 from simcore.kernel_names import short_name, shown_name
 from simcore.records import asdict
 from simcore.report.section import Field, PageAsked, field_lines, field_values, listed, wrapped
-from simcore.run.findings import WhatIf, dimension_change
+from simcore.run.findings import LEAST_SHARE, WhatIf, dimension_change
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _KNOB_CELLS, _COMMAND_CELLS = 60, 4096
 _FLAGS_CELLS = 24
-_LEAST_SHARE = 0.0005
 
 
 def _known(ns: int | None, what_if: WhatIf) -> int | None:
@@ -140,7 +139,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     shown = [
         what_if
         for what_if in things
-        if what_if.anomaly or what_if.unknown or _share(what_if, base) >= _LEAST_SHARE
+        if what_if.anomaly or what_if.unknown or _share(what_if, base) >= LEAST_SHARE
     ]
     little = [short_name(what_if.knob, _KNOB_CELLS) for what_if in things if what_if not in shown]
     page: list[str] = []

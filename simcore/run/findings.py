@@ -76,6 +76,10 @@ class Place(Struct, frozen=True):
         return Spot(self.number, self.start_ns, self.end_ns, self.stream)
 
 
+# Less of a step is 0.0 %.
+LEAST_SHARE = 0.0005
+
+
 class WhatIf(Struct, frozen=True):
     """The step time, ns, with one thing changed; to be held against `what_if_base_ns` of the run.
 
@@ -122,6 +126,11 @@ class WhatIf(Struct, frozen=True):
     def best_ns(self) -> int:
         """The least step time that this can bring."""
         return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)
+
+    def is_seen(self, base_ns: int) -> bool:
+        """Whether its row says more than 0.0 % of the step `base_ns`, or something else than a time."""
+        is_told = bool(self.flags or self.unknown or self.anomaly)
+        return is_told or abs(self.better10_ns - base_ns) >= LEAST_SHARE * base_ns
 
 
 def different_changes(rows: Sequence[WhatIf]) -> list[WhatIf]:

@@ -171,7 +171,8 @@ def test_a_what_if_moves_no_flat_group_to_another_dimension() -> None:
 def test_a_cheaper_dimension_keeps_the_world_that_the_file_does_not_tell(tmp_path: Path) -> None:
     # Dimensions that are given have 8 NPUs, which without --world would be the world of this file.
     path = tmp_path / "micro.txt"
-    rows = "".join(f"micro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER\t{4096 << n}\t1\n" for n in range(19))
+    row = "micro_test\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLGATHER"
+    rows = "".join(f"{row}\t{4096 << number}\t1\n" for number in range(19))
     path.write_text(f"MICRO\n19\n{rows}")
     workload = open_workload(str(path))
     assert workload.format == "simai"

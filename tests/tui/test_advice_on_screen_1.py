@@ -200,6 +200,25 @@ async def test_rows_of_the_first_screen_are_different_changes_and_the_title_says
         assert app.session.current.step_time_ns == best.better10_ns == 8_702_227_542
 
 
+def test_what_brings_0_0_percent_is_left_to_screen_4_unless_nothing_brings_more() -> None:
+    model = SummaryModel(seed())
+    base = model.results.what_if_base_ns
+    little = base - base // 2500
+    rows = [
+        WhatIf("seen", None, base - base // 1000),
+        WhatIf("not seen", 0, little),
+        WhatIf("change", None, little, flags="--tp 2"),
+        WhatIf("unknown", base, base, unknown="no partner"),
+        WhatIf("anomaly", base, base, anomaly=True),
+    ]
+    model.take(rows)
+    assert [knob.name for knob in model.knobs or ()] == ["seen", "change", "unknown", "anomaly"]
+    assert model.left_out == 1
+    model.take(rows[1:2])
+    assert [knob.name for knob in model.knobs or ()] == ["not seen"]
+    assert model.left_out == 0
+
+
 def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> None:
     model = SummaryModel(seed())
     rows = [WhatIf(f"change {n}", None, 90 + n, flags="--tp 2") for n in range(3)]

@@ -44,13 +44,16 @@ class SummaryModel(PanelCursor):
         self.notes = by_weight(self.results.diagnostics)
 
     def take(self, knobs: Sequence[WhatIf] | None) -> None:
-        """The what-if table; of changes that differ in overlap alone the best: screen 4 has all. What was
-        found with it is in the notes, too.
+        """The what-if table; of changes that differ in overlap alone the best, and what is seen in the step
+        where anything is: screen 4 has all. What was found with it is in the notes, too.
         """
+        self.knobs, self.left_out = None, 0
         if knobs is not None:
             self.notes = by_weight(self.results.diagnostics)
-        self.knobs = None if knobs is None else different_changes(knobs)
-        self.left_out = 0 if knobs is None or self.knobs is None else len(knobs) - len(self.knobs)
+            base = self.results.what_if_base_ns
+            different = different_changes(knobs)
+            self.knobs = [knob for knob in different if knob.is_seen(base)] or different
+            self.left_out = len(knobs) - len(self.knobs)
 
     def extent(self, panel: str) -> tuple[int, int]:
         if panel == MAP:

@@ -47,8 +47,8 @@ def make_device_run(
     """
     notes: list[Diagnostic] = []
 
-    def say(severity: Severity, code: str, message: str) -> None:
-        notes.append(Diagnostic(severity, code, message, path))
+    def say(severity: Severity, code: str, message: str, brief: str) -> None:
+        notes.append(Diagnostic(severity, code, message, path, brief=brief))
 
     ranks = sorted(ranks, key=lambda rank: rank.number)
     degrees = Degrees(world) if unit == "rank" else Degrees()
@@ -65,19 +65,19 @@ def make_device_run(
             f"{ranks[most].number} moved most, by {duration(clocks.shifts[most])}; what is left differs by "
             f"{duration(middle)} in the middle and {duration(worst)} at most"
         )
-        say("note", "clock-offset", message)
+        say("note", "clock-offset", message, "clocks brought together by collectives")
     gap = largest_gap(ranks)
     # Devices of one file are on its clock.
     if loose and unit == "rank":
         which = RankSet.of(loose).text()
         message = f"nothing ties the clock of rank {which} to the others: its times are those of its file"
-        say("warning", "loose-clock", message)
+        say("warning", "loose-clock", message, f"clock of rank {which} tied to no other")
     if gap:
         message = (
             f"the ranks did not run at the same time (up to {duration(gap)} lie between them): each is shown "
             "from its own start"
         )
-        say("warning", "not-concurrent", message)
+        say("warning", "not-concurrent", message, "ranks did not run at one time")
     matches = match_devices(ranks, degrees, not gap)
     lacking = partial(ranks, matches)
     if lacking:
@@ -85,7 +85,7 @@ def make_device_run(
             f"{plural(lacking, 'collective')} with members that are missing: time spent waiting for "
             "a missing rank counts as communication"
         )
-        say("note", "missing-members", message)
+        say("note", "missing-members", message, f"{plural(lacking, 'collective')} lacking members")
     ranks = aligned(path, ranks, gap == 0)
     said = (*notes, *told_once(diagnostics))
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, gap == 0, True, stamp, said,

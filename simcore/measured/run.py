@@ -182,7 +182,7 @@ def make_run(
                 f"the ranks did not run at the same time (up to {duration(gap)} lie between them): they were "
                 "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
             )
-            say("warning", "not-concurrent", message)
+            say("warning", "not-concurrent", message, "ranks did not run at one time")
         ranks = aligned(path, ranks, concurrent)
         if not any(rank.last_ns for rank in ranks):
             say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
@@ -264,7 +264,7 @@ def _say_layout(named: Degrees, degrees: Degrees, ranks: Sequence[RankTrace], sa
             f"with dp 1 no other rank takes part in {printable(name)}: what it takes, up to {duration(ns)} "
             f"on rank {number}, is the rank's own time; it counts as dp communication, as the trace names it"
         )
-        say("note", "dp-of-one", message)
+        say("note", "dp-of-one", message, f"{printable(name, 14)} at dp 1 has no partner")
 
 
 def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, say: Say) -> RankSet:
@@ -285,9 +285,11 @@ def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, sa
         noun = "rank" if len(absent) == 1 else "ranks"
         verb = "is" if len(absent) == 1 else "are"
         message = f"{noun} {absent.text()} {of} {verb} missing: {plural(len(there), 'rank')} shown"
+        brief = f"{noun} {absent.text()} missing"
         if not is_set:
-            message = f"rank {there[0]} of {world} ranks alone; a directory with the others opens as one run"
-        say("warning" if is_set else "note", "ranks-missing", message)
+            brief = f"rank {there[0]} of {world} ranks alone"
+            message = f"{brief}; a directory with the others opens as one run"
+        say("warning" if is_set else "note", "ranks-missing", message, brief)
     return absent
 
 
@@ -333,7 +335,7 @@ def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Sa
     )
     if common.loose:
         message += f"; nothing ties {_ranks_words([timed[index].number for index in common.loose])} to them"
-    say("note", "clock-offset", message)
+    say("note", "clock-offset", message, f"clocks of hosts brought to that of {first}")
     shifts = {timed[member].number: clock.shift_ns for clock in common.clocks for member in clock.members}
     return [rank.moved(shifts.get(rank.number, 0)) for rank in ranks]
 

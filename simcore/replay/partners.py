@@ -37,9 +37,11 @@ def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[D
     )
     if replayed:
         message += f"{their} measured time is kept"
-        return [Diagnostic("note", "replay-unmatched", message, run.path)]
+        brief = f"{plural(len(calls), 'call')} without a partner, time kept"
+        return [Diagnostic("note", "replay-unmatched", message, run.path, brief=brief)]
     message += f"all of {their} time counts as communication, waiting included"
-    return [Diagnostic("note", "no-partner", message, run.path)]
+    brief = f"{plural(len(calls), 'call')} without a partner"
+    return [Diagnostic("note", "no-partner", message, run.path, brief=brief)]
 
 
 def circles_note(graph: MeasuredGraph) -> list[Diagnostic]:

@@ -53,26 +53,40 @@ class WithMemory(Protocol):
     @property
     def file_memory(self) -> Sequence[FileMemory]: ...
     @property
-    def held_microbatches(self) -> int: ...
+    def held_microbatches(self) -> tuple[int, ...]: ...
 
 
 def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
     """What a run needs more than another one, in words, the shortest last: `+3.0 GB: holds 16 micro-batches,
-    before 1`. Nothing where it needs no more, as far as that is known.
+    before 1` of the fullest stage, or of one that holds more than it did. Nothing where none needs more, as
+    far as that is known.
     """
     bytes_before, bytes_now = memory_bytes(was), memory_bytes(now)
+    held_before, held_now = was.held_microbatches, now.held_microbatches
+    before, held = max(held_before, default=0), max(held_now, default=0)
     more = 0 if bytes_before is None or bytes_now is None else bytes_now - bytes_before
-    before, held = was.held_microbatches, now.held_microbatches
-    known = bytes_before is not None and bytes_now is not None
-    if more <= 0 and (known or not before or held <= before):
-        # What it holds more is small beside what it has less.
+    if more > 0:
+        size = f"+{byte_size(more)}"
+        if held <= before:
+            return [f"{size[1:]} more than before", size]
+        count = plural(held, "micro-batch")
+        return [f"{size}: holds {count}, before {before}", f"{size}: {held} mb held, before {before}", size]
+    if more < 0:
+        # What one stage holds more is small beside what the fullest has less.
         return []
-    size = f"+{byte_size(more)}" if more > 0 else ""
-    if not before or held <= before:
-        return [f"{byte_size(more)} more than before", size]
-    count = plural(held, "micro-batch")
-    forms = [f"holds {count}, before {before}", f"{held} mb held, before {before}"]
-    return [f"{size}: {words}" for words in forms] + [size] if size else forms
+    if held > before and (bytes_before is None or bytes_now is None):
+        count = plural(held, "micro-batch")
+        return [f"holds {count}, before {before}", f"{held} mb held, before {before}"]
+    if len(held_before) != len(held_now):
+        return []
+    stage = max(range(len(held_now)), key=lambda stage: held_now[stage] - held_before[stage], default=0)
+    if not held_now or held_now[stage] <= held_before[stage]:
+        return []
+    count = plural(held_now[stage], "micro-batch")
+    return [
+        f"stage {stage} holds {count}, before {held_before[stage]}",
+        f"stage {stage}: {held_now[stage]} mb held, before {held_before[stage]}",
+    ]
 
 
 def memory_bytes(run: WithMemory) -> int | None:

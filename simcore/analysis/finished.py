@@ -583,9 +583,9 @@ class Finished(Struct, frozen=True, dict=True):
         return self.simulation.program.steps
 
     @property
-    def held_microbatches(self) -> int:
-        """The most micro-batches whose activations a stage keeps at once."""
-        return max((stage.peak_microbatches for stage in self.simulation.program.stages), default=0)
+    def held_microbatches(self) -> tuple[int, ...]:
+        """The most micro-batches whose activations each stage keeps at once."""
+        return tuple(stage.peak_microbatches for stage in self.simulation.program.stages)
 
     @cached_property
     def work(self) -> Work | None:

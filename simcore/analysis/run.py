@@ -51,7 +51,7 @@ class Run(Protocol):
     others: those of the others. held_ops: timed ops that it holds in memory. scales: of a replay. partners:
     of communication that has none in a trace; None where all are there. measured_step_ns: of a replay.
     microbatches: 0 where the step is not known to be made of them; held_microbatches: the most whose
-    activations a stage keeps at once, 0 where nobody knows. rank_map: every rank by its place in the
+    activations each stage keeps at once, none where nobody knows. rank_map: every rank by its place in the
     layout; None where each has a track of its own. dims: of its network, none where it has none; dimensions:
     what crosses each, busiest_port: of all. links: what each carried, link_heat: how busy all
     are over the run, None of a network that has none.
@@ -100,7 +100,7 @@ class Run(Protocol):
     @property
     def work(self) -> Work | None: ...
     @property
-    def held_microbatches(self) -> int: ...
+    def held_microbatches(self) -> tuple[int, ...]: ...
     @property
     def mean_busy_ns(self) -> int: ...
     @property

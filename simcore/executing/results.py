@@ -133,7 +133,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
     # How much work a set of traces is nobody knows.
     work = None
-    held_microbatches = 0
+    held_microbatches = ()
 
     rank_map = None
 

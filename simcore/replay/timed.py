@@ -263,9 +263,9 @@ class Timed(Struct, frozen=True, dict=True):
         return self.measured.microbatches
 
     @property
-    def held_microbatches(self) -> int:
-        """0: a replay keeps what the run kept."""
-        return 0
+    def held_microbatches(self) -> tuple[int, ...]:
+        """None: a replay keeps what the run kept."""
+        return ()
 
     @property
     def work(self) -> Work | None:

@@ -18,10 +18,11 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.change_words import change_name, needs_words
+from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF, with_most_a_microbatch
 from tui.summary.bars import RankRows
 from tui.summary.model import SummaryModel
-from tui.summary.panels import _memory_words, _needs_and_keys
+from tui.summary.panels import _memory_words, _needs_and_keys, draw
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
@@ -278,8 +279,11 @@ def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
     assert more_memory(results, results) == []
     assert more_memory(more, results) == []
     assert more_memory(results, more)[0].endswith(": holds 8 micro-batches, before 4")
-    # As many on the fullest stage.
-    assert more_memory(results, results.with_parameters(Parameters(microbatches=8, schedule="zb-h1"))) == []
+    # As many on the fullest stage, 4; the last one kept 1.
+    other = results.with_parameters(Parameters(microbatches=8, schedule="zb-h1"))
+    assert (results.held_microbatches, other.held_microbatches) == ((4, 3, 2, 1), (4, 4, 4, 4))
+    assert more_memory(results, other)[0] == "stage 3 holds 4 micro-batches, before 1"
+    assert more_memory(other, results) == []
     model = SummaryModel(more)
     assert model.more_memory() == []
     model.opened = results
@@ -296,3 +300,17 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     more = results.with_parameters(Parameters(schedule="gpipe"))
     assert more_memory(results, more) == ["holds 4 micro-batches, before 2", "4 mb held, before 2"]
     assert more_memory(more, results) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 24), (120, 40), (200, 50)])
+def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, height: int) -> None:
+    """Seen to fail at 80x24, where what the next change would need took the place."""
+    results, changed = seed(), seed(schedule="interleaved", virtual_stages=8, overlap_grad_reduce=True)
+    held = [one.simulation.program.stages[15].peak_microbatches for one in (results, changed)]
+    assert held == [1, 15]
+    model = SummaryModel(changed)
+    assert "before 1" not in text_of(draw(model, width, height, BLOCKS, ""))
+    model.opened = results
+    model.take(changed.what_if())
+    text = text_of(draw(model, width, height, BLOCKS, ""))
+    assert "stage 15 holds 15 micro-batches, before 1" in text or "stage 15: 15 mb held, before 1" in text

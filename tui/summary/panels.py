@@ -502,7 +502,8 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     costs = model.more_memory()
     # The longest that a row or a rule has room for: what a change costs goes before where it is.
     forms = [f"{memory}, {words}" for words in costs] if memory else []
-    forms += [f"memory {words}" for words in costs] or [memory] * bool(memory)
+    forms += [f"memory {words}" if words.startswith("+") else words for words in costs]
+    forms = forms or [memory] * bool(memory)
     if spare and forms:
         memory = next((form for form in forms if len(form) + 3 <= width), forms[-1])
         told, spare = [*told, [(f" {memory[0].upper()}{memory[1:]}.", "warn" if costs else "")]], spare - 1
@@ -545,19 +546,20 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     if memory:
         # The fullest stage is one of them, and there was no row for it.
         places += f"; {memory}"
-    memory = forms[-1] if forms and not memory else ""
+    forms = [] if memory else forms
     lines += [rule(places, width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, % of step"
     # The rule, and a comma and a semicolon with their blanks.
     needs, keys = _needs_and_keys(model, width, change_rows, width - len(advice) - 8)
-    if not needs and memory and len(advice) + len(keys) + len(memory) + 10 > width:
+    least = min(map(len, forms), default=0)
+    if forms and (costs or not needs) and len(advice) + len(keys) + least + 10 > width:
         # The last row has the key, too; memory is nowhere else.
         keys = keys.removeprefix(_TRIES).removeprefix(", ")
     advice += f", {keys}" if keys else ""
-    if needs:
-        advice += f"; {needs}"
-    elif memory and len(advice) + len(memory) + 8 <= width:
-        advice += f"; {memory}"
+    memory = next((form for form in forms if len(advice) + len(form) + 8 <= width), "")
+    # What the change that was tried costs is said before what the next one would.
+    needs = memory if memory and costs else needs or memory
+    advice += f"; {needs}" if needs else ""
     lines += [rule(advice, width, glyphs), *changes]
     behind = f"; {model.behind}" if model.behind else ""
     lines += [rule(f"{_notes_title(diagnostics)}, ! all{behind}", width, glyphs), *notes]

@@ -246,7 +246,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def cost(self) -> Cost | None:
         """The micro-batches in memory, of a stage that both have and at most; None where none differ."""
-        a, b = (_kept(side) for side in (self.a, self.b))
+        a, b = (dict(enumerate(side.held_microbatches)) for side in (self.a, self.b))
         peaks = max(a.values()), max(b.values())
         both = [Cost(stage, a[stage], b[stage], *peaks) for stage in a if stage in b]
         most = max(both, key=lambda cost: (abs(cost.b - cost.a), -cost.stage))
@@ -275,16 +275,6 @@ class Comparison(Struct, frozen=True, dict=True):
         if self.cost is None:
             kept.append("micro-batches in memory")
         return kept
-
-
-def _kept(results: Results) -> dict[int, int]:
-    """Micro-batches in memory at once by stage."""
-    timeline = results.simulation.timeline
-    kept_of: dict[int, int] = {}
-    for number, rank_class in enumerate(timeline.classes):
-        kept = timeline.stage_program(number).peak_microbatches
-        kept_of[rank_class.stage] = max(kept_of.get(rank_class.stage, 0), kept)
-    return kept_of
 
 
 __all__ = [

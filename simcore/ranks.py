@@ -106,6 +106,13 @@ class RankSet:
             parts.append(f"{told[0]}, {told[1]}{between}{told[2]}" if repeats > 1 else told[0])
         return ",".join(parts)
 
+    def of_world(self, world: int) -> str:
+        """`all ranks` of a world of several, else `rank 3` or `ranks 0-63`."""
+        if 1 < len(self) == world:
+            return "all ranks"
+        text = self.words()
+        return f"rank {text}" if text.isdigit() else f"ranks {text}"
+
     def __repr__(self) -> str:
         return f"RankSet({self.text()!r})"
 

@@ -12,7 +12,6 @@ from simcore.analysis.layer_order import longest_span
 from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
-from simcore.ranks import RankSet
 from simcore.run.findings import Place
 from simcore.units import duration, percent
 from simcore.workload.model import base_name
@@ -33,17 +32,11 @@ def worst_places(results: Finished) -> list[Place]:
     return [place for rule in _RULES if (place := rule(results)) is not None]
 
 
-def _ranks(ranks: RankSet) -> str:
-    text = ranks.words()
-    return f"rank {text}" if text.isdigit() else f"ranks {text}"
-
-
 def _who(results: Finished, numbers: Collection[int]) -> str:
     """`all ranks`, `stages 1-14 alike` or `ranks 0-63`: the classes with these numbers."""
+    world = results.simulation.layout.world
     ranks = ranks_of(results.simulation.timeline.classes, numbers)
-    if 1 < len(ranks) == results.simulation.layout.world:
-        return "all ranks"
-    return _stages(results, numbers) or _ranks(ranks)
+    return (_stages(results, numbers) if len(ranks) < world else "") or ranks.of_world(world)
 
 
 def _end(results: Finished) -> Place | None:
@@ -86,8 +79,8 @@ def _wait(results: Finished) -> Place | None:
     early = results.waiting[0].early
     accounts = results.accounts[early]
     first = accounts.account.index(WAIT)
-    share = percent(wait.ns, results.step_time_ns)
-    words = f"{duration(wait.ns)} ({share} %) for {_ranks(wait.late)}: {_ranks(wait.early)}"
+    share, world = percent(wait.ns, results.step_time_ns), results.simulation.layout.world
+    words = f"{duration(wait.ns)} ({share} %) for {wait.late.of_world(world)}: {wait.early.of_world(world)}"
     return Place("wait", words, early, accounts.edge[first], accounts.edge[first + 1], wait.ns)
 
 

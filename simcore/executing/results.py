@@ -16,6 +16,7 @@ from simcore.executing.untaken import untaken
 from simcore.kernel_names import shown_name
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, replaced, stated
+from simcore.ranks import RankSet
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.units import duration, plural
@@ -209,7 +210,9 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         places: list[Place] = []
         executed = self.executed
         rank, end, _ = max(executed.ranks, key=lambda item: (item[1], -item[0]))
-        places.append(Place("end", f"{duration(end)}, last to end: rank {rank}", rank, 0, max(end, 1), end))
+        latest = RankSet.of(number for number, ns, _ in executed.ranks if ns == end)
+        words = f"{duration(end)}, last to end: {latest.of_world(len(executed.ranks))}"
+        places.append(Place("end", words, rank, 0, max(end, 1), end))
         best: dict[str, tuple[int, int, int]] = {}
         for who in executed.units.first:
             start, begin, ends = executed.start[who], executed.begin[who], executed.end[who]
@@ -221,12 +224,10 @@ class TraceResults(RanTraces, frozen=True, dict=True):
                 for what, ns in ((word, ends[place] - begin[place]), ("wait", begin[place] - start[place])):
                     if ns > best.get(what, (0, 0, 0))[0]:
                         best[what] = (ns, who, place)
-        words = {"compute": "the longest compute", "comm": "the longest communication",
-                 "wait": "the longest wait for others"}  # fmt: skip
         for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
             first = executed.start[who][place] if what == "wait" else executed.begin[who][place]
             name = shown_name(self.name_of(who, place))
-            text = f"{duration(ns)}: {words[what]}, {name} on rank {who}"
+            text = f"{duration(ns)} of rank {who}: {name}"
             places.append(Place(what, text, who, first, first + ns, ns, place))
         return places
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.kernel_names import short_name
 from simcore.measured.matching import Call, name_of
+from simcore.ranks import RankSet
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.replay.stragglers import stragglers
 from simcore.run.findings import Place
@@ -60,7 +61,10 @@ def _end(results: Timed) -> Place | None:
     ops = results.run.ranks[number].ops
     last = max(ops.end)
     start = max(start for start, end in zip(ops.start, ops.end, strict=True) if end == last)
-    words = f"{duration(ends[number])}, last to end: rank {_number(results, number)}"
+    end_ns = ends[number]
+    # By their numbers: a trace need not have all ranks.
+    latest = RankSet.of(_number(results, rank) for rank, ns in enumerate(ends) if ns == end_ns)
+    words = f"{duration(end_ns)}, last to end: {latest.of_world(0)}"
     return Place("end", words, number, start, ends[number], ends[number])
 
 

@@ -199,6 +199,13 @@ def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path
     assert run.accounts[0].ns("exposed comm") == ns - 5000
 
 
+def test_those_that_end_last_are_all_named(tmp_path: Path) -> None:
+    alike = [[compute(1, 50)], [compute(1, 50)], [compute(1, 40)]]
+    assert opened(tmp_path / "two", alike).worst[0].words == "50.000 us, last to end: ranks 0-1"
+    assert opened(tmp_path / "all", alike[:2]).worst[0].words == "50.000 us, last to end: all ranks"
+    assert opened(tmp_path / "one", alike[1:]).worst[0].words == "50.000 us, last to end: rank 0"
+
+
 def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:
     ranks = [[compute(1, 5 + rank), reduce(2, 40_000, data=[1])] for rank in range(4)]
     worst = opened(tmp_path, ranks).worst

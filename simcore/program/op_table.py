@@ -191,7 +191,8 @@ def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[
             f"one {family.name} layer is listed (lines {workload.line[first]} to {workload.line[last]}) and "
             f"run once: --layers N repeats it (known: {family.layers}{share})"
         )
-        diagnostic = Diagnostic("warning", "layers-assumed", message, workload.path, workload.line[first])
+        brief, line = f"one {family.name} layer, run once", workload.line[first]
+        diagnostic = Diagnostic("warning", "layers-assumed", message, workload.path, line, brief=brief)
         return first, last + 1, [diagnostic]
     if layers is not None:
         known = ", ".join(f"{family.first}..{family.last} ({family.name})" for family in _FAMILIES)

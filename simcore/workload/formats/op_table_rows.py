@@ -99,7 +99,7 @@ class TableRows:
             self._findings.add("warning", "several-kinds", message)
         if self.name and not any(ig.compute_ns) and not any(wg.compute_ns):
             message = "all backward times are 0 (a prediction of inference): backward has communication alone"
-            self._findings.add("warning", "forward-only", message)
+            self._findings.add("warning", "forward-only", message, brief="all backward times are 0")
         return Workload(
             path=path,
             format="op-table",

@@ -201,9 +201,11 @@ def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path
 
 def test_those_that_end_last_are_all_named(tmp_path: Path) -> None:
     alike = [[compute(1, 50)], [compute(1, 50)], [compute(1, 40)]]
-    assert opened(tmp_path / "two", alike).worst[0].words == "50.000 us, last to end: ranks 0-1"
-    assert opened(tmp_path / "all", alike[:2]).worst[0].words == "50.000 us, last to end: all ranks"
-    assert opened(tmp_path / "one", alike[1:]).worst[0].words == "50.000 us, last to end: rank 0"
+    for name, ranks, who in (
+        ("two", alike, "ranks 0-1"), ("all", alike[:2], "all ranks"), ("one", alike[1:], "rank 0")
+    ):  # fmt: skip
+        (tmp_path / name).mkdir()
+        assert opened(tmp_path / name, ranks).worst[0].words == f"50.000 us, last to end: {who}"
 
 
 def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from simcore.diagnostics import in_short
 from simcore.kernel_names import shown_name
@@ -192,6 +192,16 @@ def wrapped(text: str, width: int) -> list[str]:
         for line in held.split("\n")
         for part in textwrap.wrap(line, max(width, 20))
     ]
+
+
+def shorter_sentences(text: str, least: int) -> Iterator[str]:
+    """What is said up to a full stop or a colon, the longest first, of more than `least` characters: never
+    half a clause, nor a bracket that stays open.
+    """
+    for end in range(len(text) - 2, least, -1):
+        front = text[:end]
+        if text[end : end + 2] in (". ", ": ") and front.count("(") == front.count(")"):
+            yield f"{front}."
 
 
 def rule(title: str, width: int, glyphs: Glyphs) -> Line:

@@ -88,6 +88,21 @@ def test_a_small_screen_says_what_a_change_costs_of_memory_below_the_lanes(size:
     assert "Cost: at most 32 micro-batches in memory, in A 16" in large
 
 
+def test_a_reason_without_room_is_a_whole_sentence() -> None:
+    """Seen to fail: two rows of it and three dots, in the middle of a bracket."""
+    workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))
+    other = run(workload, dim=("switch:8:450:500", "switch:16:55.5:1000"))
+    model = CompareModel(SimulatedCompared(Comparison(run(workload), other)))
+    why = model.compared.why
+    assert why.endswith(")")
+    told = text_of(draw(model, ("", ""), 80, 24, BLOCKS, False, True))
+    wide = text_of(draw(model, ("", ""), 200, 50, BLOCKS, False, True))
+    assert f"Why: {why}." in " ".join(wide.split())
+    assert f"Why: {why}." not in " ".join(told.split())
+    assert f"Why: {why.rpartition(' (')[0]}." in " ".join(told.split())
+    assert " ..." not in next(row for row in told.split("\n") if "Why: " in row)
+
+
 def test_of_unequal_micro_batches_no_mean_stands_beside_the_steps() -> None:
     """Seed 001 has a block of 8 layers and one of 1; one micro-batch alone has nothing unequal."""
     workload = open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt"))

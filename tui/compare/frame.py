@@ -13,7 +13,7 @@ from simcore.run.figures import is_other_work, microbatch_ns, per_work
 from simcore.run.lanes import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
-from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, width_of, wrapped
+from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, shorter_sentences, width_of, wrapped
 from tui.panels import beside, box
 from tui.timeline.drawing import drawn_lane, kinds_of
 from tui.timeline.lanes import SpanLane, busy_words
@@ -211,6 +211,8 @@ _UPPER = 21
 _AROUND_ROWS = 6
 # More lines of a lane than one.
 _TALLER = 2
+# Characters of a reason that say something: `Why: bubble` alone does not.
+_LEAST_WHY = 20
 _ANY = 1000
 _MARKS = ((ONLY_A, "A only"), (ONLY_B, "B only"), (MOVED, "moved"))
 # Where the words of the legend have no room: all that is drawn is named before any of it in full.
@@ -316,9 +318,14 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: boo
         # Before the figures of two models are held against each other.
         lines.insert(0, [(f" {compared.notices[0]}", "warn")])
     words = f"Why: {compared.why}." if is_found else "comparing the critical paths"
+    without, _, bracket = words.rpartition(" (")
+    # What it is and its cause before more of it in brackets, and whole sentences before half of one.
+    forms = [words, *([f"{without}."] if bracket.endswith(").") else [])]
+    forms += shorter_sentences(words, _LEAST_WHY)
+    told = next((form for form in forms if len(wrapped(form, width - 8)) <= 2), words)
     why = [
         (f" {line}" if not number else f"      {line}")
-        for number, line in enumerate(wrapped(words, width - 8))
+        for number, line in enumerate(wrapped(told, width - 8))
     ]
     if len(why) > 2:
         why[1] += " ..."

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic
 from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_name, gain_share
-from tui.frame import Glyphs, Line, cells, rows_around, rule
+from tui.frame import Glyphs, Line, cells, rows_around, rule, shorter_sentences
 from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
 from tui.panels import (
     BOTH_LISTS,
@@ -277,22 +277,12 @@ def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
         held = _wrapped(sentence, width)
         if len(held) > rows:
             # What decides, without what explains it.
-            shorter = (_wrapped(words, width) for words in _shorter(sentence))
+            shorter = (_wrapped(words, width) for words in shorter_sentences(sentence, _WHOLE_CLAUSE))
             held = next((lines for lines in shorter if len(lines) <= rows), held)
         if len(held) <= rows:
             rows -= len(held)
             said.append([[(" " + line.replace("\u00a0", " "), "")] for line in held])
     return said
-
-
-def _shorter(sentence: str) -> Iterator[str]:
-    """What is said up to a full stop or a colon, the longest first: never half a clause, nor a bracket that
-    stays open.
-    """
-    for end in range(len(sentence) - 2, _WHOLE_CLAUSE, -1):
-        front = sentence[:end]
-        if sentence[end : end + 2] in (". ", ": ") and front.count("(") == front.count(")"):
-            yield f"{front}."
 
 
 def _wrapped(sentence: str, width: int) -> list[str]:

@@ -5,11 +5,12 @@ and the files that are open. Each is an action that leads to the thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from simcore.choices import choices
+from simcore.diagnostics import UsageError
 from simcore.parameters import as_flags
 from simcore.units import duration
 from tui.frame import cells
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Letters from which on the rows of the layer table are looked through, and how many of them are listed.
 _LEAST_TYPED, _MOST_ROWS = 2, 8
+# A parameter's words and a figure: `microbatches 4`, `bandwidth = 100`.
+_VALUE = re.compile(r"\s*(\S{2}.*?)[\s=]+([0-9][\w.]*)\s*$")
 _NUMBERED = re.compile(r"(?:\b(rank|stage)\s*|^\s*)([0-9]{1,7})\s*$")
 
 
@@ -36,7 +39,7 @@ class Things:
 
     def found(self, typed: str) -> list[KeyAction]:
         """The things that `typed` may mean: whoever lists them looks which have its words."""
-        return [*self._fixed, *self._numbered(typed), *self._rows(typed)]
+        return [*self._fixed, *self._values(typed), *self._numbered(typed), *self._rows(typed)]
 
     @cached_property
     def _fixed(self) -> list[KeyAction]:
@@ -45,13 +48,19 @@ class Things:
 
     # -- parameters ------------------------------------------------------------------
 
-    def _parameters(self) -> Iterator[KeyAction]:
+    @cached_property
+    def _form(self) -> tuple[Any, Sequence[FormField]]:
+        """What the values of the parameters are taken from, and the fields that show them."""
         from tui.parameters.source import form_source
 
+        source = form_source(self._app.session.opened)
+        basis: Any = source.basis(self._app.session.current)
+        return basis, source.fields(basis)
+
+    def _parameters(self) -> Iterator[KeyAction]:
         session = self._app.session
-        source = form_source(session.opened)
-        basis: Any = source.basis(session.current)
-        for field in source.fields(basis):
+        basis, fields = self._form
+        for field in fields:
             value = field.shown(session.draft, basis)
             words = f"parameter {field.label} = {cells(value, 30)} {field.unit}".rstrip()
             yield _thing(words, field.option, self._to_field(field.label))
@@ -60,6 +69,29 @@ class Things:
                     change = f"{field.label} {choice}"
                     yield _thing(f"parameter {change}, now {cells(value, 30)}", change,
                                  self._to_field(field.label, choice))  # fmt: skip
+
+    def _values(self, typed: str) -> Iterator[KeyAction]:
+        """Parameters with the figure that was typed behind words of theirs, where they can have it."""
+        asked = _VALUE.match(typed)
+        if asked is None:
+            return
+        name, value = asked[1], asked[2]
+        draft = self._app.session.draft
+        basis, fields = self._form
+        for field in fields:
+            # Of the fields of single ranks or operations the one that is named whole: `rank 7` is no value 7.
+            named_whole = not getattr(field, "key", "") or _near(name, field.label) == WHOLE
+            if not named_whole or _near(f"{field.label} {field.option}", name) > BEGINS:
+                continue
+            now = field.shown(draft, basis)
+            try:
+                is_change = field.shown(field.typed(draft, basis, value), basis) != now
+            except UsageError:
+                continue
+            if is_change:
+                change = f"{field.label} {value}"
+                act = self._to_field(field.label, value)
+                yield _thing(f"parameter {change}, now {cells(now, 30)}", change, act)
 
     def _to_field(self, label: str, value: str | None = None) -> Callable[[], Any]:
         async def go() -> None:
@@ -176,8 +208,11 @@ def nearness(action: KeyAction, typed: str) -> int:
     """WHOLE where every word that was typed is one of the action's, BEGINS where each begins one of them,
     FRAGMENT where the text as typed is in it, else FAR.
     """
-    asked = _WORD.findall(typed.lower())
-    text = f"{action.words} {action.id.replace('.', ' ')}".lower()
+    return _near(f"{action.words} {action.id.replace('.', ' ')}", typed)
+
+
+def _near(text: str, typed: str) -> int:
+    asked, text = _WORD.findall(typed.lower()), text.lower()
     words = set(_WORD.findall(text)) | {part for word in _WORD.findall(text) for part in word.split("-")}
     if asked and all(word in words for word in asked):
         return WHOLE

@@ -8,15 +8,18 @@ import pytest
 from textual.binding import Binding
 from textual.events import Key
 
+from simcore.parameters import Parameters
+from simcore.replay import measured_results
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
+from tests.tui.test_measured_screens import four_ranks
 from tui.app import WltuiApp
 from tui.keys import KeyAction, actions
 from tui.palette import Palette, elsewhere, matching
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS, all_bindings, load
-from tui.things import nearness
+from tui.things import Things, nearness
 from tui.timeline.view import TimelineView
 
 TIMELINE = actions(TimelineView.BINDINGS, {})
@@ -261,6 +264,38 @@ async def test_it_finds_parameters_with_values_layers_ranks_stages_runs_and_file
         assert app.session.current.parameters.schedule == "gpipe"
         await press(pilot, "colon", *"run", "space", "1")
         assert any("run 1: as opened, 14.774 s" in row for row in screen_rows(app))
+
+
+async def test_a_figure_behind_the_words_of_a_parameter_is_its_value(make_app: MakeApp) -> None:
+    app = make_app(first="notes")
+    async with app.run_test(size=(120, 36)) as pilot:
+        things = Things(app)
+
+        def found(typed: str) -> list[str]:
+            listed = matching(things.found(typed), typed)
+            return [one.id for one in listed if one.words.startswith(f"parameter {one.id}, now ")]
+
+        await press(pilot, "colon", *[key_of_char(char) for char in "microbatches 32"])
+        assert any(row.startswith(">") and "microbatches 32, now 16" in row for row in screen_rows(app))
+        await press(pilot, "enter")
+        await run_over(pilot)
+        assert app.screen_name == "parameters"
+        assert app.session.current.parameters == Parameters(microbatches=32)
+        assert found("bandwidth = 100") == ["dim 0  bandwidth 100", "dim 1  bandwidth 100"]
+        assert "dim 1  bandwidth 50" not in found("bandwidth 50"), "it has it"
+        # No value, one that cannot be, and words of no parameter.
+        for typed in ("microbatches", "microbatches 0", "rank 137", "mlp_row 3", "4"):
+            assert found(typed) == [], typed
+
+
+async def test_of_the_factors_of_a_trace_the_one_that_is_named_whole_is_found(make_app: MakeApp) -> None:
+    app = make_app(measured_results(four_ranks(), Parameters()))
+    async with app.run_test(size=(120, 36)):
+        things = Things(app)
+        found = [one.id for one in things.found("rank 3 0.5") if one.id.endswith(" 0.5")]
+        assert found == ["rank 3 0.5"]
+        # A rank, and no value of the fields of ranks.
+        assert not any(one.id.startswith("rank 0") and one.id.endswith("3") for one in things.found("rank 3"))
 
 
 def key_of_char(char: str) -> str:

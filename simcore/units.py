@@ -85,6 +85,20 @@ def number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
+# Digits that somebody types; more come of a calculation.
+_TYPED = 8
+
+
+def short_number(value: float) -> str:
+    """`number`, in six figures where more come of a calculation: 50 / 0.9 is 55.5556.
+
+    >>> short_number(450.0), short_number(50 / 0.9), short_number(429.4967)
+    ('450', '55.5556', '429.4967')
+    """
+    text = number(value)
+    return text if len(text) <= _TYPED else number(float(f"{value:.6g}"))
+
+
 def plural(count: int, noun: str) -> str:
     """A count with its noun: `1 block`, `2 blocks`, `2 classes`, `2 indices`."""
     if count == 1:

@@ -7,7 +7,7 @@ from typing import Literal
 from simcore.diagnostics import UsageError
 from simcore.names import ALGORITHM_NAMES, Optimization
 from simcore.records import Struct, replace
-from simcore.units import number
+from simcore.units import number, short_number
 
 Kind = Literal["ring", "fully-connected", "switch"]
 KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
@@ -73,7 +73,9 @@ class Dimension(Struct, frozen=True):
         gbps, gibps = (
             number(float(f"{rate:.12g}")) for rate in (self.bandwidth, self.bandwidth * 1e9 / 2**30)
         )
-        return f"{gibps} GiB/s ({self.bandwidth:.4g} GB/s)" if len(gibps) < len(gbps) else f"{gbps} GB/s"
+        if len(gibps) < len(gbps):
+            return f"{gibps} GiB/s ({self.bandwidth:.4g} GB/s)"
+        return f"{short_number(float(gbps))} GB/s"
 
 
 class Cluster(Struct, frozen=True):

@@ -26,7 +26,7 @@ from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import FLAGS, Flag, Parameters, belongs, flag_of, least_count, parse_value, replaced
 from simcore.records import replace
-from simcore.units import number
+from simcore.units import number, short_number
 from simcore.values import Unfit, check_item, form_of, text_value
 from tui.parameters.basis import Basis, Origin, basis_of, is_one_loop, not_given, origin_of, values_of_model
 
@@ -277,7 +277,8 @@ class DimensionField(FormField):
 
     def words(self, text: str) -> str:
         name = "at" if self.attribute == "bandwidth" else "latency"
-        return f"dim {self.index} {name} {text} {self.unit}"
+        figure = text if text == "none" else short_number(float(text))
+        return f"dim {self.index} {name} {figure} {self.unit}"
 
     def text(self, parameters: Parameters, basis: Basis) -> str:
         try:
@@ -286,6 +287,10 @@ class DimensionField(FormField):
             return "none"
         # Clusters differ in their number of dimensions, and the form may stand on another run's.
         return number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
+
+    def shown(self, parameters: Parameters, basis: Basis) -> str:
+        text = self.text(parameters, basis)
+        return text if text == "none" else short_number(float(text))
 
     def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
         value = getattr(self._dims(parameters, basis)[self.index], self.attribute)

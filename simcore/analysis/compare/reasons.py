@@ -14,7 +14,7 @@ from simcore.analysis.compare.words import without_effect
 from simcore.diagnostics import printable
 from simcore.overrides import time_scales
 from simcore.records import NamedTuple
-from simcore.units import duration, number, plural
+from simcore.units import duration, number, plural, short_number
 
 if TYPE_CHECKING:
     from simcore.analysis.compare import Comparison
@@ -182,7 +182,8 @@ def _bandwidth(comparison: Comparison) -> str:
     if [dim.size for dim in a.cluster.dims] != [dim.size for dim in b.cluster.dims]:
         return ""
     changed = [
-        f" (dimension {index} has {number(other.bandwidth)} GB/s, before {number(dimension.bandwidth)})"
+        f" (dimension {index} has {short_number(other.bandwidth)} GB/s, before "
+        f"{short_number(dimension.bandwidth)})"
         for index, (dimension, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
         if (dimension.bandwidth - other.bandwidth) * comparison.difference_ns > 0
     ]

@@ -91,6 +91,17 @@ def test_points_of_unequal_work_have_the_time_of_a_micro_batch_beside_the_step()
     assert "all mb/s" in more
 
 
+def test_that_the_micro_batches_of_a_file_are_unequal_is_said_where_points_have_other_numbers_of_them() -> None:
+    words = "the micro-batches of the file are unequal: points with another number of them do other work"
+    unequal, equal = (
+        str(ROOT / "fixtures" / name) for name in ("001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt")
+    )
+    assert words in wltui("sweep", unequal, "--vary", "microbatches=1,2").stdout
+    # The same work of all points, and equal micro-batches.
+    assert words not in wltui("sweep", unequal, "--vary", "schedule=1f1b,zb-h1").stdout
+    assert words not in wltui("sweep", equal, "--vary", "microbatches=8,16").stdout
+
+
 def test_of_a_workload_file() -> None:
     done = wltui("sweep", str(ROOT / "fixtures" / "002_gpt_1024npu.txt"), "--vary", "microbatches=4,8",
                  "--vary", "schedule=1f1b,gpipe", "--json")  # fmt: skip

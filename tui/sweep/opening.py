@@ -13,6 +13,7 @@ from simcore.model.opening import named_model
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.sweep.evaluating import Evaluator, opened_of, parameters_of
+from simcore.sweep.front import per_work
 from simcore.sweep.layouts import layouts_of
 from simcore.sweep.outcome import Outcome
 from simcore.sweep.point import Point
@@ -21,6 +22,10 @@ from simcore.workload import Workload
 from tui.session import Run
 from tui.sweep.found import ShownSweep
 
+_UNEQUAL = (
+    "the micro-batches of the file are unequal: points with another number of them do other work, and the "
+    "time of a micro-batch is a mean of unequal ones"
+)
 # So many candidates are looked at for one that fits: half a second.
 _LOOKED_AT = 300
 
@@ -65,12 +70,13 @@ def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) ->
     try:
         if workload is None:
             workload, _ = _input_of(opened_of(fastest), path)
-        diagnostics = Results(simulate(workload, parameters_of(fastest))).diagnostics
+        results = Results(simulate(workload, parameters_of(fastest)))
     except (InputError, UsageError) as error:
         return [f"not known, for its input does not open: {' '.join(str(error).split())}"]
-    return [
+    is_of_unequal = not results.microbatches_alike and per_work(outcome.front.points) is not None
+    return [_UNEQUAL] * is_of_unequal + [
         diagnostic.message
-        for diagnostic in diagnostics
+        for diagnostic in results.diagnostics
         if diagnostic.weight == "assumption" or diagnostic.code == "model-priced"
     ]
 

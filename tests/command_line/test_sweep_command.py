@@ -91,7 +91,7 @@ def test_points_of_unequal_work_have_the_time_of_a_micro_batch_beside_the_step()
     assert "all mb/s" in more
 
 
-def test_that_the_micro_batches_of_a_file_are_unequal_is_said_where_points_have_other_numbers_of_them() -> None:
+def test_a_sweep_over_numbers_of_unequal_micro_batches_says_that_they_are_unequal() -> None:
     words = "the micro-batches of the file are unequal: points with another number of them do other work"
     unequal, equal = (
         str(ROOT / "fixtures" / name) for name in ("001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt")

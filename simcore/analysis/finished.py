@@ -593,11 +593,13 @@ class Finished(Struct, frozen=True, dict=True):
         if not self.microbatches:
             return None
         from simcore.analysis.blocks import block_counts
-        from simcore.analysis.model_figures import made_of
 
-        made = made_of(self.simulation)
-        size = 1 if made is None else made.training.microbatch_size
-        counts = block_counts(self.simulation)
+        size, counts = 1, block_counts(self.simulation)
+        if self.simulation.workload.maker is not None:
+            from simcore.analysis.model_figures import made_of
+
+            made = made_of(self.simulation)
+            size = size if made is None else made.training.microbatch_size
         return Work(tuple(count * size * self.steps for count in counts), self.simulation.layout.replicas)
 
     @property

@@ -43,7 +43,11 @@ async def test_e_leads_to_the_field_of_the_marked_change(make_app: MakeApp, scre
             while view.model.panel != WHAT_IF:
                 await press(pilot, "tab")
             assert view.model.knobs is not None
-            place = [one.knob for one in view.model.knobs].index(knob)
+            listed = [one.knob for one in view.model.knobs]
+            if screen == "1" and knob not in listed:
+                # The summary has the best of changes that differ in their overlap alone.
+                continue
+            place = listed.index(knob)
             view.action_move(-100)
             view.action_move(place)
             chosen = view.model.chosen()

@@ -11,6 +11,7 @@ from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, me
 from simcore.names import RANK_ORDERS
 from simcore.parameters import Parameters
 from simcore.records import Struct, replace
+from simcore.units import digits
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
@@ -339,8 +340,9 @@ def _assumed_dp(
             Diagnostic(
                 "warning",
                 "gather-is-shard",
-                f"not what AICB writes: grad_gather is {gathered} B, a shard of 1/{dp}; AICB writes the "
-                f"gathered buffer, {reduced // 2} B by what grad_param_comm reduces; kept as written",
+                f"not what AICB writes: grad_gather is {digits(gathered)} B, a shard of 1/{dp}; AICB "
+                f"writes the gathered buffer, {digits(reduced // 2)} B by what grad_param_comm reduces; kept "
+                "as written",
                 workload.path,
                 workload.line[row],
                 brief="grad_gather is a shard, run as written",

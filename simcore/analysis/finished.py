@@ -32,7 +32,7 @@ from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate
 from simcore.units import byte_size, change_percent, duration
-from simcore.workload.model import base_name
+from simcore.workload.model import Workload, base_name
 from simcore.workload.traffic import traffic_warnings
 
 if TYPE_CHECKING:
@@ -48,8 +48,19 @@ if TYPE_CHECKING:
 
 
 Figure = TypeVar("Figure")
+# Rows that AICB writes in front of the layers, and some more.
+_PROLOGUE = 16
 # The note of a stage layout that nobody gave.
 _LAYOUT_ASSUMED = "stage-layout-default"
+
+
+def _early(workload: Workload) -> str:
+    """That a loop over the rows of AICB comes to the optimizer before the gradients are reduced, where it
+    does; backward it goes through the file from its end.
+    """
+    rows = [name for name in workload.name[:_PROLOGUE] if name in ("grad_param_comm", "grad_param_compute")]
+    is_early = rows == ["grad_param_comm", "grad_param_compute"]
+    return ", the optimizer before the gradients are reduced" if is_early else ""
 
 
 def _taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
@@ -61,7 +72,12 @@ def _taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
     sends = any(isinstance(cost, CollectiveCost | BesideCost | TransferCost) for cost in program.costs)
     # One stage of a model runs its micro-batches in turn, whatever the schedule.
     if simulation.parameters.schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
-        message = f"no --schedule given: assuming {program.schedule}{', as pp is 1' * (layout.pp == 1)}"
+        message = f"no --schedule given: assuming {program.schedule}"
+        if layout.pp == 1:
+            message += ", as pp is 1"
+        if not program.has_pipeline_schedule:
+            message += ": all rows of the file forward, then all backward, as SimAI runs them"
+            message += _early(workload)
         brief = f"schedule {program.schedule}: none given"
         yield Diagnostic("note", "schedule-default", message, workload.path, brief=brief)
     schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
@@ -132,7 +148,8 @@ class Finished(Struct, frozen=True, dict=True):
         words = ", ".join(f"{name} {byte_size(size)}" for name, size in parts if size)
         least, more = "at least", "activations not known"
         if most.activations is not None:
-            least, more = "about", f"activations {byte_size(most.activations)} if none are recomputed"
+            least, size = "about", byte_size(most.activations)
+            more = f"activations {size} if none are recomputed, less if some are"
         message = (
             f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
             "what single ops need are not in the file, nor is what a GPU has (--gpu)"

@@ -156,20 +156,21 @@ def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing
 
 
 _ASSUMED = "assumed: a collective beside compute slows neither"
+_SHARD = "grad_gather counts as written, a shard of what is gathered"
+_LOOP = f"{_ASSUMED}; layer-loop cannot overlap, so the same rows run under 1f1b"
 
 
 def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assumed_of_its_overlap() -> None:
     """Planted: the words where a schedule runs already."""
     rows = {one.flags: one.meaning for one in advice(simulate(open_workload(SEEDS["000"]), flags_of("")))}
     assert rows == {
-        "--schedule 1f1b --overlap-grad-reduce": f"{_ASSUMED}; layer-loop has no overlap, 1f1b has it for "
-        "the same rows; without it both reduce gradients after the last backward",
-        "--schedule 1f1b --overlap-param-gather": f"{_ASSUMED}; layer-loop has no overlap, 1f1b has it for "
-        "the same rows",
+        "--schedule 1f1b --overlap-grad-reduce": _LOOP,
+        "--schedule 1f1b --overlap-param-gather": f"{_LOOP}; {_SHARD}",
     }
     scheduled = simulate(open_workload(SEEDS["000"]), flags_of("--schedule 1f1b"))
     for one in advice(scheduled):
-        assert one.meaning == (_ASSUMED if "--overlap" in one.flags else "")
+        shard = f"; {_SHARD}" if "--overlap-param-gather" in one.flags else ""
+        assert one.meaning == (f"{_ASSUMED}{shard}" if "--overlap" in one.flags else "")
 
 
 def test_two_changes_carry_what_either_has_to_say_first() -> None:

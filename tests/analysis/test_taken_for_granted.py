@@ -63,7 +63,8 @@ def test_ranks_that_a_line_of_the_file_tells_are_an_assumption_and_no_warning() 
 def test_the_schedule_that_nobody_gave_is_said_where_another_would_be_another_run() -> None:
     """Planted: said of one stage of a model, which has no other order."""
     assert assumed(results_of(SHARD))["schedule-default"] == (
-        "no --schedule given: assuming layer-loop, as pp is 1"
+        "no --schedule given: assuming layer-loop, as pp is 1: all rows of the file forward, then all "
+        "backward, as SimAI runs them, the optimizer before the gradients are reduced"
     )
     assert assumed(results_of(PIPELINE))["schedule-default"] == "no --schedule given: assuming 1f1b"
     given = results_of(SHARD, schedule="layer-loop"), results_of(PIPELINE, schedule="1f1b")
@@ -165,7 +166,7 @@ def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     assert round((most.weights + most.gradients + most.optimizer + most.activations) / 1e9, 1) == 60.5
     assert assumed(results)["memory-assumed"].startswith(
         "memory of stage 0 is about 60.5 GB: weights 6.4 GB, gradients 12.8 GB, optimizer 4.8 GB, "
-        "activations 36.5 GB if none are recomputed; "
+        "activations 36.5 GB if none are recomputed, less if some are; "
     )
     # With a GPU, or of a model, memory is that of what made the rows.
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()

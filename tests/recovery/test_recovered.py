@@ -17,6 +17,7 @@ from simcore.model.aicb_arguments import AicbArguments
 from simcore.model.toml_file import read_toml_model
 from simcore.parameters import Parameters
 from simcore.recovery import Recovered, recover
+from simcore.units import digits
 from simcore.workload.formats.simai_text import read
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
@@ -109,8 +110,8 @@ def test_seed_000_is_gpt_13b_with_its_gather_edited() -> None:
     # The note of a run names the same line, with what AICB writes there.
     notes = resolve_layout(open_workload(SEED_000), Parameters(), None)[1]
     (shard,) = [one for one in notes if one.line == 3]
-    assert shard.message.startswith("not what AICB writes: grad_gather is 202424320 B, ")
-    assert found.difference.expected in shard.message
+    assert shard.message.startswith("not what AICB writes: grad_gather is 202 424 320 B, ")
+    assert digits(int(found.difference.expected)) in shard.message
     assert found.title() == "AICB: GPT 13B, 40 layers; line 3 is not what AICB writes"
 
 

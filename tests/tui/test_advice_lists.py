@@ -228,10 +228,9 @@ async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screen
             columns = itertools.zip_longest(*rows, fillvalue="")
             said = " ".join(" ".join(" ".join(column).split()) for column in columns)
             assert "assumed: a collective beside compute slows neither" in said
-            assert ("without it both reduce gradients after the last backward" in said) == (
-                size != (80, 24) or screen == "4"
-            )
+            whole = "layer-loop cannot overlap, so the same rows run under 1f1b" in said
+            assert whole == (size != (80, 24) or screen == "4")
     app = make_app(first=None)
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
-        assert "layer-loop has no overlap" not in screen_text(app)
+        assert "layer-loop cannot overlap" not in screen_text(app)

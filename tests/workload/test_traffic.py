@@ -18,7 +18,7 @@ def of_aicb(*rows: Row) -> Workload:
 
 
 def test_the_notes_of_a_run_have_what_check_says_of_its_rows() -> None:
-    """`The network is not the cause` stood on seed 002 without a word of what its file does not send."""
+    """`... is not the cause` stood on seed 002 without a word of what its file does not send."""
     for path, codes in ((SEED_000, {"backward-unsent", "all-parameters"}), (SEED_002, {"backward-unsent"})):
         results = Results(simulate(open_workload(path), Parameters()))
         notes = [note for note in results.diagnostics if note.code in ("backward-unsent", "all-parameters")]

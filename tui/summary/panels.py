@@ -196,7 +196,9 @@ def _notes_title(diagnostics: Sequence[Diagnostic], width: int = 0) -> str:
         return f"{notes}{counts}"
     # What is cut is a count, not the key.
     whole = f"{notes}{counts}, ! whole"
-    return whole if len(whole) + 7 <= width else f"{notes}, ! whole{counts}"
+    if len(whole) + 7 <= width:
+        return whole
+    return f"{notes}, ! whole{re.sub('assumptions?', 'assumed', counts)}"
 
 
 def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:

@@ -99,7 +99,7 @@ def _lead(facts: Facts, causes: list[Sentence]) -> str:
         return f"{name}. "
     if main.cause == "compute":
         second = next((cause.cause for cause in causes[1:] if facts.most_of_the_rest(cause.lost_ns)), None)
-        said = f"Compute first, then {second}" if second else "Compute first"
+        said = f"Mostly compute, then {second}" if second else "Mostly compute"
         if facts.worth(main.lost_ns, _BOUND):
             said = "Compute-bound"
         saved_ns = max(cause.saved_ns for cause in causes)

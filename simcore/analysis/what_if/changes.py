@@ -120,8 +120,9 @@ def _meaning(simulation: Simulation, change: Change) -> str:
         # What the gain rests on comes first: a small screen has no room for more.
         said.append("assumed: a collective beside compute slows neither")
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
-        said.append(f"layer-loop has no overlap, {fields['schedule']} has it for the same rows")
-        said += ["without it both reduce gradients after the last backward"] if reduces else []
+        said.append(f"layer-loop cannot overlap, so the same rows run under {fields['schedule']}")
+    if gathers and any(one.code == "gather-is-shard" for one in simulation.diagnostics):
+        said.append("grad_gather counts as written, a shard of what is gathered")
     return "; ".join(said)
 
 

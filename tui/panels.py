@@ -42,11 +42,14 @@ class PanelCursor:
     knobs: Sequence[WhatIf] | None = None
 
     def show(self, results: Run) -> None:
-        """Another run; the cursor stays where it is, as far as there is such a place."""
+        """Another run; the cursor stays where it is, as far as there is such a place. In the what-if table it
+        does so once that is there: who goes back finds the row that was tried.
+        """
         self.results, self.knobs = results, None
         self.begin()
         for panel in self.panels:
-            self.place(panel, *self.cursor(panel))
+            if panel != WHAT_IF:
+                self.place(panel, *self.cursor(panel))
 
     def begin(self) -> None:
         """What a model makes ready for a run."""
@@ -54,6 +57,8 @@ class PanelCursor:
     def take(self, knobs: Sequence[WhatIf] | None) -> None:
         """The what-if table of the run, once it is there."""
         self.knobs = knobs
+        if knobs is not None:
+            self.place(WHAT_IF, *self.cursor(WHAT_IF))
 
     def set_panels(self, panels: tuple[str, ...]) -> None:
         """The panels that the screen has room for."""

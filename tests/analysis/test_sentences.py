@@ -354,8 +354,8 @@ def test_a_port_with_more_than_it_can_carry_is_said() -> None:
 def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
     text = said(simulate(open_workload(SEED_002), Parameters()))["free-communication"]
     assert text == (
-        "By what its rows send the network is not the cause: without it the step is 13.973 s (-5.4 %); 256 "
-        "of 512 rows with tp traffic send none backward, where a trainer does."
+        "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 256 of 512 "
+        "rows with tp traffic send none backward."
     )
     # Rows of another kind of file say nothing of what a trainer sends.
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 64), Cell(1000), Cell(1000))]

@@ -19,7 +19,8 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.change_words import change_name, change_words
-from tui.panels import MATTERS, lists_and_meaning, meaning_rows, two_lists
+from tui.panels import MATTERS, WHAT_IF, lists_and_meaning, meaning_rows, two_lists
+from tui.panels_view import PanelsView
 
 LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
 
@@ -234,3 +235,24 @@ async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screen
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
         assert "layer-loop cannot overlap" not in screen_text(app)
+
+
+async def test_who_goes_back_finds_the_row_that_was_tried(make_app: MakeApp) -> None:
+    """Planted: the cursor placed before the table was there, which put it on the first row."""
+    app = make_app(first="why")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await run_over(pilot)
+        view = app.current_view
+        assert isinstance(view, PanelsView)
+        await press(pilot, "tab", *"jjj")
+        fourth = view.model.chosen()
+        assert fourth is app.session.current.what_if()[3]
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.current.step_time_ns == fourth.better10_ns
+        await press(pilot, "x")
+        await run_over(pilot)
+        assert view.model.chosen() == fourth
+        # A list that is shorter has a last row.
+        view.model.take(app.session.current.what_if()[:2])
+        assert view.model.row(WHAT_IF) == 1

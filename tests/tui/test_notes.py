@@ -209,8 +209,9 @@ async def test_warnings_come_first_then_assumptions_then_notes_and_each_is_calle
     async with app.run_test(size=(120, 36)) as pilot:
         rows = screen_rows(app)
         assert "7 notes on the file and the run: 2 warnings, 4 assumptions, 1 note" in rows[2]
-        called = [row[1:9].strip() for row in rows[3:10]]
-        assert called == ["warning"] * 2 + ["assumed"] * 4 + ["note"]
+        # A row without one is the rest of the note before it.
+        called = [word for row in rows[3:12] if (word := row[1:9].strip())]
+        assert called[:7] == ["warning"] * 2 + ["assumed"] * 4 + ["note"]
         await press(pilot, "1")
         rows = screen_rows(app)
         place = next(index for index, row in enumerate(rows) if "Notes (7)" in row and ": 2 warnings" in row)

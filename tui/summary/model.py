@@ -54,6 +54,7 @@ class SummaryModel(PanelCursor):
             different = different_changes(knobs)
             self.knobs = [knob for knob in different if knob.is_seen(base)] or different
             self.left_out = len(knobs) - len(self.knobs)
+            self.place(WHAT_IF, *self.cursor(WHAT_IF))
 
     def extent(self, panel: str) -> tuple[int, int]:
         if panel == MAP:

@@ -241,11 +241,11 @@ def free_communication(facts: Facts) -> Sentence | None:
         # What is not sent cannot be seen to cost time.
         workload = facts.simulation.workload
         unsent, senders = len(backward_unsent(workload)), len(forward_senders(workload))
-        text = "By what its rows send the network" if unsent else "The network"
+        text = "By its rows the network" if unsent else "The network"
         text += f" is not the cause: without it the step is {facts.change(other)}"
         if unsent:
             # Two rows of a small screen: what speaks against a verdict is not cut off.
-            text += f"; {unsent} of {senders} rows with tp traffic send none backward, where a trainer does"
+            text += f", but {unsent} of {senders} rows with tp traffic send none backward"
         text += "."
     return Sentence("free-communication", text, other)
 

@@ -78,16 +78,23 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
 UNKNOWN = "unknown"
 
 
+# Cells of a share without what it is of.
+SHARE_CELLS = 9
+
+
 def gain_share(was: int, knob: WhatIf) -> tuple[str, str]:
-    """What a change does to the step time, as `change_share`; of more micro-batches to each of them."""
+    """What a change does to the step time, as `change_share`; of more micro-batches to each of them, of
+    unequal ones to as much work.
+    """
     if knob.alike_ns is None:
         return change_share(was, knob.better10_ns)
     share, role = change_share(was, knob.alike_ns)
-    return f"{share.strip()}/mb".rjust(len(share)), role
+    behind = " same work" if knob.unequal else "/mb"
+    return f"{share.strip()}{behind}".rjust(len(share)), role
 
 
 def change_share(was: int, now: int) -> tuple[str, str]:
     """A change of the step time in per cent of it, in 9 cells, and its role."""
     if was == now or not was:
-        return f"{'=':>9}", "dim"
-    return f"{change_percent(was, now, '%'):>9}", "worse" if now > was else "better"
+        return f"{'=':>{SHARE_CELLS}}", "dim"
+    return f"{change_percent(was, now, '%'):>{SHARE_CELLS}}", "worse" if now > was else "better"

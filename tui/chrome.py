@@ -219,7 +219,9 @@ def run_difference(was: Run, now: Run, short: bool = False) -> Line:
         # Neither a gain nor a loss.
         return [(f"{text_of([line])}, other work", "warn")] if is_other_work(was, now) else line
     share = text_of([difference(by_work.a_ns, by_work.alike_ns, True)])
-    behind = "/mb" if short and by_work.is_by_microbatches else f" {by_work.of}"
+    # Of unequal micro-batches none is "a micro-batch".
+    brief = "/mb" if by_work.each_ns else " same work"
+    behind = brief if short else f" {by_work.of}"
     return [(share + behind, _role(by_work.a_ns, by_work.alike_ns))]
 
 

@@ -158,9 +158,9 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
     ]
 
 
-def with_most_a_microbatch(knobs: Sequence[WhatIf], shown: list[int | None]) -> list[int | None]:
-    """Rows in sight, of changes alone, with more micro-batches as the last of them where no other change
-    gains as much for each: it stands behind all others, as it makes the step longer.
+def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
+    """The rows with more micro-batches behind the first of them where no other change gains as much for each:
+    they would stand behind all others, as they make the step longer.
     """
     gains = {
         index: knob.better10_ns if knob.alike_ns is None else knob.alike_ns
@@ -168,9 +168,9 @@ def with_most_a_microbatch(knobs: Sequence[WhatIf], shown: list[int | None]) -> 
         if knob.flags
     }
     most = min(gains, key=lambda index: gains[index], default=None)
-    if most is None or knobs[most].alike_ns is None or most in shown or len(shown) < 2 or None in shown:
-        return shown
-    return [*shown[:-1], most]
+    if most is None or knobs[most].alike_ns is None or most < 2:
+        return list(knobs)
+    return [knobs[0], knobs[most], *(knob for index, knob in enumerate(knobs) if index not in (0, most))]
 
 
 def lists_and_meaning(

@@ -23,7 +23,8 @@ MOST_KEPT_OPS = 2_000_000
 @dataclass(slots=True, eq=False)
 class KeptRun:
     """A run of the history. name: the user's, "" for none. step_ns: its step time, each_ns: what each of its
-    micro-batches takes of it, tokens_per_s: of a model's run; None where unknown.
+    micro-batches takes of it, tokens_per_s: of a model's run; None where unknown. unequal: whether no
+    micro-batch is as much work as another.
     results: None while it is not found: one of an earlier session or another one of a directory until it is
     shown, or a large one that gave way to others. label: which run of its directory, as `Run.label`.
     """
@@ -35,12 +36,15 @@ class KeptRun:
     label: str | None = None
     each_ns: int | None = None
     tokens_per_s: float | None = None
+    unequal: bool = False
 
     def know(self, run: Run) -> None:
         """Take what was found: its figures are known from now on, also when the run gives way."""
         self.results = run
         self.step_ns = run.step_time_ns if run.timed else None
-        self.each_ns = microbatch_ns(run) if run.timed else None
+        self.unequal = run.timed and not run.microbatches_alike
+        # Of unequal ones a mean says little.
+        self.each_ns = microbatch_ns(run) if run.timed and not self.unequal else None
         figures = run.model_figures
         self.tokens_per_s = None if figures is None else figures.throughput.tokens_per_s
 

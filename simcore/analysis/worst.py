@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NAME = 32
 # A file's placeholder of 1 ns is no compute: what is less than 1 / 1000.
 _LEAST_PART = 1000
+# A start within 1 / 1000 of the step is the start.
+_AT_THE_START = 1000
 
 
 def worst_places(results: Finished) -> list[Place]:
@@ -105,7 +107,8 @@ def _bubble(results: Finished) -> Place | None:
         same = {class_number for class_number, first, last in bubbles if (first, last) == (start, end)}
         stages = whole_stages(results.simulation.timeline.classes, same)
         who = f"stage {stages.text()}" if stages is not None and len(stages) == 1 else _who(results, same)
-        words = f"{stretch}: {who}, from {duration(start)}"
+        begins = "the start" if start * _AT_THE_START <= results.step_time_ns else duration(start)
+        words = f"{stretch}: {who}, from {begins}"
     return Place("bubble", words, number, start, end, end - start)
 
 

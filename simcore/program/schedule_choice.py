@@ -127,13 +127,15 @@ def other_chunks(said: str, parts: int, made: int) -> str:
 
 
 def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:
-    """The numbers of virtual stages with which a schedule can run, [None] where it implies them."""
+    """The numbers of virtual stages that a schedule is made for, [None] where it implies them: one that takes
+    several is another schedule with one (Megatron-LM refuses to interleave a single chunk of a stage).
+    """
     schedule = SCHEDULES[name]
     layers = math.gcd(*structure.layers_per_block)
     if not microbatches or schedule.misfit(stages, microbatches):
         return []
     if schedule.chunks is None:
-        return [*_divisors(layers)]
+        return [*_divisors(layers)[1:]]
     return [None] if schedule.chunks == 1 or (layers and layers % schedule.chunks == 0) else []
 
 

@@ -80,7 +80,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         Field("change", lambda what_if: printable(what_if.knob, _COMMAND_CELLS), left=True),
         Field("step", lambda what_if: duration(what_if.better10_ns)),
         Field("change", change),
-        Field("of", lambda what_if: "the step" if what_if.alike_ns is None else "a micro-batch", left=True),
+        Field("of", _of, left=True),
         Field("GB, about", lambda what_if: _gb(what_if.memory_bytes)),
         Field("flags", _short_flags, left=True),
     ]
@@ -91,6 +91,13 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         "GB, about": any(what_if.memory_bytes is not None for what_if in changes),
     }  # fmt: skip
     return [field for field in fields if needed.get(field.heading, True)]
+
+
+def _of(what_if: WhatIf) -> str:
+    """What the share of a change is of."""
+    if what_if.alike_ns is None:
+        return "the step"
+    return "the same work" if what_if.unequal else "a micro-batch"
 
 
 def _gb(size: int | None) -> str:

@@ -244,14 +244,12 @@ def each_words(run: Stepped) -> str:
 
 class PerWork(NamedTuple):
     """Two runs by their work. a_ns: the step of A. alike_ns: what as much work takes of B's, ns. each_ns: a
-    micro-batch of either; none where one of these is not as much work as another. is_by_microbatches: whether
-    the one has as much more work as it has more micro-batches.
+    micro-batch of either; none where one of these is not as much work as another.
     """
 
     a_ns: int
     alike_ns: int
     each_ns: tuple[int, int] | None
-    is_by_microbatches: bool
 
     @property
     def share(self) -> str:
@@ -285,7 +283,7 @@ def per_work(a: Stepped, b: Stepped) -> PerWork | None:
     is_of_each = a.microbatches * a.steps * after == b.microbatches * b.steps * before
     has_each = is_one_kind and is_of_each and each[0] and each[1]
     each_ns = (each[0] or 0, each[1] or 0) if has_each else None
-    return PerWork(a.step_time_ns, alike_ns or 0, each_ns, is_of_each)
+    return PerWork(a.step_time_ns, alike_ns or 0, each_ns)
 
 
 def is_other_work(a: Stepped, b: Stepped) -> bool:

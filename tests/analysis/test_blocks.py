@@ -54,7 +54,8 @@ def test_unequal_micro_batches_are_said_with_their_lines_and_what_is_read_in_pla
     assert sentence.rule == "uneven-microbatches"
     assert sentence.lead + sentence.text == (
         "The micro-batches of the file are unequal. Micro-batch 0 (lines 3-5) computes 2.0 times as long as "
-        "1 (lines 6-7): it has 2 layers, the other 1. Read the step time: a mean of them says little."
+        "1 (lines 6-7): it has 2 layers, the other 1. A mean of "
+        "unequal micro-batches says little; compare steps by the same work."
     )
     # Alike; not both of them run; a loop over rows has none; other times than the file's decide.
     assert "uneven-microbatches" not in said(run([BLOCK] * 4, {"pp": 4}, schedule="1f1b"))
@@ -151,3 +152,17 @@ def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
     lines = ["lines 9-82", "lines 83-93", "lines 10-18", "lines 82-83"]
     assert [line_words(workload, rows) for rows in parts] == lines
     assert not results.microbatches_alike
+
+
+def test_one_chunk_is_no_example_of_interleaving() -> None:
+    """What an even 1f1b would leave is said; of `interleaved` in one chunk nothing is promised."""
+    texts = {
+        schedule: " ".join(
+            said(
+                simulate(open_workload(MISTAKES), Parameters(schedule=schedule, microbatches=4, **chunks))
+            ).values()
+        )
+        for schedule, chunks in (("1f1b", {}), ("interleaved", {"virtual_stages": 1}))
+    }
+    assert "1f1b would leave 3 of 7 slots empty" in texts["1f1b"]
+    assert "would leave" not in texts["interleaved"]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.file_memory import memory_bytes
+from simcore.analysis.what_if.changes import _schedules
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
@@ -225,7 +226,8 @@ def test_of_unequal_micro_batches_no_mean_is_said() -> None:
     """Four of seed 001 are both of its blocks twice: half of their step is held against this step."""
     simulation = simulate(open_workload(SEEDS["001"]), flags_of(""))
     last = advice(simulation)[-1]
-    assert last.knob == "--microbatches 4 (twice the batch)"
+    assert last.unequal
+    assert last.knob == "--microbatches 4 (the same twice)"
     assert last.alike_ns == simulate(open_workload(SEEDS["001"]), flags_of(last.flags)).step_time_ns // 2
 
 
@@ -260,3 +262,18 @@ def test_nobody_knows_what_a_change_needs_where_the_file_does_not_say_what_activ
 
 def test_a_table_of_ops_has_no_other_schedule() -> None:
     assert advice(simulate(open_workload(SEEDS["003"]), flags_of(""))) == []
+
+
+def test_a_schedule_of_several_chunks_is_offered_with_two_or_more() -> None:
+    """Of 4 micro-batches on 4 stages of 1 layer it would take one chunk, which is nothing to interleave."""
+    simulation = simulate(open_workload(SEEDS["001"]), Parameters(microbatches=4))
+    assert not any("interleaved --virtual-stages 1" in one.flags for one in Results(simulation).what_if())
+    # Where there are layers to cut it is offered.
+    simulation = simulate(open_workload(SEEDS["002"]), Parameters())
+    counts = [
+        change.fields["virtual_stages"]
+        for change in _schedules(simulation)
+        if change.fields["schedule"] == "interleaved"
+    ]
+    assert counts
+    assert 1 not in counts

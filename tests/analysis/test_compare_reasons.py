@@ -116,7 +116,7 @@ def test_three_changes_give_two_reasons_and_say_that_there_are_more() -> None:
     found = seed(schedule="zb-h1", compute_scale=0.5, comm_scale=2.0)
     assert found.why == (
         "compute -5.966 s and fill and drain -3.060 s on the critical path: each rank computes 3.607 s, "
-        "before 7.213 s; weight gradients fill the wait for the next backward (and 1 more change)"
+        "before 7.213 s; weight gradients fill the wait for the next backward (and --comm-scale)"
     )
 
 
@@ -134,7 +134,7 @@ def test_the_slow_rank_that_is_named_is_on_the_path() -> None:
     words = "rank 837 (and 1 more) computes 1.3 times as long, and the ranks that work with it wait"
     assert words in found.why
     hidden = seed(slow_rank=("5=1.000001",), compute_scale=1.1)
-    assert hidden.why.endswith(": the mean rank computes 7.935 s, before 7.213 s (and 1 more change)")
+    assert hidden.why.endswith(": the mean rank computes 7.935 s, before 7.213 s (and --slow-rank)")
     more = Comparison(seed(slow_rank=("37=1.3",)).b, seed(slow_rank=("37=1.5",)).b)
     assert more.why.endswith(
         "rank 37 computes 1.5 times as long, before 1.3 times, and the ranks that work with it wait"

@@ -263,3 +263,11 @@ def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
     assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 of all ranks, most with dp"
     staged = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
     assert not any("all ranks" in one.words for one in staged.worst)
+
+
+def test_a_bubble_from_the_first_thousandth_of_the_step_is_from_the_start() -> None:
+    """6 ns of 11.626 s are the start, 3.064 s of 14.774 s are none (above)."""
+    results = seed(schedule="zb-h2")
+    (place,) = [one for one in results.worst if one.what == "bubble"]
+    assert 0 < place.start_ns < results.step_time_ns / 1000
+    assert place.words.endswith(": stage 15, from the start")

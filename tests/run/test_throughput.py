@@ -108,7 +108,7 @@ def test_the_same_unequal_micro_batches_more_often_are_compared_by_work(times: i
     assert not is_other_work(a, b)
     share = change_percent(a.step_time_ns, b.step_time_ns // times)
     assert run_difference(a, b) == [(f"{share} for the same work", "better")]
-    assert run_difference(a, b, True) == [(f"{share}/mb", "better")]
+    assert run_difference(a, b, True) == [(f"{share} same work", "better")]
     less = by_work.alike_ns - a.step_time_ns
     assert by_work.words == f"for the same work {signed(less)} ({share})"
     page = lines(compared(a, b), None)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
     b = a.with_parameters(row.parameters)
     assert b.step_time_ns == row.better10_ns
     promised, role = gain_share(a.step_time_ns, row)
-    assert promised.strip() == "-27.1%/mb"
+    assert promised.strip() == "-27.1% same work"
     assert run_difference(a, b, True) == [(promised.strip().replace("%", " %"), role)]
 
 

@@ -17,6 +17,7 @@ from simcore.workload.formats.simai_text import read
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.app import WltuiApp
 from tui.change_words import change_name, needs_words
 from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF, with_most_a_microbatch
@@ -33,16 +34,11 @@ def knob(ns: int, alike_ns: int | None = None) -> WhatIf:
 
 def test_more_micro_batches_have_a_row_where_no_other_change_gains_as_much() -> None:
     knobs = [knob(90), knob(92), knob(95), knob(150, 75), WhatIf("thing", 80, 99)]
-    assert with_most_a_microbatch(knobs, [0, 1, 2]) == [0, 1, 3]
-    assert with_most_a_microbatch(knobs, [0, 1]) == [0, 3]
-    # It is there; the only row is that of the first; the heading of the other list stands behind it.
-    for shown in ([0, 1, 2, 3], [0], [2, 3, None, 4], []):
-        assert with_most_a_microbatch(knobs, list(shown)) == shown
-    # Another change gains more.
+    assert with_most_a_microbatch(knobs) == [knobs[index] for index in (0, 3, 1, 2, 4)]
+    # It is there, alone or behind the first; another change gains more; there is none.
     less = [knob(70), knob(92), knob(95), knob(150, 75)]
-    assert with_most_a_microbatch(less, [0, 1]) == [0, 1]
-    assert with_most_a_microbatch([WhatIf("thing", 80, 99)], [0]) == [0]
-    assert with_most_a_microbatch([], []) == []
+    for other in ([knobs[0], knobs[3], knobs[1]], [knobs[3]], less, [WhatIf("thing", 80, 99)], []):
+        assert with_most_a_microbatch(other) == other
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
@@ -54,10 +50,11 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
         text = screen_text(app)
-        assert "microbatches 4 (twice the batch)" in text
+        assert "microbatches 4 (the same twice)" in text
         again = simulate(workload, Parameters(microbatches=4)).step_time_ns
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
-        assert f"{share:.1f}%/mb" in text
+        assert f"{share:.1f}% same work" in text
+        assert "/mb" not in text
         # The first is that of `t`, and says with how many micro-batches it was simulated.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
         assert "simulated with 2)" in first or "here 2)" in first
@@ -270,6 +267,37 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
             f"+{byte_size(more)}: 7 mb held, before 4",
         )
         assert any(words in screen_text(app) for words in forms)
+
+
+def shown_changes(app: WltuiApp) -> list[str]:
+    """The rows below the title of the advice, without the mark of the cursor."""
+    rows = screen_rows(app)
+    first = next(number for number, row in enumerate(rows) if "What would help most" in row)
+    return [row.replace(">", " ").strip() for row in rows[first + 1 : first + 3]]
+
+
+async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeApp) -> None:
+    app = make_app(Results(simulate(open_workload(MISTAKES), Parameters())), first=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        before = shown_changes(app)
+        assert before[1].startswith("microbatches 4 ")
+        await press(pilot, "tab", "tab")
+        assert any(row.startswith(">zb-h1") for row in screen_rows(app))
+        assert shown_changes(app) == before
+
+
+def test_memory_stays_where_another_stage_holds_more() -> None:
+    """In 80x24 the one has the title of the places, the other that of the advice."""
+    results = Results(simulate(open_workload(MISTAKES), Parameters()))
+    model = SummaryModel(results.with_parameters(Parameters(schedule="zb-h1")))
+    model.opened = results
+    model.take(model.results.what_if())
+    text = text_of(draw(model, 80, 22, BLOCKS, ""))
+    assert "memory about 11.8 GB on stage 0" in text
+    assert "stage 3: 2 mb held, before 1" in text
+    model.opened = model.results
+    assert "mb held" not in text_of(draw(model, 80, 22, BLOCKS, ""))
 
 
 def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:

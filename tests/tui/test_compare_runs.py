@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from simcore.analysis import Results
+from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.compare.simulated import SimulatedCompared
 from tui.compare.view import CompareView
-from tui.session import Session
+from tui.session import KeptRun, Session
 from tui.timeline.view import TimelineView
 
 
@@ -21,6 +24,22 @@ async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> Non
             screen_rows(app)[-1].strip()
             == "there is no other run: r keeps one (5), --against FILE opens one beside it"
         )
+
+
+@pytest.mark.parametrize(("more", "words"), [(1, "1 more run is kept"), (2, "2 more runs are kept")])
+async def test_runs_of_an_earlier_session_are_not_forgotten(make_app: MakeApp, more: int, words: str) -> None:
+    app = make_app()
+    for count in range(more):
+        app.session.recall(KeptRun(Parameters(microbatches=8 * (count + 1)), label=app.session.opened.label))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "6")
+        assert f"{words}: Enter in R shows one, then 6 compares it with this." in screen_text(app)
+        assert "only one run" not in screen_text(app)
+        await press(pilot, "R", "down", "enter")
+        await run_over(pilot)
+        await press(pilot, "6")
+        assert "more run" not in screen_text(app)
+        assert any(row.startswith(" B - A") for row in screen_rows(app))
 
 
 async def test_a_changed_run_stands_beside_the_opened_one_with_the_reason(make_app: MakeApp) -> None:

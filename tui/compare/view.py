@@ -154,7 +154,14 @@ class CompareView(ScreenView):
         """What there is to do where there is nothing to compare with."""
         if not self.session.current.timed:
             return _NO_TIMES
-        return _ONE_OF_MORE if self.session.opened.others else _ONE_RUN
+        if self.session.opened.others:
+            return _ONE_OF_MORE
+        # Runs of an earlier session, which are simulated when they are shown.
+        more = len(self.session.history) - 1
+        if more:
+            which = "1 more run is" if more == 1 else f"{more} more runs are"
+            return f"{which} kept: Enter in R shows one, then 6 compares it with this."
+        return _ONE_RUN
 
     @property
     def _app(self) -> RunsHost:

@@ -66,7 +66,7 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
             head.append((columns + (f"{tokens:>{_TOKENS}}  " if with_tokens else ""), ""))
             heads.append((head, "", flags))
         else:
-            told = [f"{each} a micro-batch"] if each else []
+            told = ["unequal micro-batches" if run.unequal else f"{each} a micro-batch"] if each else []
             told += [f"{tokens} tokens/s"] if tokens else []
             heads.append((head, f"{', '.join(told)}  " if told else "", flags))
     if is_wide and all(width_of(head) + len(cells(flags, 400)) <= width for head, _, flags in heads):
@@ -90,7 +90,7 @@ def _throughput(run: KeptRun) -> tuple[str, str]:
         from simcore.analysis.model_figures import tokens_words
 
         tokens = tokens_words(run.tokens_per_s)
-    return duration(run.each_ns) if run.each_ns else "", tokens
+    return duration(run.each_ns) if run.each_ns else "unequal" if run.unequal else "", tokens
 
 
 def _flags(run: KeptRun, of_several: bool) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from simcore.diagnostics import Diagnostic, by_weight
 from simcore.run.findings import Spot, WhatIf, different_changes
-from tui.panels import WHAT_IF, PanelCursor
+from tui.panels import WHAT_IF, PanelCursor, with_most_a_microbatch
 from tui.session import Run
 from tui.summary.bars import Bars, bars_of
 from tui.summary.beside import BesidePanel, beside_of
@@ -52,7 +52,9 @@ class SummaryModel(PanelCursor):
             self.notes = by_weight(self.results.diagnostics)
             base = self.results.what_if_base_ns
             different = different_changes(knobs)
-            self.knobs = [knob for knob in different if knob.is_seen(base)] or different
+            seen = [knob for knob in different if knob.is_seen(base)] or different
+            # In one order, whether the panel has the focus or not.
+            self.knobs = with_most_a_microbatch(seen)
             self.left_out = len(knobs) - len(self.knobs)
             self.place(WHAT_IF, *self.cursor(WHAT_IF))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from simcore.diagnostics import Diagnostic
 from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, whole_percent
-from tui.change_words import UNKNOWN, change_name, gain_share
+from tui.change_words import SHARE_CELLS, UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule, shorter_sentences
 from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
 from tui.panels import (
@@ -25,7 +25,6 @@ from tui.panels import (
     box,
     lists_and_meaning,
     meaning_rows,
-    with_most_a_microbatch,
 )
 from tui.summary.beside import BesidePanel, LateRanks, Waits
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
@@ -142,16 +141,18 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
 
 # What goes first where a place has no room for all of its words.
 _LESS = (
-    r" at a stretch", r" \([0-9.]+ %\)", r" alike", r", last to end", r" from \S+ \S+ on", r", most with \w+"
+    # The words have the sum of all stretches, which this one would seem to contradict.
+    (r"^(.*) at a stretch", r"longest \1"), (r" \([0-9.]+ %\)", ""), (r" alike", ""), (r", last to end", ""),
+    (r" from \S+ \S+ on", ""), (r", most with \w+", ""), (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"),
 )  # fmt: skip
 
 
 def _place_words(words: str, room: int) -> str:
     """Of a place what has room: who it is comes before what share that is, and before how it lies."""
-    for less in _LESS:
+    for less, left in _LESS:
         if len(words) <= room:
             break
-        words = re.sub(less, "", words, count=1)
+        words = re.sub(less, left, words, count=1)
     return cells(words, room)
 
 
@@ -221,9 +222,8 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
 def _in_sight(
     knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, width: int
 ) -> tuple[list[int | None], list[str]]:
-    """`lists_and_meaning` in a panel of so many rows and cells; without the focus more micro-batches, too."""
-    shown, words = lists_and_meaning(knobs, row, focused, rows, width - 2)
-    return shown if focused else with_most_a_microbatch(knobs, shown), words
+    """`lists_and_meaning` in a panel of so many rows and cells."""
+    return lists_and_meaning(knobs, row, focused, rows, width - 2)
 
 
 _TRIES, _ALL = "t tries it", "4 all"
@@ -251,10 +251,12 @@ def help_line(
     knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool, with_time: bool = True
 ) -> Line:
     """A change in words, the step time with it, and the difference. with_time: as `change_words` has it."""
+    share, role = ("", "") if knob.unknown else gain_share(step, knob)
+    # What the share is of takes room from the name.
+    size -= max(len(share) - SHARE_CELLS, 0)
     name = f"{'>' if at else ' '}{change_name(knob, dims, size - 1, with_time):<{size}}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
-    share, role = gain_share(step, knob)
     return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
 
 
@@ -495,6 +497,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # The longest that a row or a rule has room for: what a change costs goes before where it is.
     forms = [f"{memory}, {words}" for words in costs] if memory else []
     forms += [f"memory {words}" if words.startswith("+") else words for words in costs]
+    least = memory
     forms = forms or [memory] * bool(memory)
     if spare and forms:
         memory = next((form for form in forms if len(form) + 3 <= width), forms[-1])
@@ -534,11 +537,15 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     if not has_room:
         # Very narrow screens name the count alone.
         places += more_words if len(places) + len(more_words) + 4 <= width else more_words.partition(",")[0]
-    memory = next((form for form in forms if len(places) + len(form) + 8 <= width), "")
+    # What stages hold more is no memory: both, or this first and the cost below it.
+    first = [form for form in forms if form.startswith("memory")] or forms
+    memory = next((form for form in first if len(places) + len(form) + 8 <= width), "")
+    if not memory and forms and len(places) + len(least) + 8 <= width:
+        memory = least
     if memory:
         # The fullest stage is one of them, and there was no row for it.
         places += f"; {memory}"
-    forms = [] if memory else forms
+        forms = list(costs) if memory == least else []
     lines += [rule(places, width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, % of step"
     # The rule, and a comma and a semicolon with their blanks.

@@ -13,6 +13,7 @@ from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, 
 from simcore.analysis.compare.words import without_effect
 from simcore.diagnostics import printable
 from simcore.overrides import time_scales
+from simcore.parameters import flag_of
 from simcore.records import NamedTuple
 from simcore.units import duration, number, plural, short_number
 
@@ -64,12 +65,15 @@ def why(comparison: Comparison) -> str:
             return f"the step times are equal: {most.words} {_PATH}, which other accounts make up for"
         return f"the step times are equal: {most.words} and {against.words} {_PATH} make up for each other"
     reasons, left = _reasons(comparison, leading)
-    more = f" (and {plural(left, 'more change')})" if left else ""
+    # One alone is called by its name.
+    more = f" (and {left[0] or '1 more change'})" if len(left) == 1 else ""
+    more = more or (f" (and {plural(len(left), 'more change')})" if left else "")
     return f"{leading.words} {_PATH}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
 
 
-def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:
-    """The reasons for the parts that are named, that for most of them first, and how many are left out.
+def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], list[str]]:
+    """The reasons for the parts that are named, that for most of them first, and what is left out: its flag, ""
+    of what has none of its own.
 
     A change that has little to do with a part that is named is left out, unless there is no other: the reason
     for the little that it does would be taken for that of the whole.
@@ -88,8 +92,18 @@ def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:
     # Two parameters may have one reason, and what another file does holds that of its parameters.
     texts = list(dict.fromkeys(words_of(comparison) for words_of in words))
     said = [text for text in texts if not any(text in other for other in texts if text != other)]
-    left = max(len(said) - _MOST_SAID, 0) + len(ns) - len(words)
+    out = [words_of for words_of in ns if words_of not in words]
+    out += [words_of for words_of in words if words_of(comparison) in said[_MOST_SAID:]]
+    left = [_flag(comparison, words_of) for words_of in out]
     return said[:_MOST_SAID], left
+
+
+def _flag(comparison: Comparison, words_of: Callable[[Comparison], str]) -> str:
+    """`--comm-scale`, of the one changed parameter with this reason; "" where it is not one."""
+    idle = without_effect(comparison)
+    fields = [name for name in REASONS if REASONS[name].words is words_of and name in comparison.changed]
+    flags = [flag_of(name).option for name in fields if name not in idle]
+    return flags[0] if len(flags) == 1 else ""
 
 
 def _part(comparison: Comparison, account: str) -> int:

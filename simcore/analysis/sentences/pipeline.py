@@ -5,6 +5,7 @@ from __future__ import annotations
 from simcore.analysis.alike import alike
 from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
+from simcore.program.schedules import SCHEDULES
 from simcore.units import change_percent, duration, plural
 
 # The count of slots is said where it gives the time that was lost as closely as this.
@@ -71,7 +72,9 @@ def _slots(facts: Facts, lost: int) -> str:
             f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
             f"{program.schedule} leaves {empty}, as bubble or, once it is done, as idle time"
         )
-    if _uneven(facts) is None:
+    needs_chunks = program.schedule in SCHEDULES and SCHEDULES[program.schedule].chunks is None
+    if _uneven(facts) is None or (needs_chunks and program.virtual_stages < 2):
+        # One chunk is nothing to interleave, and no example of what would be.
         return ""
     return (
         f"the micro-batches are unequal, and with {stages} stages{chunks} and {program.microbatches} equal "
@@ -140,7 +143,7 @@ def _as_they_are(facts: Facts, uneven: UnequalBlocks) -> str:
     text = f"Micro-batch {longer} computes {factor:.1f} times as long as {shorter}"
     if layers[most] != layers[least]:
         text += f": it has {plural(layers[most], 'layer')}, the other {layers[least]}"
-    return text + ". Read the step time: a mean of them says little."
+    return text + ". A mean of unequal micro-batches says little; compare steps by the same work."
 
 
 def _not_asked_for(facts: Facts) -> tuple[int, str] | None:

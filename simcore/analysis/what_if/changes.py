@@ -145,14 +145,14 @@ def _row(simulation: Simulation, change: Change, tried: Tried) -> WhatIf:
     # A schedule in place of a file's states as many as the run has.
     count = count if count != simulation.program.microbatches else None
     words = change.name
+    unequal = bool(count) and unequal_blocks(simulation) is not None
     if count:
-        each = f", {duration(round(ns / count))} each" if unequal_blocks(simulation) is None else ""
-        words += f" (twice the batch{each})"
+        words += " (the same twice)" if unequal else f" (twice the batch, {duration(round(ns / count))} each)"
     return WhatIf(
         words, None, ns, flags=change.flags, microbatches=count,
         alike_ns=tried.alike_ns if count else None,
         parameters=replace(simulation.parameters, **change.fields), meaning=_meaning(simulation, change),
-        memory_bytes=tried.memory_bytes,
+        memory_bytes=tried.memory_bytes, unequal=unequal,
     )  # fmt: skip
 
 

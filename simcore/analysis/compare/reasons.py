@@ -93,7 +93,9 @@ def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], list[
     texts = list(dict.fromkeys(words_of(comparison) for words_of in words))
     said = [text for text in texts if not any(text in other for other in texts if text != other)]
     out = [words_of for words_of in ns if words_of not in words]
-    out += [words_of for words_of in words if words_of(comparison) in said[_MOST_SAID:]]
+    # Two with one text count as one.
+    by_text = {words_of(comparison): words_of for words_of in words}
+    out += [by_text[text] for text in said[_MOST_SAID:]]
     left = [_flag(comparison, words_of) for words_of in out]
     return said[:_MOST_SAID], left
 

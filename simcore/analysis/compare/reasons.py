@@ -72,8 +72,8 @@ def why(comparison: Comparison) -> str:
 
 
 def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], list[str]]:
-    """The reasons for the parts that are named, that for most of them first, and what is left out: its flag, ""
-    of what has none of its own.
+    """The reasons for the parts that are named, that for most of them first, and the flag of each
+    that is left out, "" where it has none of its own.
 
     A change that has little to do with a part that is named is left out, unless there is no other: the reason
     for the little that it does would be taken for that of the whole.

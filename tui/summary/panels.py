@@ -497,7 +497,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # The longest that a row or a rule has room for: what a change costs goes before where it is.
     forms = [f"{memory}, {words}" for words in costs] if memory else []
     forms += [f"memory {words}" if words.startswith("+") else words for words in costs]
-    least = memory
+    fullest = memory
     forms = forms or [memory] * bool(memory)
     if spare and forms:
         memory = next((form for form in forms if len(form) + 3 <= width), forms[-1])
@@ -538,14 +538,14 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         # Very narrow screens name the count alone.
         places += more_words if len(places) + len(more_words) + 4 <= width else more_words.partition(",")[0]
     # What stages hold more is no memory: both, or this first and the cost below it.
-    first = [form for form in forms if form.startswith("memory")] or forms
-    memory = next((form for form in first if len(places) + len(form) + 8 <= width), "")
-    if not memory and forms and len(places) + len(least) + 8 <= width:
-        memory = least
+    of_memory = [form for form in forms if form.startswith("memory")] or forms
+    memory = next((form for form in of_memory if len(places) + len(form) + 8 <= width), "")
+    if not memory and forms and len(places) + len(fullest) + 8 <= width:
+        memory = fullest
     if memory:
         # The fullest stage is one of them, and there was no row for it.
         places += f"; {memory}"
-        forms = list(costs) if memory == least else []
+        forms = list(costs) if memory == fullest else []
     lines += [rule(places, width, glyphs), *worst]
     advice = f"What would help most{model.base_words}, % of step"
     # The rule, and a comma and a semicolon with their blanks.

@@ -6,10 +6,14 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.compare.simulated import SimulatedCompared
 from tui.compare.view import CompareView
+from tui.frame import text_of
+from tui.runs.panel import run_lines
 from tui.session import KeptRun, Session
 from tui.timeline.view import TimelineView
 
@@ -236,3 +240,19 @@ async def test_with_one_run_the_changes_that_would_make_a_second_are_there_to_tr
         assert app.session.current.step_time_ns == knobs[1].better10_ns
         assert "B - A" in screen_text(app)
         assert "What a second run could be" not in screen_text(app)
+
+
+def test_unequal_micro_batches_have_the_same_work_in_the_list_of_runs() -> None:
+    """A mean says little of them; of one micro-batch alone it is known, and it is other work."""
+    opened = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    session = Session(opened)
+    for count in (4, 1):
+        kept = KeptRun(Parameters(microbatches=count), label=opened.label)
+        kept.know(opened.with_parameters(kept.parameters))
+        session.history.append(kept)
+    first, twice, one = (text_of(lines) for lines in run_lines(session, 0, [], 200))
+    assert "unequal" in first
+    assert "unequal" in twice
+    assert "-27.1 % same work" in twice
+    assert "unequal" not in one
+    assert "171.2 ms" in one

@@ -52,8 +52,18 @@ def insight_lines(results: Timed) -> list[str]:
     together = results.graph.together
     stretches = wait_stretches(results) if together else []
     causes = [*_slow_ranks(results), *_stragglers(results), *_in_the_end(results, stretches)]
-    causes += [*_slots(results), *_slow_stage(results)]
-    return [*causes, _largest(results), *(_waits(results, stretches) if together else [])]
+    slots = _slots(results)
+    causes += [*slots, *_slow_stage(results)]
+    # Where the empty slots are said the bubble is, too.
+    largest = [] if slots and _largest_account(results) == BUBBLE else [_largest(results)]
+    return [*causes, *largest, *(_waits(results, stretches) if together else [])]
+
+
+def _largest_account(results: Timed) -> int:
+    """The largest account besides compute."""
+    totals = results.sum_ns(results.all_ranks)
+    rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
+    return max(rest, key=lambda number: totals[number])
 
 
 def _largest(results: Timed) -> str:
@@ -64,7 +74,7 @@ def _largest(results: Timed) -> str:
     whole = sum(totals)
     rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
     compute = whole - sum(totals[number] for number in rest)
-    number = max(rest, key=lambda rank: totals[rank])
+    number = _largest_account(results)
     if compute and not totals[number]:
         return f"All of the {whose} time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
@@ -200,10 +210,10 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
     if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
         return []
     unit, next_ns = results.measured.unit, waited[1][1]
-    others = f"to each of the others {duration(next_ns)} at most"
     return [
-        f"Of the {duration(whole)} that all {unit}s wait together, {duration(ns)} go back to {unit} "
-        f"{number}, through {unit}s that wait themselves, {others}."
+        f"{unit.capitalize()} {number} causes {duration(ns)} of the {duration(whole)} that all {unit}s wait, "
+        f"where who waits itself passes its waits on to whom it waits for; no other causes more than "
+        f"{duration(next_ns)}."
     ]
 
 
@@ -229,7 +239,7 @@ def _slots(results: Timed) -> list[str]:
         f"empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
         f"{percent(results.mean_busy_ns, results.step_time_ns)} %; {percent(bubble, whole)} % are bubble, "
         f"{percent(wait, whole)} % waiting for the last member of a collective. More micro-batches in a step "
-        "make it less."
+        "would leave fewer of them empty."
     ]
 
 
@@ -266,10 +276,13 @@ def _gain(results: Timed, scales: Scales, less_ns: int) -> str:
     return f" On time, {peers}, {step}." if step else ""
 
 
+def _step_ns(results: Timed, scales: Scales) -> int:
+    return results.with_scales((results.base.scales or Scales()).times(scales)).step_time_ns
+
+
 def _step_with(results: Timed, scales: Scales) -> str:
     """`the step would take 2.925 s (-24.1 %)`, as a replay says it; "" where that is no gain."""
-    before = results.base.step_time_ns
-    after = results.with_scales((results.base.scales or Scales()).times(scales)).step_time_ns
+    before, after = results.base.step_time_ns, _step_ns(results, scales)
     if before - after < before * _LEAST_GAIN:
         return ""
     return f"the step would take {duration(after)} ({change_percent(before, after)})"
@@ -301,8 +314,14 @@ def _slow_stage(results: Timed) -> list[str]:
             f"{words}; once {first.once}, {moved} would take the step from {duration(first.before_ns)} to "
             f"{duration(first.after_ns)} ({change})."
         ]
-    change = _step_with(results, Scales(stages=even_factors(compute_by_stage(results))))
-    return [f"{words}; with {moved}, {change}." if change else f"{words}; {moved} would gain nothing."]
+    before = results.base.step_time_ns
+    after = _step_ns(results, Scales(stages=even_factors(compute_by_stage(results))))
+    change = change_percent(before, after)
+    if before - after >= before * LEAST:
+        return [f"{words}; with {moved}, the step would take {duration(after)} ({change})."]
+    why = "; with 1 micro-batch one stage computes after the other, so" if results.microbatches == 1 else ";"
+    gain = f"next to nothing ({change})" if before - after >= before * _LEAST_GAIN else "nothing"
+    return [f"{words}{why} {moved} would gain {gain}."]
 
 
 class RankDifference(Struct, frozen=True):

@@ -119,8 +119,9 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
     ]
     # Balanced it takes as long: what is slow does not say that moving work would help.
     assert insight_lines(results)[1] == (
-        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms; "
-        "work moved until all stages compute alike would gain nothing."
+        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stage 30.000 ms; with 1 "
+        "micro-batch one stage computes after the other, so work moved until all stages compute alike "
+        "would gain nothing."
     )
 
 

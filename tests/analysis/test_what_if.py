@@ -244,9 +244,10 @@ def schedules_tried(rows: list[Row], **parameters: object) -> list[Parameters]:
 def test_schedules_are_tried_that_fit_and_could_help() -> None:
     one, two = [layer("mlp_1", 9, 9, 9)], [layer("mlp_1", 9, 9, 9), layer("mlp_2", 9, 9, 9)]
     found = [parameters.schedule for parameters in schedules_tried(one, microbatches=6)]
-    assert found == ["gpipe", "interleaved", "zb-h1", "zb-h2"]
+    # One layer a stage has nothing to interleave.
+    assert found == ["gpipe", "zb-h1", "zb-h2"]
     found = [parameters.schedule for parameters in schedules_tried(two, microbatches=6)]
-    assert found == ["gpipe", "interleaved", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half"]
+    assert found == ["gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half"]
 
 
 def test_beside_a_schedule_file_others_are_tried_in_its_shape(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Import from here: `simulate`, `Simulation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from simcore.cluster import (
@@ -36,8 +36,9 @@ from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters, refuse_others
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import rounds_phases
-from simcore.program import Program, build_policy_program, build_program
+from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
+from simcore.program.ops import BesideCost, CollectiveCost, TransferCost
 from simcore.program.schedule_choice import with_stages_of_schedule
 from simcore.records import Struct, replace
 from simcore.running import DurationChange, PricedRun
@@ -375,3 +376,47 @@ def _placed(simulation: Simulation, collective: str, group: GroupKind, size: int
     # A kind that no op of this run uses has no group classes: its first group stands for it.
     shapes = shapes or [group_shape(simulation.cluster, next(simulation.layout.groups(group)))]
     return [PlacedCollective(group, shape, (), collective, size) for shape in shapes]
+
+
+# Rows that AICB writes in front of the layers, and some more.
+_PROLOGUE = 16
+
+
+def _early(workload: Workload) -> str:
+    """That a loop over the rows of AICB comes to the optimizer before the gradients are reduced, where it
+    does; backward it goes through the file from its end.
+    """
+    rows = [name for name in workload.name[:_PROLOGUE] if name in ("grad_param_comm", "grad_param_compute")]
+    is_early = rows == ["grad_param_comm", "grad_param_compute"]
+    return ", the optimizer before the gradients are reduced" if is_early else ""
+
+
+def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
+    """The schedule that nobody gave, where another one would be another run; one that is made for more
+    micro-batches; and that compute and communication do not slow each other, where there is both.
+    """
+    workload, layout, program = simulation.workload, simulation.layout, simulation.program
+    is_loop = workload.is_table or program.queued
+    sends = any(isinstance(cost, CollectiveCost | BesideCost | TransferCost) for cost in program.costs)
+    # One stage of a model runs its micro-batches in turn, whatever the schedule.
+    if simulation.parameters.schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
+        message = f"no --schedule given: assuming {program.schedule}"
+        if layout.pp == 1:
+            message += ", as pp is 1"
+        if not program.has_pipeline_schedule:
+            message += ": all rows of the file forward, then all backward, as SimAI runs them"
+            message += _early(workload)
+        brief = f"schedule {program.schedule}: none given"
+        yield Diagnostic("note", "schedule-default", message, workload.path, brief=brief)
+    schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
+    few = schedule.too_few(layout.pp, program.microbatches) if schedule is not None else ""
+    if few:
+        message, brief = f"{program.schedule} is {few}", f"{program.schedule} with too few micro-batches"
+        yield Diagnostic("note", "few-microbatches-assumed", message, workload.path, brief=brief)
+    if layout.world > 1 and workload.has_compute and sends:
+        message = (
+            "a collective beside compute is assumed to slow neither, in the changes that "
+            "are tried, too; a measured step would tell"
+        )
+        brief = "communication slows no compute"
+        yield Diagnostic("note", "overlap-assumed", message, workload.path, brief=brief)

@@ -4,9 +4,10 @@ collectives, activations about by the size of its tensor-parallel ones (docs/mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from simcore.diagnostics import Diagnostic
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 from simcore.units import byte_size, plural
@@ -180,3 +181,24 @@ def _layer_activations(simulation: Simulation) -> int | None:
     # Those of attention may count twice where it is run again: the least is b s h, of 2 bytes.
     numbers = min(sizes) // 2
     return numbers * (_CUT + _WHOLE) // tp if parallel else numbers * _WHOLE + numbers * _CUT // tp
+
+
+def memory_note(of_stages: Sequence[FileMemory], path: str) -> Iterator[Diagnostic]:
+    """What the memory that a file tells is made of, and what of it no file tells; nothing where it tells
+    none.
+    """
+    if not of_stages:
+        return
+    most = max(of_stages, key=lambda memory: memory.total)
+    parts = [("weights", most.weights), ("gradients", most.gradients), ("optimizer", most.optimizer)]
+    words = ", ".join(f"{name} {byte_size(size)}" for name, size in parts if size)
+    least, more = "at least", "activations not known"
+    if most.activations is not None:
+        least, size = "about", byte_size(most.activations)
+        more = f"activations {size} if none are recomputed, less if some are"
+    message = (
+        f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
+        "what single ops need are not in the file, nor is what a GPU has (--gpu)"
+    )
+    brief = f"memory {least} {byte_size(most.total)} on stage {most.stage}"
+    yield Diagnostic("note", "memory-assumed", message, path, brief=brief)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +15,7 @@ from simcore.analysis.accounts import (
     stage_accounts,
 )
 from simcore.analysis.alike import ClassWaiting, longest_of_all, longest_waits, who_waits
+from simcore.analysis.file_memory import memory_note
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.rank_map import MapRow, rank_map
@@ -24,15 +25,14 @@ from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.layout import with_gathered_buffer
 from simcore.parameters import replaced
 from simcore.program.blocks import is_layer
-from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, BesideCost, CollectiveCost, TransferCost
-from simcore.program.schedules import SCHEDULES
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.records import Struct, replace
 from simcore.run.accounts import Accounts, Ranges
 from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
-from simcore.simulation import Simulation, simulate
-from simcore.units import byte_size, change_percent, duration
-from simcore.workload.model import Workload, base_name
+from simcore.simulation import Simulation, simulate, taken_for_granted
+from simcore.units import change_percent, duration
+from simcore.workload.model import base_name
 from simcore.workload.traffic import traffic_warnings
 
 if TYPE_CHECKING:
@@ -48,50 +48,8 @@ if TYPE_CHECKING:
 
 
 Figure = TypeVar("Figure")
-# Rows that AICB writes in front of the layers, and some more.
-_PROLOGUE = 16
 # The note of a stage layout that nobody gave.
 _LAYOUT_ASSUMED = "stage-layout-default"
-
-
-def _early(workload: Workload) -> str:
-    """That a loop over the rows of AICB comes to the optimizer before the gradients are reduced, where it
-    does; backward it goes through the file from its end.
-    """
-    rows = [name for name in workload.name[:_PROLOGUE] if name in ("grad_param_comm", "grad_param_compute")]
-    is_early = rows == ["grad_param_comm", "grad_param_compute"]
-    return ", the optimizer before the gradients are reduced" if is_early else ""
-
-
-def _taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
-    """The schedule that nobody gave, where another one would be another run; one that is made for more
-    micro-batches; and that compute and communication do not slow each other, where there is both.
-    """
-    workload, layout, program = simulation.workload, simulation.layout, simulation.program
-    is_loop = workload.is_table or program.queued
-    sends = any(isinstance(cost, CollectiveCost | BesideCost | TransferCost) for cost in program.costs)
-    # One stage of a model runs its micro-batches in turn, whatever the schedule.
-    if simulation.parameters.schedule is None and not is_loop and (layout.pp > 1 or not program.pipelined):
-        message = f"no --schedule given: assuming {program.schedule}"
-        if layout.pp == 1:
-            message += ", as pp is 1"
-        if not program.has_pipeline_schedule:
-            message += ": all rows of the file forward, then all backward, as SimAI runs them"
-            message += _early(workload)
-        brief = f"schedule {program.schedule}: none given"
-        yield Diagnostic("note", "schedule-default", message, workload.path, brief=brief)
-    schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
-    few = schedule.too_few(layout.pp, program.microbatches) if schedule is not None else ""
-    if few:
-        message, brief = f"{program.schedule} is {few}", f"{program.schedule} with too few micro-batches"
-        yield Diagnostic("note", "few-microbatches-assumed", message, workload.path, brief=brief)
-    if layout.world > 1 and workload.has_compute and sends:
-        message = (
-            "a collective beside compute is assumed to slow neither, in the changes that "
-            "are tried, too; a measured step would tell"
-        )
-        brief = "communication slows no compute"
-        yield Diagnostic("note", "overlap-assumed", message, workload.path, brief=brief)
 
 
 class Finished(Struct, frozen=True, dict=True):
@@ -135,27 +93,9 @@ class Finished(Struct, frozen=True, dict=True):
                 for diagnostic in self.simulation.diagnostics
             ),
             *traffic_warnings(self.simulation.workload),
-            *_taken_for_granted(self.simulation),
-            *self._of_memory(),
+            *taken_for_granted(self.simulation),
+            *(memory_note(self.file_memory, self.path) if self.model_figures is None else ()),
         )
-
-    def _of_memory(self) -> Iterator[Diagnostic]:
-        """What the memory that a file tells is made of, and what of it no file tells."""
-        if self.model_figures is not None or not self.file_memory:
-            return
-        most = max(self.file_memory, key=lambda memory: memory.total)
-        parts = [("weights", most.weights), ("gradients", most.gradients), ("optimizer", most.optimizer)]
-        words = ", ".join(f"{name} {byte_size(size)}" for name, size in parts if size)
-        least, more = "at least", "activations not known"
-        if most.activations is not None:
-            least, size = "about", byte_size(most.activations)
-            more = f"activations {size} if none are recomputed, less if some are"
-        message = (
-            f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
-            "what single ops need are not in the file, nor is what a GPU has (--gpu)"
-        )
-        brief = f"memory {least} {byte_size(most.total)} on stage {most.stage}"
-        yield Diagnostic("note", "memory-assumed", message, self.path, brief=brief)
 
     @property
     def other_layout_ns(self) -> int | None:

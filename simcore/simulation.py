@@ -415,7 +415,7 @@ def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
         yield Diagnostic("note", "few-microbatches-assumed", message, workload.path, brief=brief)
     if layout.world > 1 and workload.has_compute and sends:
         message = (
-            "a collective beside compute is assumed to slow neither, in the changes that "
+            "compute and a collective beside it are taken to be as fast as alone, in the changes that "
             "are tried, too; a measured step would tell"
         )
         brief = "communication slows no compute"

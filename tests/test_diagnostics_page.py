@@ -301,6 +301,9 @@ EXAMPLES: dict[str, Example] = {
         "--world_size 5 --vocab_size 50257").config, None)),
     "backward-unsent": checked(OF_TP),
     "all-parameters": checked(OF_TP),
+    "pp-comm-differs": checked(
+        changed(changed(changed(OF_TP, "pp: 1", "pp: 2"), "gpus: 2", "gpus: 4"), "comm: 0", "comm: 67108864")
+    ),
     "example-cells": checked(aicb_text(OF_AICB, AicbTimes(799000, 1820000, 2478000, (16647000, 17374000)))),
     "above-peak": checked(aicb_text(OF_AICB, AicbTimes(8000, 1000, 1000, (800, 900)))),
     "missing-column": text(table("", head="\t".join(HEAD.split("\t")[:-1]))),

@@ -177,8 +177,8 @@ def lists_and_meaning(
     knobs: Sequence[WhatIf], row: int, focused: bool, rows: int, width: int, other: str = ""
 ) -> tuple[list[int | None], list[str]]:
     """`two_lists` in `rows` lines, and for the last of these what the change under the cursor does, in lines
-    of `width` cells; without the focus that of the first change in sight with such words. Where there are
-    none `other`, or rows more.
+    of `width` cells; without the focus those of the changes in sight with such words: the first, and further
+    ones where no row needs their lines. Where there are none `other`, or rows more.
     """
     in_sight = [
         index for index in two_lists(knobs, row, rows - 1) if index is not None and knobs[index].flags
@@ -190,7 +190,12 @@ def lists_and_meaning(
         # Half of the rows rather than half a clause.
         most = max(rows // 2, 1)
     lines = _clauses(meaning, width, most) if meaning else []
-    return two_lists(knobs, row, rows - len(lines)), lines
+    listed = two_lists(knobs, row, rows - len(lines))
+    for further in said[1:]:
+        if len(listed) + len(lines) + _lines_of(further, width) > rows or further in said[0]:
+            break
+        lines += _clauses(further, width, _ANY)
+    return listed, lines
 
 
 def meaning_rows(knobs: Sequence[WhatIf] | None, width: int) -> int:

@@ -27,8 +27,8 @@ _EXPERTS = "mlp_moelayer"
 
 
 class FileMemory(Struct, frozen=True):
-    """Bytes that a rank of one stage holds, about. activations: if none are recomputed; None where no row
-    says how large, and then the total is what it holds at least.
+    """Bytes that a rank of one stage holds, about. activations: of layers not run again whole; None where no
+    row says how large, and then the total is what it holds at least.
 
     held: chunks whose activations are there at the peak. What the loss needs, and what single ops need, no
     file says.
@@ -195,10 +195,10 @@ def memory_note(of_stages: Sequence[FileMemory], path: str) -> Iterator[Diagnost
     least, more = "at least", "activations not known"
     if most.activations is not None:
         least, size = "about", byte_size(most.activations)
-        more = f"activations {size} if none are recomputed, less if some are"
+        more = f"activations {size}, less where whole layers are recomputed"
     message = (
         f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
-        "what single ops need are not in the file, nor is what a GPU has (--gpu)"
+        "what single ops need are not in the file; --gpu holds it against a GPU's memory"
     )
     brief = f"memory {least} {byte_size(most.total)} on stage {most.stage}"
     yield Diagnostic("note", "memory-assumed", message, path, brief=brief)

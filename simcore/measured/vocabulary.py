@@ -7,6 +7,7 @@ tracer of fwyc0573/Megatron-LM and the data it wrote.
 
 from __future__ import annotations
 
+from simcore.kernel_names import short_name
 from simcore.names import GROUP_KINDS
 
 # What a span of a measured run is, in the order in which reports have their columns. Compute
@@ -60,6 +61,19 @@ def group_of_op(name: str, stated: str | None) -> str | None:
     if stated is not None:
         return stated
     return _OPS[name][1] if name in _OPS else None
+
+
+def said_op(name: str, most: int) -> str:
+    """An operation's name as it is said, cut to `most` characters; behind a tracer's word that means
+    something else to others what it is of.
+
+    >>> said_op("ep_allreduce", 40), said_op("tp_allreduce", 40)
+    ('ep_allreduce (embedding)', 'tp_allreduce')
+    """
+    group = _OPS[name][1] if name in _OPS else None
+    if group is None or GROUPS[group] == group or not name.startswith(group):
+        return short_name(name, most)
+    return f"{short_name(name, most)} ({GROUPS[group]})"
 
 
 def category_of_op(name: str, group: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcore.kernel_names import short_name
 from simcore.measured.columns import PASSES
-from simcore.measured.vocabulary import POINT_TO_POINT
+from simcore.measured.vocabulary import POINT_TO_POINT, said_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT, RankWaiting
@@ -127,7 +127,7 @@ def _waits(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
         itself = _late_itself(results, stretches, waits) if stretches and who != for_whom else ""
         lines.append(
             f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} for {other} in "
-            f"{short_name(name, 40)}, up to {duration(ns)} in all{itself}."
+            f"{said_op(name, 40)}, up to {duration(ns)} in all{itself}."
         )
     return lines
 
@@ -161,7 +161,7 @@ def _late_itself(results: Timed, stretches: list[list[Stretch]], waits: list[Ran
     (stage, *others) = {ranks[rank].stage for rank in whom}
     who = RankSet.of(late).words()
     verb = "themselves wait" if _many(who) else "itself waits"
-    in_what = f" in {short_name(name, 40)}" if name != waits[0].name else ""
+    in_what = f" in {said_op(name, 40)}" if name != waits[0].name else ""
     for_whom = f"{_ranks(numbers).lower()}{'' if others else _of_stage(stage)}"
     return f"; {duration(own_ns)} of it {_ranks(who).lower()} {verb} for {for_whom}{in_what}"
 
@@ -212,8 +212,7 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
     unit, next_ns = results.measured.unit, waited[1][1]
     return [
         f"{unit.capitalize()} {number} causes {duration(ns)} of the {duration(whole)} that all {unit}s wait, "
-        f"where who waits itself passes its waits on to whom it waits for; no other causes more than "
-        f"{duration(next_ns)}."
+        f"if a {unit} that itself waits passes the blame on; no other causes more than {duration(next_ns)}."
     ]
 
 

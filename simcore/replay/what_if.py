@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, COPY
 from simcore.parameters import as_flags
+from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import Scales, kind_words, parameters_of
 from simcore.replay.stragglers import (
+    LEAST,
     balanced_beside_slow_ranks,
     compute_by_stage,
     even_factors,
@@ -50,7 +52,7 @@ class _Ask(NamedTuple):
     free: Scales | None
     better: Scales
     worse: Scales | None = None
-    moves: bool = False
+    moves: str = ""
     kind: str | None = None
     meaning: str = ""
 
@@ -139,7 +141,7 @@ def _asks(results: Timed) -> list[_Ask]:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
             asks.append(_Ask(f"compute of stage {stage}", free, better))
         even = Scales(stages=even_factors(stages))
-        asks.append(_Ask("balanced stages", None, even, moves=True, meaning=_balanced_meaning(replay)))
+        asks.append(_balanced(replay, even))
     compute = {rank: ns for ranks in stages.values() for rank, ns in ranks.items()}
     # That of one rank alone is all compute: it is asked once.
     slowest = sorted(compute, key=lambda rank: (-compute[rank], rank))[: _MOST_RANKS * (len(compute) > 1)]
@@ -156,14 +158,21 @@ def _asks(results: Timed) -> list[_Ask]:
     ]
 
 
-def _balanced_meaning(replay: Timed) -> str:
-    """What balancing means, and how much of its gain is work taken off slow ranks."""
+def _balanced(replay: Timed, even: Scales) -> _Ask:
+    """Balanced stages, with the factors for them, and how much of their gain is work taken off slow ranks."""
+    moves, meaning = "work moved between them", _BALANCED
     beside = balanced_beside_slow_ranks(replay)
-    if beside is None:
-        return _BALANCED
-    left = change_percent(beside.before_ns, beside.after_ns)
-    brings = left if left.startswith("-") else "nothing"
-    return f"balanced stages: takes work off slow ranks too; once {beside.once}, it brings {brings}"
+    if beside is not None:
+        left = change_percent(beside.before_ns, beside.after_ns)
+        brings = left if left.startswith("-") else "nothing"
+        once = f"once {beside.once}, it brings {brings}"
+        meaning = f"balanced stages: takes work off slow ranks too; {once}"
+        slow = slow_ranks(replay)
+        is_taken = all(even.stages[rank.stage] < 1 for rank in slow)
+        if is_taken and beside.before_ns - beside.after_ns < replay.step_time_ns * LEAST:
+            moves = f"takes work off slow {RankSet.of(rank.rank for rank in slow).of_world(0)}"
+            meaning = f"balanced stages: {once}"
+    return _Ask("balanced stages", None, even, moves=moves, meaning=meaning)
 
 
 def _most(results: Timed, names: dict[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.kernel_names import short_name
 from simcore.measured.matching import Call, name_of
+from simcore.measured.vocabulary import said_op
 from simcore.ranks import RankSet
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.replay.stragglers import stragglers
@@ -93,7 +94,7 @@ def _waiting(results: Timed, account: int, what: str) -> Place | None:
     if longest is None:
         return None
     number, start, end, piece = longest
-    name = short_name(piece_name(results, number, piece), _NAME)
+    name = said_op(piece_name(results, number, piece), _NAME)
     share = percent(end - start, results.step_time_ns)
     words = f"{duration(end - start)} ({share} %) at a stretch: rank {_number(results, number)} in {name}"
     return Place(what, words, number, start, end, end - start)
@@ -146,7 +147,7 @@ def _gap(results: Timed) -> Place | None:
 
 
 def _place(results: Timed, what: str, number: int, start: int, end: int, piece: int) -> Place:
-    name = short_name(piece_name(results, number, piece), _NAME)
+    name = said_op(piece_name(results, number, piece), _NAME)
     words = f"{duration(end - start)} of rank {_number(results, number)}: {name}"
     return Place(what, words, number, start, end, end - start)
 

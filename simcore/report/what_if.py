@@ -58,7 +58,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
             "", lambda what_if: "slower: anomaly" if what_if.anomaly else "",
             "anomaly", lambda what_if: what_if.anomaly or None, left=True, optional=True,
         ),
-        Field(key="moves_work", value=lambda what_if: what_if.moves or None, optional=True),
+        Field(key="moves_work", value=lambda what_if: bool(what_if.moves) or None, optional=True),
         Field(key="unknown", value=lambda what_if: what_if.unknown or None, optional=True),
         Field(key="microbatches", optional=True),
         Field(key="alike_ns", optional=True),

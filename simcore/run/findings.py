@@ -86,9 +86,9 @@ class WhatIf(Struct, frozen=True):
     name: what is changed, raw text of the file may be in it. free_ns: it takes no time; None for a change
     that is made or not (another schedule, `balanced stages`, `rank 7 as fast as its peers`). better10_ns:
     it takes a tenth less; of a change that is made or not the step with it. worse10_ns: it takes a tenth
-    more, of single ranks; else None. anomaly: what is cheaper makes the step longer. moves: whether it
-    gives work to some that it takes from others, so that the step may be longer. unknown: why nobody knows
-    these times, which are then those of the step as it is; "" where they are known.
+    more, of single ranks; else None. anomaly: what is cheaper makes the step longer. moves: of what gives
+    work to some that it takes from others, so that the step may be longer, words for that, else "". unknown:
+    why nobody knows these times, which are then those of the step as it is; "" where they are known.
 
     parameters: those of the run with the change, as of `better10_ns`, which `t` opens. flags: of a
     change that a user can make the command line's words for it, "" of what is asked to see how much it
@@ -103,7 +103,7 @@ class WhatIf(Struct, frozen=True):
     better10_ns: int
     worse10_ns: int | None = None
     anomaly: bool = False
-    moves: bool = False
+    moves: str = ""
     unknown: str = ""
     parameters: Parameters | None = None
     flags: str = ""
@@ -120,8 +120,8 @@ class WhatIf(Struct, frozen=True):
 
     @property
     def knob(self) -> str:
-        """The name as tables have it: a change that moves work between stages says so."""
-        return f"{self.name} (work moved between them)" if self.moves else self.name
+        """The name as tables have it: a change that moves work says from where to where."""
+        return f"{self.name} ({self.moves})" if self.moves else self.name
 
     @property
     def best_ns(self) -> int:

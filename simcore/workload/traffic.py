@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, printable
 from simcore.units import digits, plural
 from simcore.workload.model import Workload
 
@@ -44,7 +44,9 @@ def backward_unsent(workload: Workload) -> list[int]:
 
 
 def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
-    """A warning for what is missing backward, and for an all-reduce of 2 bytes of each parameter over tp."""
+    """A warning for what is missing backward, for an all-reduce of 2 bytes of each parameter over tp, and for
+    transfers between stages that are no activation by what tp sends of it.
+    """
     if not is_like_aicb(workload):
         return
     rows = backward_unsent(workload)
@@ -66,6 +68,29 @@ def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
         )
         brief = "all-reduces all parameters over tp"
         yield Diagnostic("warning", "all-parameters", message, workload.path, workload.line[row], brief=brief)
+    yield from _another_activation(workload)
+
+
+def _another_activation(workload: Workload) -> Iterator[Diagnostic]:
+    """A warning for a `pp_comm` that is neither the activation that the first row of attention sends over tp
+    nor a rank's share of it: either is what files of AICB have.
+    """
+    header, fwd = workload.header, workload.fwd
+    tp, stated = header.tp or 1, header.pp_comm or 0
+    rows = (row for row in forward_senders(workload) if workload.name[row].startswith("attention"))
+    row = next(rows, None)
+    if row is None or not stated or (header.pp or 1) < 2:
+        return
+    sent, name, line = fwd.bytes[row], workload.name[row], workload.line[row]
+    if stated in (sent, sent // tp):
+        return
+    message = (
+        f"pp_comm is {digits(stated)} B, {stated / sent:.3g} times the activation of {digits(sent)} B that "
+        f"{printable(name)} (line {line}) sends over tp: kept as written"
+    )
+    brief = f"pp_comm {stated / sent:.3g} x what tp sends"
+    column = header.column.get("pp_comm")
+    yield Diagnostic("warning", "pp-comm-differs", message, workload.path, header.line, column, brief)
 
 
 def _reduces_parameters(workload: Workload) -> tuple[int, int] | None:

@@ -77,7 +77,7 @@ def test_the_schedule_that_nobody_gave_is_said_where_another_would_be_another_ru
 
 def test_that_communication_beside_compute_is_free_is_said_where_there_is_both() -> None:
     said = assumed(results_of(SHARD))["overlap-assumed"]
-    assert said.startswith("a collective beside compute is assumed to slow neither")
+    assert said.startswith("compute and a collective beside it are taken to be as fast as alone")
     assert "overlap-assumed" in assumed(results_of(PIPELINE))
     row = Row("a", Cell(1000, "ALLREDUCE", "dp", 100))
     alone = make_workload([row], tp=1, pp=1, all_gpus=1)
@@ -166,7 +166,7 @@ def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     assert round((most.weights + most.gradients + most.optimizer + most.activations) / 1e9, 1) == 60.5
     assert assumed(results)["memory-assumed"].startswith(
         "memory of stage 0 is about 60.5 GB: weights 6.4 GB, gradients 12.8 GB, optimizer 4.8 GB, "
-        "activations 36.5 GB if none are recomputed, less if some are; "
+        "activations 36.5 GB, less where whole layers are recomputed; "
     )
     # With a GPU, or of a model, memory is that of what made the rows.
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.inputs import read_input
 from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from tests.measured.traces import step
 from tests.strategies import layer, make_workload
@@ -290,6 +291,17 @@ def test_a_group_shows_the_lane_that_is_sorted_first_and_says_whose_it_is() -> N
     assert found.source.of.ranks(found.rows[0].lane.number) == found.source.of.ranks(
         min(found.source.numbers, key=lambda number: found.source.measure(found.order, number))
     )
+
+
+@pytest.mark.parametrize(("slow", "share"), [("3=2", "37-73%"), ("3=1.1", "mean 57%"), ("", "mean 58%")])
+def test_a_group_whose_ranks_lie_far_apart_has_their_range_for_a_mean(slow: str, share: str) -> None:
+    """`mean 36%` of ranks of 24 and 49 % hid the slow one; the lane is drawn as the other."""
+    results = MeasuredResults(measured())
+    scales = results.with_parameters(Parameters(slow_rank=(slow,) if slow else ()))
+    group = [row.lane for row in Arrangement(LaneSource(scales)).rows if row.key.path][1]
+    assert f"{group.count} {group.busy}".strip() == share
+    said = "".join(text for text, _ in group.told(None, "", 120, True)[1])
+    assert said.startswith(f"stage 1: 2 ranks, {'busy' if '-' in share else 'mean busy'} {share.split()[-1]}, ")
 
 
 # -- equal ranks, and single ones --------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -11,6 +13,7 @@ from textual.pilot import Pilot
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
+from simcore.run.figures import Work
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from tests.tui.conftest import MakeApp
@@ -132,6 +135,20 @@ async def test_after_a_refused_value_the_changes_of_the_run_that_is_shown_are_fo
         assert Parameters(tp=3).tp == app.session.draft.tp
 
 
+def opened_run(step: int, work: Work | None = None) -> Any:
+    return SimpleNamespace(step_time_ns=step, work=work)
+
+
+def test_a_change_of_how_much_work_there_is_has_no_colour_of_gain_or_loss() -> None:
+    """16 micro-batches more were red by a step that has twice the work."""
+    one, two = Work((1,)), Work((2,))
+    for work, ns, role in ((one, 50, "better"), (one, 200, "worse"), (None, 200, "worse"), (two, 150, ""),
+                           (two, 50, ""), (one, 100, "dim")):  # fmt: skip
+        changes = [ChangeTimes("microbatches 2", ns, 100, work)]
+        line = change_lines(changes, "", opened_run(100, one), 80)[1]
+        assert line[2] == (change_percent(100, ns), role)
+
+
 TIMES = st.one_of(st.none(), st.integers(1, 10**16))
 
 
@@ -145,7 +162,7 @@ TIMES = st.one_of(st.none(), st.integers(1, 10**16))
     st.integers(60, 130),
 )
 def test_figures_of_changes_stand_apart_and_whole(changes: list[ChangeTimes], step: int, width: int) -> None:
-    lines = text_of(change_lines(changes, "", step, width)).split("\n")
+    lines = text_of(change_lines(changes, "", opened_run(step), width)).split("\n")
     assert all(len(line) <= width for line in lines)
     assert len({len(line) for line in lines}) == 1
     for line, one in zip(lines[1:], changes, strict=True):

@@ -186,11 +186,13 @@ def test_headings_say_what_their_figures_are_of(width: int) -> None:
     title, heading, rule = map(line_text, view_of(seed_workload(), seed()).frame(width, 33)[:3])
     there = {"alone ms": "a run", "exposed ms": "a rank", "% step": "a rank"}
     if width > 80:
-        there |= {"compute ms": "a run", "critical ms": "path"}
+        there |= {"compute ms": "a run", "critical ms": "the path"}
     for name, of in there.items():
         assert rule[: heading.index(name) + len(name)].endswith(of), name
     assert "a rank: the one with most" in title
-    assert ("path: all ranks" in title) == (width > 80)
+    assert ("the path: through all ranks" in title) == (width > 80)
+    # Shares of the step are of a rank, and stand beside what else is.
+    assert " exposed ms % step" in heading
     # A name is of nothing.
     assert set(rule[: heading.index("rows")].strip()) <= {"─", "━"}
 

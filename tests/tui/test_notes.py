@@ -68,8 +68,8 @@ async def test_what_the_summary_says_of_a_files_rows_is_explained_below_the_note
         assert "These rows are run as they are, with other degrees (--tp, --pp, --ep) too." in text
         assert "--rescale" not in text
         # It is no note of the run.
-        assert "── 8 notes" in text
-        assert "8 notes" in screen_rows(app)[1 if size[0] > 100 else 0]
+        assert "── 9 notes" in text
+        assert "9 notes" in screen_rows(app)[1 if size[0] > 100 else 0]
         await press(pilot, "1")
         await run_over(pilot)
         assert "line 10 is not what AICB writes" in screen_text(app)
@@ -105,7 +105,7 @@ async def test_what_made_the_rows_waits_below_the_last_note_where_the_notes_need
         await pilot.pause()
         text = screen_text(app)
         assert "line 10 is not what AICB writes" not in text
-        assert "assumptions, 2 below ─" in text
+        assert "assumptions, 4 below ─" in text
         assert "G what made the rows" in screen_rows(app)[-1]
         await press(pilot, "G")
         text = screen_text(app)
@@ -174,11 +174,11 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
         before = screen_rows(app)[:8]
         assert before[5].startswith(">warning line 1, column 73 ")
         await press(pilot, "backslash", *"warning")
-        assert "3 of 8 notes: warning" in screen_rows(app)[2]
-        assert "3 of 8 notes" in screen_rows(app)[-1]
+        assert "4 of 9 notes: warning" in screen_rows(app)[2]
+        assert "4 of 9 notes" in screen_rows(app)[-1]
         assert screen_rows(app)[5].startswith(">warning line 1, column 73 ")
         await press(pilot, *" vpp")
-        assert "1 of 8 notes" in screen_rows(app)[-1]
+        assert "1 of 9 notes" in screen_rows(app)[-1]
         await press(pilot, "enter")
         assert "Esc no filter" in screen_rows(app)[-1]
         await press(pilot, "escape")
@@ -188,7 +188,7 @@ async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
         await press(pilot, "enter", "enter", "j")
         assert "no note has these words" in screen_text(app)
         await press(pilot, "backslash", "x", "escape", "escape")
-        assert screen_rows(app)[2].startswith("── 8 notes on the file and the run: 3 w")
+        assert screen_rows(app)[2].startswith("── 9 notes on the file and the run: 4 w")
         await press(pilot, "escape")
         assert app.screen_name == "timeline"
 
@@ -228,7 +228,7 @@ async def test_a_small_summary_shows_the_note_that_weighs_most(
     async with app.run_test(size=size) as pilot:
         await press(pilot)
         rows = screen_rows(app)
-        title = re.compile(r"Notes \(8\).*: 3 warnings, 5 assum")
+        title = re.compile(r"Notes \(9\).*: 4 warnings, 5 assum")
         place = next(index for index, row in enumerate(rows) if title.search(row))
         told = "found 98 rows, expected 96" if size[0] == 80 else "│ warning line 2: 98 rows, 96 stated  "
         assert told in rows[place + 1]
@@ -272,9 +272,9 @@ async def test_enter_shows_the_line_as_before(
         before = screen_text(app)
         await press(pilot, "j", "j", "enter")
         assert "\n".join(row.rstrip() for row in screen_rows(app)) == snapshot
-        await press(pilot, "escape", "j", "enter")
+        await press(pilot, "escape", "j", "j", "enter")
         assert "a note on the run, not on a line of the file" in screen_text(app)
-        await press(pilot, "escape", "k", "k", "k")
+        await press(pilot, "escape", "k", "k", "k", "k")
         assert screen_text(app) == before
 
 
@@ -349,8 +349,8 @@ def test_a_note_of_many_words_is_shown_whole() -> None:
 def test_in_a_terminal_the_list_is_filtered_and_leads_to_the_line(tmp_path: Path) -> None:
     path = shutil.copy(ROOT / "fixtures" / MISTAKES, tmp_path)
     with wltui(str(path), screen="notes") as terminal:
-        terminal.wait_for("8 notes on the file and the run")
-        terminal.press_each(("\\", " filter "), ("vpp", "1 of 8 notes"), ("\r", "Esc no filter"))
+        terminal.wait_for("9 notes on the file and the run")
+        terminal.press_each(("\\", " filter "), ("vpp", "1 of 9 notes"), ("\r", "Esc no filter"))
         terminal.press_each(("\r", "Esc closes this"))
         assert terminal.line_with(" > 1 │").startswith(" > 1 │ HYBRID_TRANSFORMER_FWD_IN_BCKWD")
         mark = terminal.lines.index(terminal.line_with(" > 1 │")) + 1
@@ -358,4 +358,4 @@ def test_in_a_terminal_the_list_is_filtered_and_leads_to_the_line(tmp_path: Path
         assert terminal.lines[mark - 1][at:].startswith("vpp: 8 ")
         terminal.settle(0.3)
         terminal.press("\x1b")
-        terminal.wait_for("1 of 8 notes: vpp")
+        terminal.wait_for("1 of 9 notes: vpp")

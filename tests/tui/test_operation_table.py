@@ -302,7 +302,7 @@ def test_headings_say_what_their_figures_are_of() -> None:
     view = view_on(four())
     lines = text_of(view.frame(120, 30)).split("\n")
     heading, rule = lines[1], lines[2]
-    there = {"time ms": "mean", "exposed ms": "a rank", "% step": "a rank", "critical ms": "path"}
+    there = {"time ms": "mean", "exposed ms": "a rank", "% step": "a rank", "critical ms": "the path"}
     for name, of in there.items():
         end = heading.index(name) + len(name)
         assert rule[:end].endswith(of), name

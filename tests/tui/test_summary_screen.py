@@ -13,7 +13,7 @@ from simcore.diagnostics import Diagnostic, by_weight
 from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
 from simcore.simulation import simulate
-from simcore.units import change_percent, duration
+from simcore.units import change_percent, duration, whole_percent
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import ROOT, layer, make_workload, plain, run, seed
@@ -24,6 +24,7 @@ from tui.frame import ASCII, BLOCKS, Glyphs, text_of
 from tui.panels import WHAT_IF
 from tui.parameters.fields import fields_for
 from tui.session import Session
+from tui.summary.bars import bars_of
 from tui.summary.beside import RankMap
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
 from tui.summary.panels import (
@@ -377,6 +378,23 @@ def test_how_many_of_the_sentences_are_there_is_said_where_some_have_no_room(wid
         there = sum(one in text for one in starts)
         said = re.findall(r"[Ii]n words(?:, % of step;|,)? (\d of \d)", frame)
         assert said == ([f"{there} of {len(starts)}"] if there < len(starts) else [])
+
+
+def test_of_ranks_of_a_row_that_lie_far_apart_the_range_is_there_and_no_mean() -> None:
+    """Planted: ranges from 0 on; every row of a jittered run had them."""
+    slow = seed(slow_rank=("37=1.3",))
+    accounts = slow.account_ns
+    shares = [whole_percent(accounts([track])["bubble"], slow.step_time_ns * len(track.ranks))
+              for track in slow.tracks if track.stage == 0]  # fmt: skip
+    bars = bars_of(slow)
+    row = bars.ranges[0]
+    assert row["bubble"] == (min(shares), max(shares))
+    assert set(row) == {"compute", "wait", "bubble"}
+    for width, there in ((80, True), (200, True), (50, False)):
+        lines = text_of(bars.lines(width, 0, BLOCKS, False)).split("\n")
+        assert ("48-63" in lines[1].split()) == there
+    assert not any(bars_of(seed()).ranges)
+    assert not any(bars_of(seed(jitter=0.02, no_fold=True)).ranges[:1])
 
 
 def test_rows_of_several_stages_are_said_to_be_means() -> None:

@@ -39,3 +39,24 @@ def test_files_that_send_both_ways_or_have_no_gradients_of_aicb_are_no_ground_fo
     assert [note.code for note in traffic_warnings(of_aicb(one_way))] == ["backward-unsent"]
     assert list(traffic_warnings(of_aicb(both_ways))) == []
     assert list(traffic_warnings(make_workload([one_way], tp=2))) == []
+
+
+def with_stages(sent: Cell, between: int | None, pp: int = 2) -> list[str]:
+    row = Row("attention_column", sent, sent, Cell(1000))
+    workload = make_workload([Row("grad_gather"), row], tp=2, pp=pp, pp_comm=between)
+    return [note.message for note in traffic_warnings(workload) if note.code == "pp-comm-differs"]
+
+
+def test_a_transfer_between_stages_that_is_no_activation_by_what_tp_sends_is_a_warning() -> None:
+    """Of seed 001 a transfer is 50 MB, and tp gathers 3 MB of the same activation: no word said so."""
+    gathers = Cell(1000, "ALLGATHER", "tp", 4096)
+    assert with_stages(gathers, 65536) == [
+        "pp_comm is 65 536 B, 16 times the activation of 4 096 B that attention_column (line 4) sends over tp: "
+        "kept as written"
+    ]
+    assert "0.25 times" in with_stages(gathers, 1024)[0]
+    # All of it, and a rank's share, are what files of AICB have.
+    for between in (4096, 2048, None, 0):
+        assert with_stages(gathers, between) == []
+    assert with_stages(gathers, 65536, pp=1) == []
+    assert with_stages(Cell(1000), 65536) == []

@@ -36,9 +36,9 @@ _COLUMNS: dict[str, tuple[int, bool, str, bool]] = {
     "to mean": (7, False, "times mean", True),
     "MB": (9, False, "bytes", True),
     "algbw": (5, False, "algbw", True),
+    "% step": (6, False, "cost", True),
     "critical ms": (11, False, "critical", True),
     "slack ms": (8, False, "slack", False),
-    "% step": (6, False, "cost", True),
 }
 # Which of them a screen has room for: from the front, as far as they fit.
 _FIRST = (
@@ -50,7 +50,7 @@ _SHORT = {"compute ms": "comp. ms", "critical ms": "crit. ms"}
 # What the figures of a column are of where ranks stand together: the mean of the ranks, the rank with most.
 _OF = {
     "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "a run", "compute ms": "a rank",
-    "exposed ms": "a rank", "% step": "a rank", "critical ms": "path", "slack ms": "least",
+    "exposed ms": "a rank", "% step": "a rank", "critical ms": "the path", "slack ms": "least",
     "most on": "x mean",
 }  # fmt: skip
 # What a screen of any width has.
@@ -262,7 +262,11 @@ class OpTable:
             has_mean = any(column.heading == "to mean" for column in columns)
             return f"to mean: of all {self._unit}s" if has_mean else ""
         most = f"a {self._unit}: the one with most"
-        path = f"; path: all {self._unit}s" if any(column.of == "path" for column in columns) else ""
+        path = (
+            f"; the path: through all {self._unit}s"
+            if any(column.of == "the path" for column in columns)
+            else ""
+        )
         if short:
             return f"{most}{path}"
         return f"mean: of a {self._unit}; {most}{path}"

@@ -119,15 +119,15 @@ COLUMNS: dict[str, tuple[int, bool, str]] = {
     "busbw": (5, False, ""),
     "all ms": (8, False, ""),
     "exposed ms": (10, False, ""),
+    "% step": (6, False, ""),
     "critical ms": (11, False, "crit. ms"),
     "slack ms": (8, False, ""),
-    "% step": (6, False, ""),
 }
 # What the figures of a column are of: one run of a row, the rank on which all its runs take most, the
 # critical path.
 _OF = {
     "compute ms": "a run", "MB": "a run", "alone ms": "a run", "algbw": "a run", "busbw": "a run",
-    "all ms": "a rank", "exposed ms": "a rank", "critical ms": "path", "slack ms": "least",
+    "all ms": "a rank", "exposed ms": "a rank", "critical ms": "the path", "slack ms": "least",
     "% step": "a rank",
 }  # fmt: skip
 _SHORT_CELLS = {"phase": 3, "compute ms": 8, "critical ms": 8}
@@ -335,8 +335,8 @@ class WorkloadTable:
 
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         compute = "all: compute; " if any(column.heading == "all ms" for column in columns) else ""
-        path = any(column.of == "path" for column in columns)
-        return f"{compute}a rank: the one with most{'; path: all ranks' if path else ''}"
+        path = any(column.of == "the path" for column in columns)
+        return f"{compute}a rank: the one with most{'; the path: through all ranks' if path else ''}"
 
     def cannot_sort(self, heading: str) -> str:
         if heading not in SORTED_BY:

@@ -9,6 +9,8 @@ from typing import Any
 from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
+from simcore.records import NamedTuple
+from simcore.run.figures import Work
 from tui.parameters.fields import FormField
 
 # Step times that are remembered while one scrubs.
@@ -27,11 +29,21 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeTimes:
-    """A change. alone_ns: the step time with it alone, without_ns: with all others; None: it cannot be."""
+    """A change. alone_ns: the step time with it alone, without_ns: with all others; None: it cannot be.
+    work: that of the step with it alone, None where nobody knows.
+    """
 
     words: str
     alone_ns: int | None
     without_ns: int | None
+    work: Work | None = None
+
+
+class _Step(NamedTuple):
+    """A step's time, and its work."""
+
+    ns: int
+    work: Work | None
 
 
 def changes_of(fields: Sequence[FormField], opened: Any, now: Any) -> list[FieldChange]:
@@ -55,11 +67,11 @@ class KnownStepTimes:
     """Step times by parameters, each found once."""
 
     def __init__(self) -> None:
-        self._known: dict[Parameters, int | None] = {}
+        self._known: dict[Parameters, _Step | None] = {}
 
     def remember(self, run: Run) -> None:
         """Take the step time of a run that was found anyway."""
-        self._known[run.parameters] = run.step_time_ns
+        self._known[run.parameters] = _Step(run.step_time_ns, run.work)
 
     def of(
         self,
@@ -75,8 +87,8 @@ class KnownStepTimes:
         # A copy: a search that was cancelled may still write.
         known = dict(self._known)
         # None is the parameters that cannot be, and has no time.
-        times: dict[Parameters | None, int | None] = {None: None}
-        times.update((parameters, known[parameters]) for parameters in asked if parameters in known)
+        steps: dict[Parameters | None, _Step | None] = {None: None}
+        steps.update((parameters, known[parameters]) for parameters in asked if parameters in known)
         missing = [parameters for parameters in asked if parameters not in known]
         if len(known) + len(missing) > _MOST_KNOWN:
             self._known = {parameters: known[parameters] for parameters in asked if parameters in known}
@@ -84,12 +96,18 @@ class KnownStepTimes:
             if cancelled():
                 raise Cancelled
             progress(done, len(missing))
-            times[parameters] = self._known[parameters] = _step_ns(now, parameters, cancelled)
-        return [ChangeTimes(change.words, times[change.alone], times[change.without]) for change in changes]
+            steps[parameters] = self._known[parameters] = _step(now, parameters, cancelled)
+        return [_times(change.words, steps[change.alone], steps[change.without]) for change in changes]
 
 
-def _step_ns(now: Run, parameters: Parameters, cancelled: Callable[[], bool]) -> int | None:
+def _step(now: Run, parameters: Parameters, cancelled: Callable[[], bool]) -> _Step | None:
     try:
-        return now.with_parameters(parameters, cancelled).step_time_ns
+        run = now.with_parameters(parameters, cancelled)
     except (UsageError, InputError):
         return None
+    return _Step(run.step_time_ns, run.work)
+
+
+def _times(words: str, alone: _Step | None, without: _Step | None) -> ChangeTimes:
+    alone_ns, work = (None, None) if alone is None else alone
+    return ChangeTimes(words, alone_ns, None if without is None else without.ns, work)

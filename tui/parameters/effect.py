@@ -45,7 +45,7 @@ def effect_lines(
     width, height = size
     lines = [*figure_lines(opened, now, glyphs, width), *model_lines(opened, now, width), *state]
     # A cell stays free before the frame of the panel.
-    alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
+    alone = change_lines(changes, progress, opened, width - 1)
     lines += [[], *alone] if alone else []
     accounts = _accounts(opened, now)
     lines += [[], _ACCOUNT_HEADING, *map(_account_line, accounts)]
@@ -69,7 +69,7 @@ def compact_lines(
     """
     width, height = size
     lines = [step_line(opened, now), *model_lines(opened, now, width), *state]
-    alone = change_lines(changes, progress, opened.step_time_ns, width)
+    alone = change_lines(changes, progress, opened, width)
     if alone:
         # What is not possible alone is news.
         step = opened.step_time_ns
@@ -138,8 +138,9 @@ def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line
     return [[(f"{row:<{left}}", "bright"), *more] for row, more in zip(rows, was, strict=True)]
 
 
-def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width: int) -> list[Line]:
+def change_lines(changes: Sequence[ChangeTimes], progress: str, opened: Run, width: int) -> list[Line]:
     """A line a change: with it alone, against the opened run, and with all others but not this one."""
+    step = opened.step_time_ns
     if not changes and not progress:
         return []
     if progress:
@@ -161,16 +162,19 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width
         if change_times.alone_ns is None:
             line.append((f"{_NOT_POSSIBLE:>{time + 1 + share}}", "dim"))
         else:
-            role = (
-                "better"
-                if change_times.alone_ns < step
-                else "worse"
-                if change_times.alone_ns > step
-                else "dim"
-            )
-            line += [(f"{at:>{time}} ", ""), (f"{by:>{share}}", role)]
+            line += [(f"{at:>{time}} ", ""), (f"{by:>{share}}", _role(change_times, opened))]
         lines.append([*line, (f" {rest:>{last}}", "")])
     return lines
+
+
+def _role(change: ChangeTimes, opened: Run) -> str:
+    """Better or worse by the step, where it is as much work as the opened run's; else neither."""
+    ns, step = change.alone_ns, opened.step_time_ns
+    if ns is None or ns == step:
+        return "dim"
+    if change.work is not None and opened.work is not None and change.work.counts != opened.work.counts:
+        return ""
+    return "better" if ns < step else "worse"
 
 
 def _accounts(opened: Results, now: Results) -> list[tuple[str, int, int]]:

@@ -166,7 +166,7 @@ class ExecutionForm:
         """The step time, each change alone, and when ranks end."""
         width, height = size
         lines = [*figure_lines(opened, now, glyphs, width), *state]
-        alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
+        alone = change_lines(changes, progress, opened, width - 1)
         lines += [[], *alone] if alone else []
         return [*lines, [], *_ends(opened, now, height - len(lines) - 1)]
 
@@ -177,7 +177,7 @@ class ExecutionForm:
         """The same in the few rows under the form."""
         width, height = size
         lines = [step_line(opened, now), *state]
-        return (lines + change_lines(changes, progress, opened.step_time_ns, width))[:height]
+        return (lines + change_lines(changes, progress, opened, width))[:height]
 
 
 def _used(cluster: Cluster, values: Mapping[str, Any], parameters: Parameters) -> Mapping[str, Any]:

@@ -169,7 +169,7 @@ class TraceForm:
         """The step time, each change alone, and when each rank ends."""
         width, height = size
         lines = [*figure_lines(opened, now, glyphs, width), *state]
-        alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
+        alone = change_lines(changes, progress, opened, width - 1)
         lines += [[], *alone] if alone else []
         return [*lines, [], *_ends(opened, now, height - len(lines) - 1)]
 
@@ -185,7 +185,7 @@ class TraceForm:
         """The same in the few rows under the form."""
         width, height = size
         lines = [step_line(opened, now), *state]
-        alone = change_lines(changes, progress, opened.step_time_ns, width)
+        alone = change_lines(changes, progress, opened, width)
         lines += alone[: max(height - len(lines) - 2, 0)]
         return [*lines, *_ends(opened, now, height - len(lines))]
 

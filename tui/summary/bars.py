@@ -36,6 +36,8 @@ _NAME = 12
 _LEAST_BAR = 14
 # Cells from which on figures have a decimal and stages their ranks.
 _WIDE = 62
+# Per cents of the step from which on ranks of a row lie so far apart that their mean is of none of them.
+_APART = 10
 # Cells of the screen under which the legend has its first words alone.
 _WORDS_WIDE = 100
 
@@ -54,7 +56,7 @@ class BarRows(Protocol):
     """What a row of the bars is."""
 
     title: str
-    # Where rows are of several.
+    # Where rows are of several, before what their figures are.
     joined: str
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
@@ -74,7 +76,7 @@ class StageBars:
     """A row a stage, or neighbouring stages in each where there is no room for all."""
 
     title = "Where each stage's time goes"
-    joined = "Time by stages, each row their mean"
+    joined = "Time by stages, each row their "
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         members: dict[int | None, list[Track]] = {}
@@ -105,7 +107,7 @@ class RankRows:
     """A row a rank where there is room, else a row a stage, else a few neighbouring ranks in each."""
 
     title = "Where each rank's time goes"
-    joined = "Time by ranks, each row their mean"
+    joined = "Time by ranks, each row their "
 
     def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
         if len(tracks) <= room:
@@ -155,6 +157,7 @@ class Bars:
         self.room = 0
         self.rows: list[BarRow] = []
         self._sums: list[dict[str, int]] | None = None
+        self._ranges: list[dict[str, tuple[int, int]]] | None = None
         self.fit(len(self._tracks) if room is None else room)
 
     @cached_property
@@ -166,7 +169,7 @@ class Bars:
     def title(self) -> str:
         """Over the bars: of rows of several stages, or ranks, also that they are means."""
         if len(self.rows) < self.most_rows:
-            return self._kind.joined
+            return self._kind.joined + ("range or mean" if any(self.ranges) else "mean")
         is_single = len(self._tracks) == 1 and len(self._tracks[0].ranks) == 1
         return self._kind.title.replace("each", "the") if is_single else self._kind.title
 
@@ -180,7 +183,27 @@ class Bars:
         if max(room, 1) != self.room:
             self.room = max(room, 1)
             self.rows = self._kind.rows(self._tracks, self.room)
-            self._sums = None
+            self._sums = self._ranges = None
+
+    @property
+    def ranges(self) -> list[dict[str, tuple[int, int]]]:
+        """Of each row the parts in which ranks of it lie far apart: (least, most) in whole per cents."""
+        if self._ranges is None:
+            self._ranges = [self._range_of(row) for row in self.rows]
+        return self._ranges
+
+    def _range_of(self, row: BarRow) -> dict[str, tuple[int, int]]:
+        if len(row.tracks) == 1:
+            return {}
+        step = self._run.step_time_ns
+        shares: dict[str, list[int]] = {}
+        for track in row.tracks:
+            parts = _parts(self._run.account_ns([track]))
+            for name in _PARTS:
+                share = whole_percent(parts.get(name, 0), step * len(track.ranks))
+                shares.setdefault(name, []).append(share)
+        ends = {name: (min(of_ranks), max(of_ranks)) for name, of_ranks in shares.items()}
+        return {name: (least, most) for name, (least, most) in ends.items() if most - least >= _APART}
 
     def row_of(self, track: Track) -> int:
         """The row that has a track in it."""
@@ -213,15 +236,17 @@ class Bars:
             f"{name if whole else name[:4]:>{cells}}" for name, cells in zip(columns, sizes, strict=True)
         )
         lines: list[Line] = [[(head + scale(step, bar) + names, "dim")]]
-        for index, (row, sums) in enumerate(zip(rows, self._sums, strict=True)):
+        for index, (row, sums, ranges) in enumerate(zip(rows, self._sums, self.ranges, strict=True)):
             role = "accent" if focused and index == at else ""
             label = f"{'>' if role else ' '}{self._kind.label(row, rows, wide)}"
             step_ns = step * sum(len(track.ranks) for track in row.tracks)
             parts = _parts(sums)
-            figures = "".join(
-                f"{share(parts.get(name, 0), step_ns):>{cells}}"
-                for name, cells in zip(columns, sizes, strict=True)
-            )
+            figures = ""
+            for name, cells in zip(columns, sizes, strict=True):
+                figure = str(share(parts.get(name, 0), step_ns))
+                if name in ranges and len(apart := "-".join(map(str, ranges[name]))) < cells:
+                    figure = apart
+                figures += f"{figure:>{cells}}"
             line: Line = [(fitted([(label, "")], len(head))[0][0], role)]
             drawn = _bar(_drawn(sums), step_ns, bar, glyphs)
             upper = [row_of(drawn, above, high, False) for above in range(high - 1, 0, -1)]

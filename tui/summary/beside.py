@@ -236,7 +236,7 @@ class Waits:
 
     @property
     def aside(self) -> str:
-        return "i waits" if self.replay else "i replay"
+        return "i who waits" if self.replay else "i its replay"
 
     @property
     def heading(self) -> str:

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from simcore.analysis.shares import Shares
 from simcore.records import Struct
 from simcore.run.lanes import Spans
-from simcore.units import plural
+from simcore.units import plural, whole_percent
 from tui.frame import Line, width_of
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, busy_words
 from tui.timeline.query import Query
+
+# Per cents of the step from which on lanes lie so far apart that their mean is of none of them.
+_APART = 10
 
 
 class Group(Struct, frozen=True):
@@ -89,9 +92,15 @@ class GroupLane(SpanLane):
     @property
     def count(self) -> str:
         """How many ranks, where lanes have their number, without the `x` of equal ones; else what its share
-        is: the lane is drawn as one of them.
+        is, for the lane is drawn as one of them: "" of a range, that says so itself.
         """
-        return str(self._ranks) if self._source.of.numbered[0] == "x" else "mean"
+        if self._has_ranks_beside:
+            return str(self._ranks)
+        return "" if self._range("busy") else "mean"
+
+    @property
+    def _has_ranks_beside(self) -> bool:
+        return self._source.of.numbered[0] == "x"
 
     @property
     def short_title(self) -> str:
@@ -106,8 +115,19 @@ class GroupLane(SpanLane):
         source, numbers = self._source, self._group.numbers
         if not any(order.id == measure for order in source.orders):
             return self.like.busy
+        if not self._has_ranks_beside and (least_to_most := self._range(measure)):
+            return least_to_most
         whole = sum(source.of.measure_ns(measure, number) * source.count(number) for number in numbers)
         return busy_words(whole, source.length * self._ranks)
+
+    def _range(self, measure: str) -> str:
+        """`24-49%`, where its ranks lie so far apart that their mean is of none of them; else ""."""
+        of, length = self._source.of, self._source.length
+        if not of.timed:
+            return ""
+        shares = [whole_percent(of.measure_ns(measure, number), length) for number in self._group.numbers]
+        least, most = min(shares), max(shares)
+        return f"{least}-{most}%" if most - least >= _APART else ""
 
     @property
     def spans(self) -> Spans:
@@ -142,7 +162,9 @@ class GroupLane(SpanLane):
         lanes = len(self._group.numbers)
         among = f" in {plural(lanes, 'lane')}" if lanes != self._ranks else ""
         # Of a lane a rank the share is not that of what is drawn.
-        mean = f", mean busy {self.busy}" if self.count == "mean" else ""
+        mean = ""
+        if not self._has_ranks_beside:
+            mean = f", busy {apart}" if (apart := self._range("busy")) else f", mean busy {self.busy}"
         whose: Line = [(f"{self.whose}: {plural(self._ranks, 'rank')}", ""), (among + mean, "dim")]
         first, *figures = self._source.told(whose, self._group.numbers)
         # The lane that is drawn is the one that sorts first; where its name is long, ranks that stand out are

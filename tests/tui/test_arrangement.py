@@ -301,7 +301,8 @@ def test_a_group_whose_ranks_lie_far_apart_has_their_range_for_a_mean(slow: str,
     group = [row.lane for row in Arrangement(LaneSource(scales)).rows if row.key.path][1]
     assert f"{group.count} {group.busy}".strip() == share
     said = "".join(text for text, _ in group.told(None, "", 120, True)[1])
-    assert said.startswith(f"stage 1: 2 ranks, {'busy' if '-' in share else 'mean busy'} {share.split()[-1]}, ")
+    busy = f"busy {share}" if "-" in share else share.replace("mean", "mean busy")
+    assert said.startswith(f"stage 1: 2 ranks, {busy}, ")
 
 
 # -- equal ranks, and single ones --------------------------------------------------------

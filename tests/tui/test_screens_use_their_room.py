@@ -115,7 +115,7 @@ async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: Make
             assert ("> 2 │ 96" in re.sub(r" +", " ", text)) == seen
             # A note on the run is on no line.
             await press(pilot, "G")
-            assert "nor is what a GPU has (--gpu)" in " ".join(screen_text(app).split())
+            assert "--gpu holds it against a GPU's memory" in " ".join(screen_text(app).split())
             assert "│ 96" not in screen_text(app)
 
 

@@ -55,6 +55,11 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
         assert f"{share:.1f}% same work" in text
         assert "/mb" not in text
+        # Screen 6 cut it to `-27.1%...` at 80 columns.
+        await press(pilot, "6")
+        await run_over(pilot)
+        assert f"{share:.1f}% same work" in screen_text(app)
+        await press(pilot, "1")
         # The first is that of `t`, and says with how many micro-batches it was simulated.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
         assert "simulated with 2)" in first or "here 2)" in first

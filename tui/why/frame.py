@@ -12,7 +12,15 @@ from simcore.kernel_names import shown_name
 from simcore.run.findings import Leg, Spot, longest_of_part, path_sums, spot_of
 from simcore.run.lanes import clock
 from simcore.units import duration, percent
-from tui.change_words import LESS_TIME, UNKNOWN, change_name, change_share, change_words, gain_share
+from tui.change_words import (
+    LESS_TIME,
+    SHARE_CELLS,
+    UNKNOWN,
+    change_name,
+    change_share,
+    change_words,
+    gain_share,
+)
 from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
 from tui.panels import WHAT_IF, PanelCursor, beside, box, lists_and_meaning, meaning_rows, two_lists
 
@@ -351,11 +359,14 @@ def _knob_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None]
 
 def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
+    share, role = ("", "") if knob.unknown else gain_share(step, knob)
+    if knob.free_ns is None:
+        # What the share is of takes room from the name.
+        size -= max(len(share) - SHARE_CELLS, 0)
     words = f"{'>' if at else ' '}{change_name(knob, dims, size - 1):<{size}}"
     if knob.unknown:
         return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
     now = f"{duration(knob.better10_ns):>10}"
-    share, role = gain_share(step, knob)
     line: Line = [(words, "accent" if at else ""), (f"{now} ", ""), (share, role)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]

@@ -70,23 +70,25 @@ def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
         size = f"+{byte_size(more)}"
         if held <= before:
             return [f"{size[1:]} more than before", size]
-        count = plural(held, "micro-batch")
-        return [f"{size}: holds {count}, before {before}", f"{size}: {held} mb held, before {before}", size]
+        return [*_held(held, before, f"{size}: ", f"{size}: "), size]
     if more < 0:
         # What one stage holds more is small beside what the fullest has less.
         return []
     if held > before and (bytes_before is None or bytes_now is None):
-        count = plural(held, "micro-batch")
-        return [f"holds {count}, before {before}", f"{held} mb held, before {before}"]
+        return _held(held, before)
     if len(held_before) != len(held_now):
         return []
     stage = max(range(len(held_now)), key=lambda stage: held_now[stage] - held_before[stage], default=0)
     if not held_now or held_now[stage] <= held_before[stage]:
         return []
-    count = plural(held_now[stage], "micro-batch")
+    return _held(held_now[stage], held_before[stage], f"stage {stage} ", f"stage {stage}: ")
+
+
+def _held(now: int, before: int, long: str = "", short: str = "") -> list[str]:
+    """How many micro-batches are held, in two forms, behind what stands before each."""
     return [
-        f"stage {stage} holds {count}, before {held_before[stage]}",
-        f"stage {stage}: {held_now[stage]} mb held, before {held_before[stage]}",
+        f"{long}holds {plural(now, 'micro-batch')}, before {before}",
+        f"{short}{now} mb held, before {before}",
     ]
 
 

@@ -15,6 +15,7 @@ from simcore.analysis import Results
 from simcore.analysis.file_memory import memory_bytes
 from simcore.analysis.what_if.changes import _schedules
 from simcore.diagnostics import UsageError
+from simcore.layout import with_gathered_buffer
 from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
@@ -164,14 +165,30 @@ _LOOP = f"{_ASSUMED}; layer-loop cannot overlap, so the same rows run under 1f1b
 def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assumed_of_its_overlap() -> None:
     """Planted: the words where a schedule runs already."""
     rows = {one.flags: one.meaning for one in advice(simulate(open_workload(SEEDS["000"]), flags_of("")))}
+    whole = _with_all_of_it("", "--schedule 1f1b")
     assert rows == {
         "--schedule 1f1b --overlap-grad-reduce": _LOOP,
-        "--schedule 1f1b --overlap-param-gather": f"{_LOOP}; {_SHARD}",
+        "--schedule 1f1b --overlap-param-gather": f"{_LOOP}; {_SHARD}; {whole}",
     }
     scheduled = simulate(open_workload(SEEDS["000"]), flags_of("--schedule 1f1b"))
     for one in advice(scheduled):
-        shard = f"; {_SHARD}" if "--overlap-param-gather" in one.flags else ""
+        shard = ""
+        if "--overlap-param-gather" in one.flags:
+            reduces = "--overlap-grad-reduce" if "--overlap-grad-reduce" in one.flags else ""
+            shard = f"; {_SHARD}; {_with_all_of_it('--schedule 1f1b', f'--schedule 1f1b {reduces}')}"
         assert one.meaning == (f"{_ASSUMED}{shard}" if "--overlap" in one.flags else "")
+
+
+def _with_all_of_it(before: str, after: str) -> str:
+    """What gathering ahead brings where the file has the whole buffer, by runs of that file."""
+    workload = with_gathered_buffer(open_workload(SEEDS["000"]))
+    assert workload is not None
+    was, now = (
+        simulate(workload, flags_of(f"--world 128 {flags}")).step_time_ns
+        for flags in (before, f"{after} --overlap-param-gather")
+    )
+    assert now < 0.9 * was
+    return f"with all of it, {duration(was)} to {duration(now)} ({change_percent(was, now)})"
 
 
 def test_two_changes_carry_what_either_has_to_say_first() -> None:

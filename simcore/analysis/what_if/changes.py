@@ -13,6 +13,7 @@ from simcore.analysis.blocks import unequal_blocks
 from simcore.analysis.file_memory import memory_bytes
 from simcore.analysis.finished import Finished
 from simcore.diagnostics import InputError, UsageError
+from simcore.layout import with_gathered_buffer
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters
@@ -22,12 +23,13 @@ from simcore.records import NamedTuple, asdict, replace
 from simcore.run.figures import alike_work_ns
 from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
-from simcore.units import duration
+from simcore.units import change_percent, duration
 
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
 _USUAL = "1f1b"
 _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
+_SHARD = "grad_gather counts as written, a shard of what is gathered"
 _PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
 
@@ -122,8 +124,26 @@ def _meaning(simulation: Simulation, change: Change) -> str:
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         said.append(f"layer-loop cannot overlap, so the same rows run under {fields['schedule']}")
     if gathers and any(one.code == "gather-is-shard" for one in simulation.diagnostics):
-        said.append("grad_gather counts as written, a shard of what is gathered")
+        said.append(_SHARD)
     return "; ".join(said)
+
+
+def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
+    """A change that gains by gathering ahead what is written as a shard, with what it brings of all of it: by
+    two runs, so of rows that are shown alone.
+    """
+    workload = with_gathered_buffer(simulation.workload)
+    if not row.meaning.endswith(_SHARD) or workload is None or row.parameters is None:
+        return row
+    # The shard told dp: it stays what it is.
+    asked = [replace(parameters, world=simulation.layout.world)
+             for parameters in (simulation.parameters, row.parameters)]  # fmt: skip
+    try:
+        before, after = (simulate(workload, parameters).step_time_ns for parameters in asked)
+    except (InputError, UsageError):
+        return row
+    words = f"{duration(before)} to {duration(after)} ({change_percent(before, after)})"
+    return replace(row, meaning=f"{row.meaning}; with all of it, {words}")
 
 
 class Tried(NamedTuple):
@@ -216,7 +236,7 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
     def place(what_if: WhatIf) -> tuple[int, bool, int]:
         return what_if.microbatches or 0, what_if.meaning == _LAYOUT, alike_ns[what_if.flags]
 
-    return sorted(gaining, key=place)
+    return sorted((_with_whole_gather(simulation, row) for row in gaining), key=place)
 
 
 def _has_room(simulation: Simulation) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from simcore.layout import Layout
 from simcore.program import Ops
+from simcore.program.ops import COMPUTE
 from simcore.records import NamedTuple
 from simcore.simulation import Simulation
 from simcore.timeline import Timeline
@@ -113,8 +114,22 @@ def rows_in(a: Workload, b: Workload) -> list[int]:
     return [number.get(identity, -2 - row) for row, identity in enumerate(row_names(b))]
 
 
-def matched_ops(a: Ops, b: Ops, rows: Sequence[int]) -> list[tuple[int, int]]:
-    """(op of `a`, op of `b`) of all ops that are the same, in the order of `a`. rows: see `rows_in`."""
+# The micro-batch of ops that have none.
+_OF_THE_STEP = -1
+_ByIdentity = dict[tuple[int, int, int, int], list[int]]
+
+
+class MatchedOps(NamedTuple):
+    """Ops of two runs that are the same. pairs: (op of `a`, op of `b`), in the order of `a`. cut: collectives
+    of a row that the one run has in more pieces than the other: (all of `a`, all of `b`) of each.
+    """
+
+    pairs: list[tuple[int, int]]
+    cut: list[tuple[list[int], list[int]]]
+
+
+def matched_ops(a: Ops, b: Ops, rows: Sequence[int]) -> MatchedOps:
+    """All ops of `a` that `b` has, too. rows: see `rows_in`."""
     identical = (
         a.stream == b.stream
         and a.phase == b.phase
@@ -124,16 +139,41 @@ def matched_ops(a: Ops, b: Ops, rows: Sequence[int]) -> list[tuple[int, int]]:
         )
     )
     if identical:
-        return [(op, op) for op in range(len(a))]
-    of_b = {key: op for op, key in enumerate(_identities(b, rows))}
-    return [(op, of_b[key]) for op, key in enumerate(_identities(a)) if key in of_b]
+        return MatchedOps([(op, op) for op in range(len(a))], [])
+    of_a, of_b = _by_identity(a), _by_identity(b, rows)
+    _of_the_step(of_a, of_b)
+    _of_the_step(of_b, of_a)
+    pairs: list[tuple[int, int]] = []
+    cut: list[tuple[list[int], list[int]]] = []
+    for key, mine in of_a.items():
+        theirs = of_b.get(key, [])
+        row, _, _, stream = key
+        if theirs and len(mine) != len(theirs) and row >= 0 and stream != COMPUTE:
+            # The first piece of a collective is not the whole of it.
+            cut.append((mine, theirs))
+        else:
+            pairs += zip(mine, theirs, strict=False)
+    return MatchedOps(sorted(pairs), cut)
 
 
-def _identities(ops: Ops, rows: Sequence[int] | None = None) -> Iterator[tuple[int, int, int, int, int]]:
-    """(row, phase, micro-batch, stream, how often that came before) of each op."""
-    seen: dict[tuple[int, int, int, int], int] = {}
-    for row, phase, microbatch, stream in zip(ops.row, ops.phase, ops.microbatch, ops.stream, strict=True):
+def _of_the_step(mine: _ByIdentity, theirs: _ByIdentity) -> None:
+    """Call the collectives of a row those of no micro-batch where the other run has them behind the last one:
+    gradients that are reduced beside a backward are of its micro-batch.
+    """
+    for key in list(mine):
+        row, phase, microbatch, stream = key
+        whole = (row, phase, _OF_THE_STEP, stream)
+        if row < 0 or stream == COMPUTE or microbatch == _OF_THE_STEP:
+            continue
+        if key not in theirs and whole in theirs:
+            mine.setdefault(whole, []).extend(mine.pop(key))
+
+
+def _by_identity(ops: Ops, rows: Sequence[int] | None = None) -> _ByIdentity:
+    """(row, phase, micro-batch, stream) -> its ops, in the order of issue."""
+    found: _ByIdentity = {}
+    columns = zip(ops.row, ops.phase, ops.microbatch, ops.stream, strict=True)
+    for op, (row, phase, microbatch, stream) in enumerate(columns):
         key = (row if rows is None or row < 0 else rows[row], phase, microbatch, stream)
-        count = seen.get(key, 0)
-        seen[key] = count + 1
-        yield (*key, count)
+        found.setdefault(key, []).append(op)
+    return found

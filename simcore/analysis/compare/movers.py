@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
-from simcore.analysis.compare.matching import ClassPair, matched_ops
+from simcore.analysis.compare.matching import ClassPair, MatchedOps, matched_ops
 from simcore.collectives import WITH_COPIES
 from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Ops, TransferCost
 from simcore.records import NamedTuple, Struct, field
@@ -17,6 +18,9 @@ Measure = Literal["duration", "wait", "start"]
 # What an op takes moves others: causes stand before what follows from them.
 MEASURES: tuple[Measure, ...] = ("duration", "wait", "start")
 _MOST_OF_A_MEASURE = 3
+# An op that takes less than this part of what it moved by has nothing to say: cells of 1 us that stand for
+# no compute begin 32 ms later where an optimizer does.
+_LEAST_OP = 10_000
 # Beside one that differs by seconds, microseconds are not what differs most.
 _LEAST_PART = 100
 
@@ -76,7 +80,7 @@ def compared_ops(
     most: dict[Measure, dict[tuple[str, str, str], tuple[tuple[int, ...], Mover]]] = {
         measure: {} for measure in MEASURES
     }
-    known: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    known: dict[tuple[int, int], MatchedOps] = {}
     for pair in pairs:
         ops, start, end = a.timeline.columns(pair.a)
         other, other_start, other_end = b.timeline.columns(pair.b)
@@ -84,11 +88,16 @@ def compared_ops(
         if stages not in known:
             known[stages] = matched_ops(ops, other, rows)
         matched = known[stages]
-        counts.ops += len(matched) * pair.ranks
-        _note_costs(a, b, ops, other, matched, counts)
+        counts.ops += (len(matched.pairs) + len(matched.cut)) * pair.ranks
+        _note_costs(a, b, ops, other, matched.pairs, counts)
+        if matched.cut:
+            counts.differs.add("bytes")
         waits, other_waits = _waits(ops, start, end), _waits(other, other_start, other_end)
-        for op, like in matched:
-            duration, other_duration = end[op] - start[op], other_end[like] - other_start[like]
+        for mine, likes in chain(([[op], [like]] for op, like in matched.pairs), matched.cut):
+            op, like = mine[0], likes[0]
+            # Of what the one has in pieces: all of them, and when the first begins.
+            duration = sum(end[piece] - start[piece] for piece in mine)
+            other_duration = sum(other_end[piece] - other_start[piece] for piece in likes)
             if duration != other_duration:
                 counts.differs.add(_what(a, ops, op))
             values = (
@@ -98,6 +107,8 @@ def compared_ops(
             )
             for measure, (of_a, of_b) in zip(MEASURES, values, strict=True):
                 if of_a == of_b:
+                    continue
+                if measure == "start" and _LEAST_OP * max(duration, other_duration) < abs(of_b - of_a):
                     continue
                 kind = _kind(a, ops, op)
                 name = a.workload.name[ops.row[op]] if ops.row[op] >= 0 else ""
@@ -125,7 +136,7 @@ def computed_ops(a: Simulation, b: Simulation, pair: ClassPair, rows: Sequence[i
     other, other_start, _ = b.timeline.columns(pair.b)
     return [
         Alike(start[op], end[op], other_start[like])
-        for op, like in matched_ops(ops, other, rows)
+        for op, like in matched_ops(ops, other, rows).pairs
         if ops.stream[op] == COMPUTE and end[op] > start[op]
     ]
 

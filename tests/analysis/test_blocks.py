@@ -3,9 +3,10 @@ for; figures by a run of their own.
 """
 
 from simcore.analysis import Results
-from simcore.analysis.blocks import line_words, surplus_blocks, unequal_blocks
+from simcore.analysis.blocks import line_words, surplus_blocks, unequal_blocks, without_rows
 from simcore.analysis.sentences.model import Facts
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload
@@ -90,27 +91,41 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "The micro-batches of the file are unequal. The header asks for 1 micro-batch of 3 layers (lines "
-        f"3-7); with --microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
-        "block, of 1 layer, a copy of line 4."
+        "The micro-batches of the file are unequal. The header asks for 1 of 3 layers, lines 3-7: "
+        f"with --microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
+        "block, of 1 layer, which repeats line 4."
     )
     # The same step as that of a file without these lines.
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
-    # Once is enough.
-    assert "surplus-blocks" not in said(one_block_too_many())
 
 
 def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
-    """Lines 7 and 8 cut a block of 4 layers in two: without them there are the 6 rows of line 2."""
-    assert said(of_rows(*TOO_MANY, declared=6))["surplus-blocks"] == (
-        "Without lines 7-8 between the two blocks there would be the 6 rows that the file declares, and one "
-        "block of 4 layers."
+    """Lines 7 and 8 cut a block of 4 layers in two: without them there are the 6 rows of line 2. Of the two
+    readings of seed 001 one had a step, and nobody could try the other.
+    """
+    joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
+    assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
+    text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
+    assert text.endswith(
+        " The count of rows, 6, fits 1 of 4 layers, cut in two by lines 7-8: without them it is "
+        f"{duration(joined.step_time_ns)}."
     )
-    joined = [*TOO_MANY[:4], *TOO_MANY[6:]]
-    assert of_rows(*joined).program.structure.layers_per_block == (4,)
-    assert len(joined) == 6
+    assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
-        assert "surplus-blocks" not in said(of_rows(*TOO_MANY, declared=declared))
+        text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
+        assert "count of rows" not in text
+        assert "Lines 8-10 are 1 more block" in text
+
+
+def test_a_file_without_rows_is_the_file_that_never_had_them() -> None:
+    simulation = of_rows(*TOO_MANY, declared=6)
+    less = without_rows(simulation.workload, (4, 5))
+    assert less is not None
+    other = of_rows(*TOO_MANY[:4], *TOO_MANY[6:]).workload
+    assert (less.name, less.fwd, less.ig, less.wg) == (other.name, other.fwd, other.ig, other.wg)
+    assert list(less.line) == [3, 4, 5, 6, 9, 10]
+    header = replace(simulation.workload.header, checkpoints=(2,), checkpoint_initiates=(4,))
+    assert without_rows(replace(simulation.workload, header=header), (4, 5)) is None
 
 
 def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
@@ -120,7 +135,7 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
         assert "The header asks for" not in said(simulation)["uneven-microbatches"]
-        assert "surplus-blocks" not in said(simulation)
+        assert "count of rows" not in said(simulation)["uneven-microbatches"]
 
 
 def test_another_layer_is_no_copy() -> None:
@@ -130,7 +145,7 @@ def test_another_layer_is_no_copy() -> None:
     assert (found.copied, found.between) == ((), ())
     found_words = said(of_rows(*other, declared=6))
     assert "1 more block, of 1 layer." in found_words["uneven-microbatches"]
-    assert "surplus-blocks" not in found_words
+    assert "count of rows" not in found_words["uneven-microbatches"]
 
 
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
@@ -138,7 +153,7 @@ def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     text = said(two)["uneven-microbatches"]
     assert text.endswith(" Lines 8-14 are 2 more blocks, of 1 and 2 layers.")
     alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))["uneven-microbatches"]
-    assert alike.endswith(" Lines 8-13 are 2 more blocks, of 1 and 1 layers, copies of line 4.")
+    assert alike.endswith(" Lines 8-13 are 2 more blocks, of 1 and 1 layers, which repeat line 4.")
 
 
 def test_the_file_with_mistakes_says_which_lines_they_are() -> None:

@@ -15,7 +15,7 @@ from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration, percent
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
-from tests.analysis.test_blocks import TOO_MANY, of_rows, one_block_too_many, uneven_microbatches
+from tests.analysis.test_blocks import uneven_microbatches
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import read, text_of
 
@@ -432,7 +432,6 @@ def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_g
 
 SPEAKS = {
     "uneven-microbatches": uneven_microbatches,
-    "surplus-blocks": lambda: of_rows(*TOO_MANY, declared=6),
     "another-model": half_the_stages,
     "no-compute": without_compute,
     "straggler": straggler,
@@ -452,7 +451,6 @@ SPEAKS = {
 }
 SILENT = {
     "uneven-microbatches": bubble_bound,
-    "surplus-blocks": one_block_too_many,
     "another-model": mostly_compute,
     "no-compute": mostly_compute,
     "straggler": exposed_all_reduce,

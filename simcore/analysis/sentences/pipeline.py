@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from simcore.analysis.alike import alike
-from simcore.analysis.blocks import UnequalBlocks, line_words, surplus_blocks, unequal_blocks
+from simcore.analysis.blocks import (
+    SurplusBlocks,
+    UnequalBlocks,
+    line_words,
+    surplus_blocks,
+    unequal_blocks,
+    without_rows,
+)
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
 from simcore.program.schedules import SCHEDULES
 from simcore.units import change_percent, duration, plural
@@ -161,27 +168,31 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     layers += " ..." if len(extra.more_layers) > _NAMED else ""
     of = "layer" if layers == "1" else "layers"
     copied = line_words(workload, extra.copied)
-    same = f", {'a copy' if len(extra.more_layers) == 1 else 'copies'} of {copied}" if copied else ""
+    same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # What is to be done stands before where it comes from: a small screen ends somewhere.
     text = (
-        f"The header asks for {plural(count, 'micro-batch')} of {plural(extra.layers, 'layer')} ({asked}); "
-        f"with --microbatches {count} the step is {duration(ns)}. {more[0].upper()}{more[1:]} are "
-        f"{plural(len(extra.more_layers), 'more block')}, of {layers} {of}{same}."
+        f"The header asks for {count} of {plural(extra.layers, 'layer')}, {asked}: "
+        f"with --microbatches {count} the step is {duration(ns)}. "
+    )
+    # Where the count of rows says what the rest is, this is said alone.
+    text += _as_one_block(facts, extra) or (
+        f"{more[0].upper()}{more[1:]} are {plural(len(extra.more_layers), 'more block')}, of {layers} "
+        f"{of}{same}."
     )
     return ns, text
 
 
-def surplus(facts: Facts) -> Sentence | None:
-    """Which lines cut a block of a file in two, where there are as many rows as it declares without them."""
-    extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
-    if extra is None or not extra.between:
-        return None
+def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
+    """Which lines cut a block of a file in two, where there are as many rows as it declares without them, and
+    the step without them by a run of its own; else "".
+    """
     workload = facts.simulation.workload
     between = line_words(workload, extra.between)
-    if not between:
-        return None
-    text = (
-        f"Without {between} between the two blocks there would be the {workload.declared_rows} rows that the "
-        f"file declares, and one block of {plural(extra.layers + extra.more_layers[0], 'layer')}."
-    )
-    return Sentence("surplus-blocks", text, facts.step_ns)
+    joined = without_rows(workload, extra.between) if between else None
+    if joined is None:
+        return ""
+    ns = facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
+    layers = plural(extra.layers + extra.more_layers[0], "layer")
+    them = "it" if len(extra.between) == 1 else "them"
+    step = "" if ns is None else f": without {them} it is {duration(ns)}"
+    return f"The count of rows, {workload.declared_rows}, fits 1 of {layers}, cut in two by {between}{step}."

@@ -32,8 +32,8 @@ from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate, taken_for_granted
 from simcore.units import change_percent, duration
-from simcore.workload.model import base_name
-from simcore.workload.traffic import traffic_warnings
+from simcore.workload.model import Workload, base_name
+from simcore.workload.traffic import traffic_warnings, with_backward_sent, without_reduced_parameters
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
@@ -50,6 +50,13 @@ if TYPE_CHECKING:
 Figure = TypeVar("Figure")
 # The note of a stage layout that nobody gave.
 _LAYOUT_ASSUMED = "stage-layout-default"
+# By code of a note, the rows with which its step would be another one.
+_OTHER_FILES = {"gather-is-shard": with_gathered_buffer, "all-parameters": without_reduced_parameters}
+# What stands before that step.
+_OTHERWISE = {
+    _LAYOUT_ASSUMED: "", "backward-unsent": "with it ", "gather-is-shard": "with it ",
+    "all-parameters": "without it ",
+}  # fmt: skip
 
 
 class Finished(Struct, frozen=True, dict=True):
@@ -70,40 +77,60 @@ class Finished(Struct, frozen=True, dict=True):
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Of the file, then of the run; with what is at stake where another run can tell: of the stage layout
-        once `weigh_assumptions` has found it. Last what its rows send unlike a trainer, and what every run
-        takes for granted.
+        and of what is not sent backward once `weigh_assumptions` has found it. Last what its rows send unlike
+        a trainer, and what every run takes for granted.
         """
-        return self._noticed if self.other_layout_ns is None else self._weighed
+        return self._weighed if "_weighed_ns" in self.__dict__ else self._noticed
 
     @cached_property
     def _weighed(self) -> tuple[Diagnostic, ...]:
-        words = self._of_stage_layout()
         return tuple(
-            replace(one, message=f"{one.message}{words}") if one.code == _LAYOUT_ASSUMED else one
+            self._at_stake(one, self._weighed_ns[one.code]) if one.code in self._weighed_ns else one
             for one in self._noticed
         )
 
+    @property
+    def _weighed_ns(self) -> dict[str, int | None]:
+        """By code of a note, what the step would be otherwise, as far as `weigh_assumptions` has found it."""
+        known: dict[str, int | None] = self.__dict__.get("_weighed_ns", {})
+        return known
+
     @cached_property
     def _noticed(self) -> tuple[Diagnostic, ...]:
-        return (
-            *(
-                replace(diagnostic, message=f"{diagnostic.message}{self._of_gathered_buffer()}")
-                if diagnostic.code == "gather-is-shard"
-                else diagnostic
-                for diagnostic in self.simulation.diagnostics
-            ),
+        found = (
+            *self.simulation.diagnostics,
             *traffic_warnings(self.simulation.workload),
             *taken_for_granted(self.simulation),
             *(memory_note(self.file_memory, self.path) if self.model_figures is None else ()),
         )
+        return tuple(
+            self._at_stake(one, self._step_ns_of(_OTHER_FILES[one.code])) if one.code in _OTHER_FILES else one
+            for one in found
+        )
+
+    def _at_stake(self, note: Diagnostic, other: int | None) -> Diagnostic:
+        """A note with what the step would be otherwise: `: with it the step would be 496.2 ms (+15.3 %)`."""
+        step, front = self.step_time_ns, _OTHERWISE[note.code]
+        if other is None or not step:
+            return note
+        words = "takes as long"
+        if other != step:
+            words = f"would be {duration(other)} ({change_percent(step, other)})"
+        return replace(note, message=f"{note.message}: {front}the step {words}")
+
+    def _step_ns_of(self, changed: Callable[[Workload], Workload | None]) -> int | None:
+        """The step of a file with other rows, ns; dp, which its rows may tell, stays what it is."""
+        workload = changed(self.simulation.workload)
+        if workload is None:
+            return None
+        return self.variants.step_ns_of(workload, world=self.simulation.layout.world)
 
     @property
     def other_layout_ns(self) -> int | None:
         """The step with Megatron's stage layout where another one is assumed, ns; None before
         `weigh_assumptions` has found it, and where there is none.
         """
-        other_ns: int | None = self.__dict__.get("_other_layout_ns")
-        return other_ns
+        return self._weighed_ns.get(_LAYOUT_ASSUMED)
 
     @cached_property
     def assumed_compute_ns(self) -> int:
@@ -118,36 +145,24 @@ class Finished(Struct, frozen=True, dict=True):
         phases = (workload.fwd, workload.ig, workload.wg)
         return sum(phase.compute_ns[row] for row in (*rows, *structure.loss) for phase in phases)
 
-    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Find what the step would be without the stage layout that is assumed: a run of its own. Raises
-        `Cancelled` when `cancelled()` becomes true.
+    def weigh_assumptions(
+        self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
+    ) -> None:
+        """Find what the step would be without what is assumed, a run of its own each: with the other stage
+        layout; of `all_of_them` also with what rows do not send backward. Raises `Cancelled` when
+        `cancelled()` becomes true.
         """
-        if any(one.code == _LAYOUT_ASSUMED for one in self.simulation.diagnostics):
-            if "megatron_step_ns" not in self.__dict__:
-                self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
-            self.__dict__["_other_layout_ns"] = self.megatron_step_ns
-
-    def _of_stage_layout(self) -> str:
-        """`: the step would be 14.457 s (-2.1 %)`, once that is known."""
-        other, step = self.other_layout_ns, self.step_time_ns
-        if other is None or not step:
-            return ""
-        if other == step:
-            return ": the step takes as long"
-        return f": the step would be {duration(other)} ({change_percent(step, other)})"
-
-    def _of_gathered_buffer(self) -> str:
-        """`: with it the step would be 496.6 ms (+15.4 %)`, or what would tell."""
-        workload, step = with_gathered_buffer(self.simulation.workload), self.step_time_ns
-        if workload is None or not step:
-            return ""
-        # dp was told by the shard: it stays what it is.
-        other = self.variants.step_ns_of(workload, world=self.simulation.layout.world)
-        if other is None:
-            return ": the file with that buffer would tell what it costs"
-        if other == step:
-            return ": with it the step takes as long"
-        return f": with it the step would be {duration(other)} ({change_percent(step, other)})"
+        weighed = dict(self._weighed_ns)
+        for one in self._noticed:
+            if one.code == _LAYOUT_ASSUMED and one.code not in weighed:
+                if "megatron_step_ns" not in self.__dict__:
+                    self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
+                weighed[one.code] = self.megatron_step_ns
+            if one.code == "backward-unsent" and one.code not in weighed and all_of_them:
+                weighed[one.code] = self._step_ns_of(with_backward_sent)
+        if weighed != self._weighed_ns:
+            self.__dict__.pop("_weighed", None)
+            self.__dict__["_weighed_ns"] = weighed
 
     @cached_property
     def tracks(self) -> tuple[Track, ...]:

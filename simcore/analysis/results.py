@@ -232,16 +232,16 @@ class Results(Finished, frozen=True, dict=True):
         what_ifs: list[WhatIf] = self.__dict__["_what_if"]
         return what_ifs
 
-    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+    def weigh_assumptions(
+        self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
+    ) -> None:
         """Find what assumptions cost, once: notes and sentences say it from then on."""
-        if "_is_weighed" in self.__dict__:
-            return
-        super().weigh_assumptions(cancelled)
-        if self.other_layout_ns is not None:
+        known = self.other_layout_ns
+        super().weigh_assumptions(cancelled, all_of_them)
+        if self.other_layout_ns != known:
             from simcore.analysis.sentences import sentences_of
 
             self.__dict__["sentences"] = sentences_of(self)
-        self.__dict__["_is_weighed"] = True
 
     @cached_property
     def sentences(self) -> list[Sentence]:

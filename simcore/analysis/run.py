@@ -144,9 +144,9 @@ class Run(Protocol):
         """Computes what screens look up while they draw, unless it is known. Raises `Cancelled`."""
         ...
 
-    def weigh_assumptions(self, cancelled: Callable[[], bool] = ...) -> None:
-        """Finds by runs of their own what assumptions cost: notes and words say it from then on. Raises
-        `Cancelled`.
+    def weigh_assumptions(self, cancelled: Callable[[], bool] = ..., all_of_them: bool = ...) -> None:
+        """Finds by runs of their own what assumptions cost, and what is not sent: notes and words say it from
+        then on. all_of_them: else what words need alone. Raises `Cancelled`.
         """
         ...
 

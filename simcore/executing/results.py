@@ -238,7 +238,9 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
         return sentences(self)
 
-    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+    def weigh_assumptions(
+        self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
+    ) -> None:
         """What it assumes has no other run that would tell what that costs."""
 
     @property

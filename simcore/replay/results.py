@@ -223,7 +223,9 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
     tried = ""
 
-    def weigh_assumptions(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+    def weigh_assumptions(
+        self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
+    ) -> None:
         """What it assumes has no other run that would tell what that costs."""
 
     @property

@@ -7,12 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.diagnostics import Diagnostic, printable
+from simcore.records import replace
 from simcore.units import digits, plural
 from simcore.workload.model import Workload
 
 _GRADIENTS = ("grad_gather", "grad_param_comm", "grad_norm")
 # The counts of the experts are sent forward alone.
 _FORWARD_ALONE = "mlp_moelayer"
+# What backward sends where forward sends this.
+_OTHER_WAY = {"ALLGATHER": "REDUCESCATTER", "REDUCESCATTER": "ALLGATHER"}
 
 
 def is_like_aicb(workload: Workload) -> bool:
@@ -63,10 +66,10 @@ def traffic_warnings(workload: Workload) -> Iterator[Diagnostic]:
     if reduced is not None:
         row, parameters = reduced
         message = (
-            f"all-reduces 2 bytes of each of the {digits(parameters)} parameters of a rank over tp; "
-            "Megatron sends none of it without sequence parallelism"
+            f"{workload.name[row]} all-reduces 2 bytes of each of the {digits(parameters)} parameters of a "
+            f"rank over tp; Megatron sends {parameters_sent(workload)}"
         )
-        brief = "all-reduces all parameters over tp"
+        brief = f"{workload.name[row]} reduces all parameters over tp"
         yield Diagnostic("warning", "all-parameters", message, workload.path, workload.line[row], brief=brief)
     yield from _another_activation(workload)
 
@@ -86,11 +89,49 @@ def _another_activation(workload: Workload) -> Iterator[Diagnostic]:
         return
     message = (
         f"pp_comm is {digits(stated)} B, {stated / sent:.3g} times the activation of {digits(sent)} B that "
-        f"{printable(name)} (line {line}) sends over tp: kept as written"
+        f"{printable(name)} (line {line}) sends over tp, {tp * stated / sent:.3g} times a rank's share of "
+        "it: kept as written"
     )
     brief = f"pp_comm {stated / sent:.3g} x what tp sends"
     column = header.column.get("pp_comm")
     yield Diagnostic("warning", "pp-comm-differs", message, workload.path, header.line, column, brief)
+
+
+def _is_sharded(workload: Workload) -> bool:
+    """Whether activations are cut along the sequence: layers gather and scatter them over tp."""
+    return any(workload.fwd.collective[row] != "ALLREDUCE" for row in forward_senders(workload))
+
+
+def parameters_sent(workload: Workload) -> str:
+    """What Megatron sends over tp of the gradients of all parameters, in words; "" of a file that does not
+    say that all are sent.
+    """
+    if not is_like_aicb(workload) or _reduces_parameters(workload) is None:
+        return ""
+    return "those of norms alone" if _is_sharded(workload) else "none of it"
+
+
+def with_backward_sent(workload: Workload) -> Workload | None:
+    """A file whose rows send backward what they send forward, as a trainer does; None where they do."""
+    rows = backward_unsent(workload)
+    if not rows:
+        return None
+    ig, fwd = workload.ig, workload.fwd
+    collective, group, sizes = list(ig.collective), list(ig.group), ig.bytes[:]
+    for row in rows:
+        collective[row] = _OTHER_WAY.get(fwd.collective[row] or "", fwd.collective[row])
+        group[row], sizes[row] = "tp", fwd.bytes[row]
+    return replace(workload, ig=replace(ig, collective=collective, group=group, bytes=sizes))
+
+
+def without_reduced_parameters(workload: Workload) -> Workload | None:
+    """A file without the all-reduce of all parameters over tp; None where it has none."""
+    reduced = _reduces_parameters(workload) if is_like_aicb(workload) else None
+    if reduced is None:
+        return None
+    sizes = workload.ig.bytes[:]
+    sizes[reduced[0]] = 0
+    return replace(workload, ig=replace(workload.ig, bytes=sizes))
 
 
 def _reduces_parameters(workload: Workload) -> tuple[int, int] | None:

@@ -354,8 +354,8 @@ def test_a_port_with_more_than_it_can_carry_is_said() -> None:
 def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
     text = said(simulate(open_workload(SEED_002), Parameters()))["free-communication"]
     assert text == (
-        "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 256 of 512 "
-        "rows with tp traffic send none backward."
+        "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 256 rows of "
+        "attention_column and mlp_column send nothing backward."
     )
     # Rows of another kind of file say nothing of what a trainer sends.
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 64), Cell(1000), Cell(1000))]
@@ -430,10 +430,26 @@ def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_g
     assert not [one for one in found[2:] if one.lead]
 
 
+def one_layer(**parameters: int) -> Simulation:
+    table = open_workload("fixtures/003_gpt2_large_op_table.txt")
+    return simulate(table, Parameters(**parameters))  # type: ignore[arg-type]
+
+
+def test_a_table_of_one_layer_says_so_before_it_blames_what_stands_beside_it() -> None:
+    """`Compute-bound, most in lm_head (67.4 %)` stood first; with the 36 layers of gpt2_large it is 5 %."""
+    once, all_of_them = (Results(found).sentences for found in (one_layer(), one_layer(layers=36)))
+    assert (once[0].rule, once[0].fault) == ("one-layer", True)
+    assert once[0].lead == "One layer of the model runs. "
+    assert "lm_head (67.4 %)" in once[1].text
+    assert "lm_head" not in all_of_them[0].text
+    assert all_of_them[0].text.endswith("most in addmm (62.6 %).")
+
+
 SPEAKS = {
     "uneven-microbatches": uneven_microbatches,
     "another-model": half_the_stages,
     "no-compute": without_compute,
+    "one-layer": one_layer,
     "straggler": straggler,
     "slow-link": lambda: run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)),
     "compute-bound": lambda: run(COMPUTES, {}),
@@ -453,6 +469,7 @@ SILENT = {
     "uneven-microbatches": bubble_bound,
     "another-model": mostly_compute,
     "no-compute": mostly_compute,
+    "one-layer": lambda: one_layer(layers=36),
     "straggler": exposed_all_reduce,
     "slow-link": exposed_all_reduce,
     "compute-bound": bubble_bound,
@@ -555,3 +572,12 @@ def test_the_layer_that_computes_most_is_all_rows_of_its_name_not_the_equal_ones
     # Without them the step is that much shorter.
     zero = tuple(f"mlp:{phase}=0" for phase in ("fwd", "ig", "wg"))
     assert run(rows, {"tp": 1, "pp": 1}, layer_scale=zero).step_time_ns == results.step_time_ns - 35_000
+
+
+def test_where_nothing_is_sent_the_step_is_not_called_communication() -> None:
+    """`The step is communication alone` stood over 57 ns in which no collective had two ranks."""
+    workload = read(text_of("micro_test -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 4096 1"))
+    for world, says in ((1, "no collective has two ranks to run on"), (2, "the step is communication alone")):
+        text = said(simulate(workload, Parameters(tp=1, world=world)))["no-compute"]
+        assert says in text
+        assert ("communication alone" in text) == (world == 2)

@@ -5,8 +5,15 @@ from __future__ import annotations
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.units import change_percent, duration
 from simcore.workload import Workload, open_workload
-from simcore.workload.traffic import backward_unsent, forward_senders, traffic_warnings
+from simcore.workload.traffic import (
+    backward_unsent,
+    forward_senders,
+    traffic_warnings,
+    with_backward_sent,
+    without_reduced_parameters,
+)
 from tests.strategies import Cell, Row, make_workload
 
 SEED_000, SEED_002 = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
@@ -52,7 +59,7 @@ def test_a_transfer_between_stages_that_is_no_activation_by_what_tp_sends_is_a_w
     gathers = Cell(1000, "ALLGATHER", "tp", 4096)
     assert with_stages(gathers, 65536) == [
         "pp_comm is 65 536 B, 16 times the activation of 4 096 B that attention_column (line 4) sends over "
-        "tp: kept as written"
+        "tp, 32 times a rank's share of it: kept as written"
     ]
     assert "0.25 times" in with_stages(gathers, 1024)[0]
     # All of it, and a rank's share, are what files of AICB have.
@@ -60,3 +67,44 @@ def test_a_transfer_between_stages_that_is_no_activation_by_what_tp_sends_is_a_w
         assert with_stages(gathers, between) == []
     assert with_stages(gathers, 65536, pp=1) == []
     assert with_stages(Cell(1000), 65536) == []
+
+
+def test_what_is_not_sent_backward_has_its_step_once_it_is_weighed() -> None:
+    """+1.5 % of seed 000 and +1.0 % of seed 002: by runs of files that send it."""
+    for path, pair in ((SEED_000, "ALLREDUCE"), (SEED_002, "REDUCESCATTER")):
+        workload = open_workload(path)
+        results = Results(simulate(workload, Parameters()))
+        sent = with_backward_sent(workload)
+        assert sent is not None
+        assert not backward_unsent(sent)
+        assert {sent.ig.collective[row] for row in backward_unsent(workload)} == {pair}
+        other = simulate(sent, Parameters(world=results.simulation.layout.world)).step_time_ns
+        assert other > results.step_time_ns
+        change = change_percent(results.step_time_ns, other)
+        for all_of_them in (None, False, True):
+            if all_of_them is not None:
+                results.weigh_assumptions(all_of_them=all_of_them)
+            (note,) = [one for one in results.diagnostics if one.code == "backward-unsent"]
+            words = f": with it the step would be {duration(other)} ({change})"
+            # JSON has the others alone.
+            assert note.message.endswith(words) == bool(all_of_them)
+    both_ways = of_aicb(Row("attention_row", _SENT, _SENT, Cell(1000)))
+    assert with_backward_sent(both_ways) is None
+
+
+def test_what_all_reduces_all_parameters_says_what_the_step_is_without_it() -> None:
+    workload = open_workload(SEED_000)
+    results = Results(simulate(workload, Parameters()))
+    less = without_reduced_parameters(workload)
+    assert less is not None
+    other = simulate(less, Parameters(world=128)).step_time_ns
+    (note,) = [one for one in results.diagnostics if one.code == "all-parameters"]
+    assert note.message == (
+        "layernorm all-reduces 2 bytes of each of the 3 238 789 120 parameters of a rank over tp; Megatron "
+        f"sends none of it: without it the step would be {duration(other)} "
+        f"({change_percent(results.step_time_ns, other)})"
+    )
+    # The sentence that blames the row says so, too.
+    (blamed,) = [one.text for one in results.sentences if "layernorm (" in one.text]
+    assert blamed.endswith("ms; Megatron sends none of it).")
+    assert without_reduced_parameters(open_workload(SEED_002)) is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.analysis.sentences.assumed import schedule_range
-from simcore.analysis.sentences.compute import another_model, compute_bound, no_compute
+from simcore.analysis.sentences.compute import another_model, compute_bound, no_compute, one_layer
 from simcore.analysis.sentences.experts import uneven_experts
 from simcore.analysis.sentences.faults import slow_link, straggler
 from simcore.analysis.sentences.memory import does_not_fit
@@ -39,6 +39,7 @@ _OF_THE_FILE = ("no-compute", "another-model", "uneven-microbatches")
 RULES: tuple[Rule, ...] = (
     does_not_fit,
     no_compute,
+    one_layer,
     another_model,
     uneven_microbatches,
     uneven_experts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from simcore.analysis.run_words import other_model
 from simcore.analysis.sentences.model import Facts, Sentence
 from simcore.diagnostics import printable
+from simcore.program.ops import COMPUTE
 from simcore.units import percent
 
 _HALF = 0.5
@@ -17,11 +18,25 @@ def no_compute(facts: Facts) -> Sentence | None:
     workload = facts.simulation.workload
     if workload.has_compute:
         return None
-    cells = f"All {3 * len(workload)} compute cells of the file are 0 or 1 ns"
-    return Sentence(
-        "no-compute", f"{cells}: the step is communication alone.", facts.mean_busy_ns,
-        "compute is not modelled", fault=True,
-    )  # fmt: skip
+    text = f"All {3 * len(workload)} compute cells of the file are 0 or 1 ns"
+    if any(set(stage.ops.stream) - {COMPUTE} for stage in facts.simulation.program.stages):
+        text += ": the step is communication alone."
+    else:
+        text += ", and no collective has two ranks to run on: the step says nothing of a training step."
+    return Sentence("no-compute", text, facts.mean_busy_ns, "compute is not modelled", fault=True)
+
+
+def one_layer(facts: Facts) -> Sentence | None:
+    """That a table lists one layer, which runs once, before a share of the step is blamed on what stands
+    beside it.
+    """
+    if all(one.code != "layers-assumed" for one in facts.simulation.diagnostics):
+        return None
+    text = (
+        "The table lists one transformer layer, and nobody said how many there are: with --layers N what "
+        "stands beside it takes a smaller share of the step."
+    )
+    return Sentence("one-layer", text, facts.step_ns, "one layer of the model runs", fault=True)
 
 
 def another_model(facts: Facts) -> Sentence | None:

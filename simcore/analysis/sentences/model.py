@@ -34,14 +34,8 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
     """
     ops = simulation.timeline.stage_program(number).ops
     costs = simulation.program.costs
-    structure = simulation.program.structure
-    outside = {*structure.prologue, *structure.tail}
-    last = len(accounts.account)
-    # Rows of the end of the step compute a little too: they are no backward.
-    while last and (accounts.account[last - 1] > WG or ops.row[accounts.op[last - 1]] in outside):
-        last -= 1
     late: Late = {}
-    for segment in range(last, len(accounts.account)):
+    for segment in range(_behind_last_backward(simulation, number, accounts), len(accounts.account)):
         op = accounts.op[segment]
         if op < 0 or not FIRST_EXPOSED <= accounts.account[segment] < WAIT or ops.stream[op] == COMPUTE:
             continue
@@ -52,6 +46,23 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
             of_kind = late.setdefault(cost.group, {})
             of_kind[op] = of_kind.get(op, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
     return late
+
+
+def last_backward_ns(simulation: Simulation, number: int, accounts: Accounts) -> int:
+    """When the last backward of class `number`, which has these accounts, ends, ns."""
+    return accounts.edge[_behind_last_backward(simulation, number, accounts)]
+
+
+def _behind_last_backward(simulation: Simulation, number: int, accounts: Accounts) -> int:
+    """The segment behind it."""
+    ops = simulation.timeline.stage_program(number).ops
+    structure = simulation.program.structure
+    outside = {*structure.prologue, *structure.tail}
+    last = len(accounts.account)
+    # Rows of the end of the step compute a little too: they are no backward.
+    while last and (accounts.account[last - 1] > WG or ops.row[accounts.op[last - 1]] in outside):
+        last -= 1
+    return last
 
 
 # What is less than this share of the step is left out.
@@ -199,8 +210,8 @@ class Facts(Struct, frozen=True, dict=True):
         return max(0, self.mean_ns["bubble"] + self.mean_ns["idle"] - self.unbalanced_ns)
 
     def whose(self, by_class: Sequence[int]) -> str:
-        """`on each rank` where a figure of ranks differs by a twentieth at most, else `on the mean rank`."""
-        return "on each rank" if 20 * (max(by_class) - min(by_class)) <= max(by_class) else "on the mean rank"
+        """`on each rank` where a figure is the same of all as it is written, else `on the mean rank`."""
+        return "on each rank" if duration(min(by_class)) == duration(max(by_class)) else "on the mean rank"
 
     def mean(self, by_class: Iterable[int]) -> int:
         """A figure of each class as the mean of all ranks, rounded."""

@@ -6,16 +6,16 @@ from typing import Any
 
 from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, class_accounts, op_of
 from simcore.analysis.alike import alike
-from simcore.analysis.sentences.model import Facts, Sentence, late_reductions, rank_words
+from simcore.analysis.sentences.model import Facts, Sentence, last_backward_ns, late_reductions, rank_words
 from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, CollectiveCost
 from simcore.records import Struct
 from simcore.run.findings import Change
 from simcore.simulation import Simulation
-from simcore.units import byte_size, duration, percent
+from simcore.units import byte_size, duration, percent, plural
 from simcore.workload.model import base_name
-from simcore.workload.traffic import backward_unsent, forward_senders
+from simcore.workload.traffic import backward_unsent, parameters_sent
 
 _PHASE_WORDS = {
     "fwd": "forward",
@@ -109,14 +109,16 @@ def _whose_and_most(facts: Facts, kind: str) -> str:
     most = max(wait.ns for wait in waits.values())
     longest = [name for name, wait in waits.items() if wait.ns >= _AS_LONG * most]
     who = ""
-    if not whose.endswith("each rank"):
+    # Where ranks differ by a twentieth at most, who waits most is nobody's fault.
+    if 20 * (max(of_class) - min(of_class)) > max(of_class):
         as_long = alike(of_class, of_class[number])
         same = [row for row in as_long if _by_row(facts, row, kind).get(longest[0]) == waits[longest[0]]]
         who = f" on {rank_words(facts, same).lower()}"
-    return f"{whose}{_most_words(waits, longest, most, who)}"
+    return f"{whose}{_most_words(waits, longest, most, who, parameters_sent(facts.simulation.workload))}"
 
 
-def _most_words(waits: dict[str, _RowWait], longest: list[str], most: int, who: str) -> str:
+def _most_words(waits: dict[str, _RowWait], longest: list[str], most: int, who: str, sent: str) -> str:
+    """sent: what Megatron sends of the row that all-reduces all parameters; "" where none does."""
     if len(longest) > _FEW:
         return f", equally for {len(longest)} layers ({duration(most)} each{who})"
     *first, last = (printable(name, 32) for name in longest)
@@ -125,7 +127,9 @@ def _most_words(waits: dict[str, _RowWait], longest: list[str], most: int, who: 
         return f", most for {names} ({duration(most)} each{who})"
     wait = waits[longest[0]]
     phases = " and ".join(_PHASE_WORDS[phase] for phase in wait.phases)
-    return f", most for {names} ({phases} {' and '.join(wait.collectives)}, {duration(wait.ns)}{who})"
+    # Who blames a row has to know that no trainer has it.
+    sent = f"; Megatron sends {sent}" if sent and longest[0] == "layernorm" else ""
+    return f", most for {names} ({phases} {' and '.join(wait.collectives)}, {duration(wait.ns)}{who}{sent})"
 
 
 class _RowWait(Struct):
@@ -168,10 +172,12 @@ def late_gradients(facts: Facts) -> Sentence | None:
         return None
     simulation = facts.simulation
     most = max(range(len(sums)), key=lambda number: (sums[number], -number))
-    reductions = [(ns, kind, op) for kind, ops in facts.late[most].items() for op, ns in ops.items()]
     ops, start, end = simulation.timeline.columns(most)
-    # What is behind one, its turn and the host's delay, is not what it takes itself.
-    reductions = [(min(ns, end[op] - start[op]), kind, op) for ns, kind, op in reductions]
+    last = last_backward_ns(simulation, most, facts.accounts[most])
+    # All that it takes then: the accounts give what runs beside another one to one of the two.
+    reductions = [
+        (end[op] - max(start[op], last), kind, op) for kind, late in facts.late[most].items() for op in late
+    ]
     ns, kind, op = max(reductions, key=lambda reduction: (reduction[0], -reduction[2]))
     row = ops.row[op]
     collective = NAMES[str(simulation.workload.wg.collective[row])]
@@ -181,13 +187,14 @@ def late_gradients(facts: Facts) -> Sentence | None:
     what = f"{kind}, {byte_size(cost.bytes)}"
     # Where a part of it lies beside the backward, it does not come after it: it ends there.
     # What waits for its turn there takes longer than it lasts.
-    comes = all(ns >= end[op] - start[op] for ns, _, op in reductions)
+    comes = all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions)
     if len(reductions) == 1:
         text = f"The gradient {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
     else:
         # Its first part may lie beside the backward.
         lasting = end[op] - start[op]
-        time = duration(ns) if ns >= lasting else f"{duration(ns)} of {duration(lasting)}"
+        after, whole = duration(ns), duration(lasting)
+        time = after if after == whole else f"{after} of {whole}"
         equal = sum(other == ns for other, _, _ in reductions) - 1
         more, each = (f" and {equal} more", " each") if equal else ("", "")
         longest = f"the {collective} of {name}{more} longest ({what}, {time}{each})"
@@ -240,12 +247,14 @@ def free_communication(facts: Facts) -> Sentence | None:
     if not facts.worth(facts.network_ns, _CAUSE):
         # What is not sent cannot be seen to cost time.
         workload = facts.simulation.workload
-        unsent, senders = len(backward_unsent(workload)), len(forward_senders(workload))
+        unsent = backward_unsent(workload)
         text = "By its rows the network" if unsent else "The network"
         text += f" is not the cause: without it the step is {facts.change(other)}"
         if unsent:
             # Two rows of a small screen: what speaks against a verdict is not cut off.
-            text += f", but {unsent} of {senders} rows with tp traffic send none backward"
+            names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
+            of_names = " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
+            text += f", but {plural(len(unsent), 'row')} of {of_names} send nothing backward"
         text += "."
     return Sentence("free-communication", text, other)
 

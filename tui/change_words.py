@@ -38,8 +38,8 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 _SHORT = {
     "made for": "for", " micro-batches or more": "+ mb", ", simulated with ": ", here ",
     "embedding on stage 0, loss on the last": "embedding first, loss last",
-    "stage-layout": "layout", "virtual-stages": "vpp",
-    "overlap-param-gather": "param-gather", "overlap-grad-reduce": "grad-reduce",
+    "stage-layout": "layout", "virtual-stages": "virtual",
+    "overlap-param-gather": "param-gather", "overlap-grad-reduce": "grad-reduce", " the batch": "",
 }  # fmt: skip
 
 

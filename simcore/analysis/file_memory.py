@@ -124,12 +124,19 @@ def file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
     states = sum(_STATES * size // (ranks if sizes.sharded else 1) for size, ranks in shares)
     count = copies * (sizes.dense + sizes.experts)
     layer, layers = _layer_activations(simulation), _layers(simulation)
+    chunks = program.virtual_stages
     memory = []
     for stage, stage_program in enumerate(program.stages):
         # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
         held = stage_program.peak_chunks if program.pipelined else 1
-        # A chunk has its share of the layers; held chunks need not be whole micro-batches.
-        about = None if layer is None else layer * layers * held // program.virtual_stages
+        # A chunk has its share of the layers; held chunks need not be whole micro-batches. These follow one
+        # another: of unequal ones the most that so many of them have.
+        microbatches = -(-held // chunks)
+        most = max(
+            sum(layers[(first + number) % len(layers)] for number in range(microbatches))
+            for first in range(len(layers))
+        )
+        about = None if layer is None else layer * most * held // (chunks * max(microbatches, 1))
         memory.append(FileMemory(stage, _WEIGHT * count, _GRADIENT * count, copies * states, about, held))
     return tuple(memory)
 
@@ -157,12 +164,14 @@ def _parameters(simulation: Simulation) -> _Parameters | None:
     return None
 
 
-def _layers(simulation: Simulation) -> int:
-    """Transformer layers of a stage."""
+def _layers(simulation: Simulation) -> list[int]:
+    """Transformer layers of a stage in each block that a step has; after the last the first comes again."""
     names, structure = simulation.workload.name, simulation.program.structure
-    blocks = structure.blocks
-    attention = sum(base_name(names[row]) in _ATTENTION_ENDS for row in blocks[0]) if blocks else 0
-    return attention or max(structure.layers_per_block, default=0)
+    most = max(structure.layers_per_block, default=0)
+    of_blocks = [
+        sum(base_name(names[row]) in _ATTENTION_ENDS for row in block) or most for block in structure.blocks
+    ] or [most]
+    return of_blocks[:1] if len(set(of_blocks)) == 1 else of_blocks[: max(simulation.program.microbatches, 1)]
 
 
 def _layer_activations(simulation: Simulation) -> int | None:

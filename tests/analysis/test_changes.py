@@ -244,7 +244,7 @@ def test_of_unequal_micro_batches_no_mean_is_said() -> None:
     simulation = simulate(open_workload(SEEDS["001"]), flags_of(""))
     last = advice(simulation)[-1]
     assert last.unequal
-    assert last.knob == "--microbatches 4 (the same twice)"
+    assert last.knob == f"--microbatches 4 (twice the batch, {duration(last.alike_ns or 0)} a half)"
     assert last.alike_ns == simulate(open_workload(SEEDS["001"]), flags_of(last.flags)).step_time_ns // 2
 
 

@@ -133,3 +133,14 @@ def test_a_total_without_activations_is_the_least(tmp_path: Path, capsys: pytest
 def test_a_file_without_gradients_says_nothing_of_memory() -> None:
     rows = "HYBRID_TRANSFORMER model_parallel_NPU_group: 2\n1\nmlp -1 5 NONE 0 5 NONE 0 5 NONE 0 5\n"
     assert Results(simulate(read("file.txt", rows.encode()), Parameters())).file_memory == ()
+
+
+def test_of_unequal_micro_batches_those_that_are_held_count_with_their_own_layers() -> None:
+    """Seed 001 has blocks of 8 layers and of 1: 2 held counted as 16 layers, which were 9."""
+    workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
+    held: dict[int, int] = {}
+    for count in (1, 2, 3, 4):
+        first = Results(simulate(workload, Parameters(microbatches=count))).file_memory[0]
+        assert first.activations is not None
+        held[count] = first.activations
+    assert [round(8 * held[count] / held[1]) for count in (1, 2, 3, 4)] == [8, 9, 17, 18]

@@ -14,6 +14,7 @@ from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.insights import differences, insight_lines
 from simcore.replay.parameters import Scales
+from simcore.units import duration
 
 from .traces import STAMP, Op, Sub, noted, said, step, write_set
 
@@ -405,3 +406,36 @@ def test_a_late_rank_that_waits_itself_is_said_to_with_whom_it_waits_for() -> No
         if " in dp_allreduce, " in line
     ]
     assert line.endswith(" in dp_allreduce, up to 21.000 ms in all.")
+
+
+def test_what_a_slow_rank_computes_in_less_time_is_said_with_the_one_factor_that_is_tried() -> None:
+    """Of a real run rank 1's forward was half of rank 0's, and the replay made it shorter still."""
+    lines = (
+        op(0, "forward_step", 0, 20)
+        + op(0, "backward_step", 20, 30)
+        + op(0, "dp_allreduce", 30, 65, "dp")
+        + op(1, "forward_step", 0, 10)
+        + op(1, "backward_step", 10, 60)
+        + op(1, "dp_allreduce", 60, 65, "dp")
+    )
+    results = MeasuredResults(run_of(lines, 2))
+    mended = results.with_parameters(Parameters(slow_rank=("1=0.5",)))
+    assert insight_lines(results)[0] == (
+        "Rank 1 is slow: it computes 60.000 ms, rank 0 (stage 0) 30.000 ms, though its forward is shorter "
+        "(10.000 ms, rank 0 20.000 ms); as fast as rank 0, with one factor on all of it, the step would take "
+        f"{duration(mended.step_time_ns)} (-46.2 %)."
+    )
+    assert mended.step_time_ns == 35 * MS
+    assert "shorter" not in insight_lines(MeasuredResults(run_of(SLOW_RANK, 2)))[0]
+
+
+def test_calls_without_a_partner_keep_what_they_took_and_a_gain_beside_them_says_so() -> None:
+    """Of a real trace 131 ms were possible, not 147.9: a send that waits for the slow rank stays long."""
+    for lasting, there in ((9, True), (0.2, False)):
+        alone = op(0, "recv_forward", 41, 41 + lasting, "pp")
+        (line,) = [
+            line for line in insight_lines(MeasuredResults(run_of(SLOW_RANK + alone, 2))) if "is slow" in line
+        ]
+        kept = f", or less: 1 call without a partner keeps what it took ({lasting:.3f} ms on rank 0)."
+        assert line.endswith(kept) == there
+        assert ("or less" in line) == there

@@ -202,7 +202,7 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     knob = WhatIf(flags, None, 90, flags=flags, meaning=LAYOUT)
     assert change_name(knob, (), 60) == "interleaved, virtual-stages 8, stage-layout megatron"
     assert change_name(knob, (), 46) == "interleaved, virtual-stages 8, layout megatron"
-    assert change_name(knob, (), 36) == "interleaved, vpp 8, layout megatron"
+    assert change_name(knob, (), 40) == "interleaved, virtual 8, layout megatron"
     peers = "rank 7 as fast as its peers"
     fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")
     assert change_name(fast, (), 40) == peers

@@ -167,7 +167,10 @@ def _row(simulation: Simulation, change: Change, tried: Tried) -> WhatIf:
     words = change.name
     unequal = bool(count) and unequal_blocks(simulation) is not None
     if count:
-        words += " (the same twice)" if unequal else f" (twice the batch, {duration(round(ns / count))} each)"
+        # Of unequal ones there is no mean that says anything: half of the batch is as much as now.
+        half_ns = tried.alike_ns if unequal else None
+        each = f"{duration(round(ns / count))} each" if half_ns is None else f"{duration(half_ns)} a half"
+        words += f" (twice the batch, {each})"
     return WhatIf(
         words, None, ns, flags=change.flags, microbatches=count,
         alike_ns=tried.alike_ns if count else None,

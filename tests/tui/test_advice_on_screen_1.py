@@ -299,7 +299,7 @@ def test_memory_stays_where_another_stage_holds_more() -> None:
     model.opened = results
     model.take(model.results.what_if())
     text = text_of(draw(model, 80, 22, BLOCKS, ""))
-    assert "memory about 11.8 GB on stage 0" in text
+    assert "memory about 11.7 GB on stage 0" in text
     assert "stage 3: 2 mb held, before 1" in text
     model.opened = model.results
     assert "mb held" not in text_of(draw(model, 80, 22, BLOCKS, ""))

@@ -296,3 +296,21 @@ async def test_taking_the_value_in_the_prompt_unchanged_is_no_change(make_app: M
                 taken_as_changes.append(field.label)
                 app.session.current, app.session.draft = opened, opened.simulation.parameters
     assert taken_as_changes == []
+
+
+async def test_a_value_back_as_it_was_opened_is_given_as_it_was_then(make_app: MakeApp) -> None:
+    """Virtual stages at 2 and at 1 again were a draft with a warning, `0 changed`, and a restored session."""
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        for label, there, back in (
+            ("virtual stages", "l", "h"), ("passes", "l", "h"), ("overlap gather", "l", "h"),
+            ("dim 1  bandwidth", "l", "h"),
+        ):  # fmt: skip
+            await open_field(pilot, label)
+            before = app.session.draft
+            await press(pilot, there)
+            assert app.session.draft != before
+            await press(pilot, back)
+            await run_over(pilot)
+            assert app.session.draft == before == Parameters()
+        assert "no effect" not in screen_text(app)

@@ -478,9 +478,17 @@ class ParametersView(ScreenView):
         self._saved.load()
 
     def change(self, field: FormField, change: Callable[[], Parameters]) -> None:
-        """Make a change of a field."""
+        """Make a change of a field; back at its value as opened it is as it was given then, or not given."""
         self.refusal.touched = field.label
-        self.take(change)
+
+        def changed() -> Parameters:
+            parameters, opened = change(), self.form.source.basis(self.session.opened)
+            basis, as_opened = self.form.follow(), field.reset(parameters, opened)
+            text = field.text(parameters, basis)
+            is_back = text == field.text(opened.parameters, opened) == field.text(as_opened, basis)
+            return as_opened if is_back else parameters
+
+        self.take(changed)
 
     def take(self, change: Callable[[], Parameters]) -> None:
         """Make a change the draft and run it; what cannot be is said in its place.

@@ -354,8 +354,8 @@ def test_a_port_with_more_than_it_can_carry_is_said() -> None:
 def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
     text = said(simulate(open_workload(SEED_002), Parameters()))["free-communication"]
     assert text == (
-        "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 256 rows of "
-        "attention_column and mlp_column send nothing backward."
+        "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 256 rows "
+        "(attention_column, mlp_column) send nothing backward."
     )
     # Rows of another kind of file say nothing of what a trainer sends.
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 64), Cell(1000), Cell(1000))]

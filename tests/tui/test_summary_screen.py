@@ -186,7 +186,7 @@ async def test_it_is_the_first_screen_and_says_why(make_app: MakeApp, size: tupl
         assert "4.933 s (33.4 %)" in text
         assert "all stages compute alike" in text
         assert "without it the step is 13.973 s (-5.4 %)" in text
-        virtual = "virtual-stages" if size[0] == 80 else "vpp"
+        virtual = "virtual-stages" if size[0] == 80 else "virtual"
         assert f"interleaved, {virtual} 8, overlap-grad-reduce" in text
         assert "8.702 s" in text
         # Where there is little room it is still said that this is one stretch of those 6.987 s.

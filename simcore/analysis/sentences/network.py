@@ -253,8 +253,8 @@ def free_communication(facts: Facts) -> Sentence | None:
         if unsent:
             # Two rows of a small screen: what speaks against a verdict is not cut off.
             names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
-            of_names = " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
-            text += f", but {plural(len(unsent), 'row')} of {of_names} send nothing backward"
+            named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
+            text += f", but {plural(len(unsent), 'row')} ({named}) send nothing backward"
         text += "."
     return Sentence("free-communication", text, other)
 

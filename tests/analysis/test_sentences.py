@@ -198,7 +198,7 @@ def test_what_comes_second_is_named_by_all_of_it() -> None:
     facts = Facts(Results(several_kinds(4000)))
     assert facts.mean_busy_ns < facts.step_ns / 2
     found = facts.results.sentences
-    assert found[0].lead == "Mostly compute, then network. "
+    assert found[0].lead == "Compute, then network. "
     assert [one.rule for one in found[:3]] == ["compute-bound", "free-communication", "network"]
 
 
@@ -207,6 +207,8 @@ def test_what_comes_second_is_named_by_all_of_it() -> None:
     [
         (4000, 1000, 1, 2000, "Network. ", ["network", "unbalanced-stages", "bubble"]),
         (0, 200, 8, 50, "Mostly compute. ", ["compute-bound", "network", "bubble"]),
+        # 37.9 % of the step: the largest part, and not most of it.
+        (300, 200, 2, 20, "Compute, then several causes. ", ["compute-bound", "bubble", "unbalanced-stages"]),
     ],
 )
 def test_what_is_less_than_half_of_the_rest_binds_no_step_and_is_no_second(

@@ -27,13 +27,14 @@ from simcore.records import replace
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
 
-# Compute that takes this share of the step leaves no other cause to name.
+# The step is mostly compute from this share on; from the other one compute leaves no other cause to name.
+_HALF = 0.5
 _BOUND = 0.8
 # A change that saves this share of the step is named with what the step goes to; below it the network is no
 # cause, either.
 _SAVES = 0.1
 # What a run stands on comes before what went wrong in it.
-_OF_THE_FILE = ("no-compute", "another-model", "uneven-microbatches")
+_OF_THE_FILE = ("no-compute", "one-layer", "another-model", "uneven-microbatches")
 
 # What costs the same stands in this order.
 RULES: tuple[Rule, ...] = (
@@ -100,6 +101,9 @@ def _lead(facts: Facts, causes: list[Sentence]) -> str:
     if main.cause == "compute":
         second = next((cause.cause for cause in causes[1:] if facts.most_of_the_rest(cause.lost_ns)), None)
         said = f"Mostly compute, then {second}" if second else "Mostly compute"
+        if not facts.worth(main.lost_ns, _HALF):
+            # The largest part, and not most of the step.
+            said = f"Compute, then {second or 'several causes'}"
         if facts.worth(main.lost_ns, _BOUND):
             said = "Compute-bound"
         saved_ns = max(cause.saved_ns for cause in causes)

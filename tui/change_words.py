@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,13 +34,16 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     return f"{change}, {LESS_TIME}" if with_time and knob.free_ns is not None else change
 
 
+# For how many micro-batches a schedule is made, in fewer letters.
+_MADE_FOR = (("made for", "for"), (" micro-batches or more", "+ mb"), (", simulated with ", ", here "))
+# What each of twice as many micro-batches takes, or half of them, is left out first.
+_TWICE = re.compile(r"(\(twice the batch), [^)]*\)")
 # What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
 # a flag keeps its name as long as it can, and then words of its name.
 _SHORT = {
-    "made for": "for", " micro-batches or more": "+ mb", ", simulated with ": ", here ",
     "embedding on stage 0, loss on the last": "embedding first, loss last",
     "stage-layout": "layout", "virtual-stages": "virtual",
-    "overlap-param-gather": "param-gather", "overlap-grad-reduce": "grad-reduce", " the batch": "",
+    "overlap-param-gather": "param-gather", "overlap-grad-reduce": "grad-reduce",
 }  # fmt: skip
 
 
@@ -50,6 +54,12 @@ _KEPT = ("does not fit", "fits", "made for", "for", "drops")
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
     """`change_words` in `room` cells: without what its meaning or the unit says before it is cut."""
     change = change_words(knob, dims, with_time)
+    if len(change) > room:
+        # All of it or nothing: two rows beside each other do not say one thing in two ways.
+        for long, short in _MADE_FOR:
+            change = change.replace(long, short)
+        # What stands behind says what the gain is of.
+        change = _TWICE.sub(r"\1)", change)
     for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.
         change = change.replace(flag, word) if len(change) > room else change

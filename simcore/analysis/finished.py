@@ -33,7 +33,7 @@ from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate, taken_for_granted
 from simcore.units import change_percent, duration
 from simcore.workload.model import Workload, base_name
-from simcore.workload.traffic import traffic_warnings, with_backward_sent, without_reduced_parameters
+from simcore.workload.traffic import OTHER_ROWS, traffic_warnings, with_backward_sent
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
@@ -51,11 +51,11 @@ Figure = TypeVar("Figure")
 # The note of a stage layout that nobody gave.
 _LAYOUT_ASSUMED = "stage-layout-default"
 # By code of a note, the rows with which its step would be another one.
-_OTHER_FILES = {"gather-is-shard": with_gathered_buffer, "all-parameters": without_reduced_parameters}
+_OTHER_FILES = {"gather-is-shard": with_gathered_buffer, **OTHER_ROWS}
 # What stands before that step.
 _OTHERWISE = {
     _LAYOUT_ASSUMED: "", "backward-unsent": "with it ", "gather-is-shard": "with it ",
-    "all-parameters": "without it ",
+    "all-parameters": "without it ", "pp-comm-differs": "by these rows ",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
-from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, LAUNCH, category_of_group
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, LAUNCH, category_of_group, said_op
 from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
@@ -302,7 +302,9 @@ class MeasuredFigures:
         if not self.results.timed:
             return []
         return [
-            WaitFor(RankSet.of([wait.early]), RankSet.of([wait.late]), wait.name, wait.ns)
+            WaitFor(
+                RankSet.of([wait.early]), RankSet.of([wait.late]), wait.name, wait.ns, said_op(wait.name, 34)
+            )
             for wait in self.results.waiting
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.measured.vocabulary import said_op
+from simcore.kernel_names import short_name
 from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
 from simcore.run.figures import WaitFor
 from simcore.units import duration, percent
@@ -27,7 +27,7 @@ def _fields(run: Run) -> list[Field[WaitFor]]:
             "for", lambda wait: wait.late.first, left=True,
         ),
         Field(
-            "in", lambda wait: said_op(wait.where, _NAME_CELLS),
+            "in", lambda wait: wait.said or short_name(wait.where, _NAME_CELLS),
             "in", lambda wait: wait.where, left=True,
         ),
         Field("for", lambda wait: duration(wait.ns), "ns"),

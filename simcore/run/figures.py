@@ -93,13 +93,14 @@ class TrackUse(NamedTuple):
 
 class WaitFor(NamedTuple):
     """Each of the ranks `early` waits `ns` in a step for the ranks `late`. where: in which operation, or
-    whose collectives; raw text of the file.
+    whose collectives; raw text of the file. said: that in words, "" where the name says it.
     """
 
     early: RankSet
     late: RankSet
     where: str
     ns: int
+    said: str = ""
 
 
 class PathSegment(NamedTuple):

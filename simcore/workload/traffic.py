@@ -111,6 +111,13 @@ def parameters_sent(workload: Workload) -> str:
     return "those of norms alone" if _is_sharded(workload) else "none of it"
 
 
+def without_stated_transfers(workload: Workload) -> Workload | None:
+    """A file that leaves to its rows what stages send each other; None of one whose rows say the same."""
+    if next(_another_activation(workload), None) is None:
+        return None
+    return replace(workload, header=replace(workload.header, pp_comm=None))
+
+
 def with_backward_sent(workload: Workload) -> Workload | None:
     """A file whose rows send backward what they send forward, as a trainer does; None where they do."""
     rows = backward_unsent(workload)
@@ -146,3 +153,7 @@ def _reduces_parameters(workload: Workload) -> tuple[int, int] | None:
         experts = sum(wg.bytes[row] for row, name in enumerate(names) if name == "moe_grad_norm2")
     parameters = (wg.bytes[reduced] + experts) // 4
     return (row, parameters) if parameters and ig.bytes[row] == 2 * parameters else None
+
+
+# By code of a warning, the file with which its step would be another one.
+OTHER_ROWS = {"all-parameters": without_reduced_parameters, "pp-comm-differs": without_stated_transfers}

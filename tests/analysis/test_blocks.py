@@ -91,7 +91,7 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "The micro-batches of the file are unequal. The header asks for 1 of 3 layers, lines 3-7: "
+        "The micro-batches of the file are unequal. The header asks for one with 3 layers, lines 3-7: "
         f"with --microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
         "block, of 1 layer, which repeats line 4."
     )
@@ -107,7 +107,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
-        " The count of rows, 6, fits 1 of 4 layers, cut in two by lines 7-8: without them it is "
+        " The count of rows, 6, fits one with 4, cut in two by lines 7-8: without them "
         f"{duration(joined.step_time_ns)}."
     )
     assert "Lines 8-10" not in text
@@ -115,6 +115,20 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
         assert "count of rows" not in text
         assert "Lines 8-10 are 1 more block" in text
+
+
+def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_it() -> None:
+    """A newcomer asked which rows they are, and how two rows less make a step longer."""
+    simulation = of_rows(*TOO_MANY, declared=6)
+    joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
+    assert joined.step_time_ns > simulation.step_time_ns
+    assert said(simulation)["surplus-blocks"] == (
+        "Lines 7-8 are final_norm and embedding_layer: without them one micro-batch has 4 layers, which "
+        "takes longer than two of 3 and 1, as these overlap on the stages."
+    )
+    # On one stage nothing overlaps, and where the count of rows is another nobody knows.
+    for other in (of_rows(*TOO_MANY, declared=7), of_rows(*TOO_MANY, declared=6, pp=1)):
+        assert "surplus-blocks" not in said(other)
 
 
 def test_a_file_without_rows_is_the_file_that_never_had_them() -> None:

@@ -15,7 +15,7 @@ from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration, percent
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
-from tests.analysis.test_blocks import uneven_microbatches
+from tests.analysis.test_blocks import TOO_MANY, of_rows, one_block_too_many, uneven_microbatches
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import read, text_of
 
@@ -449,6 +449,7 @@ def test_a_table_of_one_layer_says_so_before_it_blames_what_stands_beside_it() -
 
 SPEAKS = {
     "uneven-microbatches": uneven_microbatches,
+    "surplus-blocks": lambda: of_rows(*TOO_MANY, declared=6),
     "another-model": half_the_stages,
     "no-compute": without_compute,
     "one-layer": one_layer,
@@ -469,6 +470,7 @@ SPEAKS = {
 }
 SILENT = {
     "uneven-microbatches": bubble_bound,
+    "surplus-blocks": one_block_too_many,
     "another-model": mostly_compute,
     "no-compute": mostly_compute,
     "one-layer": lambda: one_layer(layers=36),

@@ -203,6 +203,13 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(knob, (), 60) == "interleaved, virtual-stages 8, stage-layout megatron"
     assert change_name(knob, (), 46) == "interleaved, virtual-stages 8, layout megatron"
     assert change_name(knob, (), 40) == "interleaved, virtual 8, layout megatron"
+    # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
+    words = "--schedule zb-v (made for 31 micro-batches or more, simulated with 16)"
+    made = WhatIf(words, None, 90, flags="-")
+    assert change_name(made, (), 50) == "zb-v (for 31+ mb, here 16)"
+    twice = WhatIf("--microbatches 32 (twice the batch, 694.5 ms each)", None, 90, flags="-", microbatches=32)
+    assert change_name(twice, (), 60) == "microbatches 32 (twice the batch, 694.5 ms each)"
+    assert change_name(twice, (), 40) == "microbatches 32 (twice the batch)"
     peers = "rank 7 as fast as its peers"
     fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")
     assert change_name(fast, (), 40) == peers

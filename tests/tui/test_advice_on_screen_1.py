@@ -125,7 +125,7 @@ def test_a_caveat_loses_words_before_it_is_cut() -> None:
     name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, simulated with 2)"
     change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
     assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, simulated with 2)")
-    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (for 4+ mb, simulated with 2)"
+    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (for 4+ mb, here 2)"
     assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (for 4+ mb, here 2)"
     # The flag's name goes last, and what is left of it are words of it.
     assert change_name(change, (), 44) == "zb-h1, param-gather (for 4+ mb, here 2)"

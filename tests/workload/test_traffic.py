@@ -13,6 +13,7 @@ from simcore.workload.traffic import (
     traffic_warnings,
     with_backward_sent,
     without_reduced_parameters,
+    without_stated_transfers,
 )
 from tests.strategies import Cell, Row, make_workload
 
@@ -108,3 +109,20 @@ def test_what_all_reduces_all_parameters_says_what_the_step_is_without_it() -> N
     (blamed,) = [one.text for one in results.sentences if "layernorm (" in one.text]
     assert blamed.endswith("ms; Megatron sends none of it).")
     assert without_reduced_parameters(open_workload(SEED_002)) is None
+
+
+def test_a_transfer_that_is_no_activation_has_the_step_with_one() -> None:
+    """-3.4 % of seed 001: a newcomer asked whether it spoils the answer."""
+    workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
+    results = Results(simulate(workload, Parameters()))
+    less = without_stated_transfers(workload)
+    assert less is not None
+    notes = simulate(less, Parameters()).diagnostics
+    assert [one.message[:49] for one in notes if one.code == "pp-comm-missing"] == [
+        "no pp_comm in the header: 393216 B taken, the for"
+    ]
+    other = simulate(less, Parameters(world=128)).step_time_ns
+    (note,) = [one.message for one in results.diagnostics if one.code == "pp-comm-differs"]
+    change = change_percent(results.step_time_ns, other)
+    assert note.endswith(f": kept as written: by these rows the step would be {duration(other)} ({change})")
+    assert without_stated_transfers(open_workload(SEED_002)) is None

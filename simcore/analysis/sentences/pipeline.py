@@ -12,8 +12,10 @@ from simcore.analysis.blocks import (
     without_rows,
 )
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
+from simcore.diagnostics import printable
 from simcore.program.schedules import SCHEDULES
 from simcore.units import change_percent, duration, plural
+from simcore.workload.model import base_name
 
 # The count of slots is said where it gives the time that was lost as closely as this.
 _SLOTS_WITHIN = 0.1
@@ -171,7 +173,7 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # What is to be done stands before where it comes from: a small screen ends somewhere.
     text = (
-        f"The header asks for {count} of {plural(extra.layers, 'layer')}, {asked}: "
+        f"The header asks for {_count_words(count)} with {plural(extra.layers, 'layer')}, {asked}: "
         f"with --microbatches {count} the step is {duration(ns)}. "
     )
     # Where the count of rows says what the rest is, this is said alone.
@@ -192,7 +194,32 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
     if joined is None:
         return ""
     ns = facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
-    layers = plural(extra.layers + extra.more_layers[0], "layer")
-    them = "it" if len(extra.between) == 1 else "them"
-    step = "" if ns is None else f": without {them} it is {duration(ns)}"
-    return f"The count of rows, {workload.declared_rows}, fits 1 of {layers}, cut in two by {between}{step}."
+    layers = extra.layers + extra.more_layers[0]
+    step = f": without {'it' if len(extra.between) == 1 else 'them'} {duration(ns)}" if ns is not None else ""
+    count = workload.declared_rows
+    return f"The count of rows, {count}, fits one with {layers}, cut in two by {between}{step}."
+
+
+def _count_words(count: int) -> str:
+    """`one`, which is no part of what is counted next; `2`."""
+    return "one" if count == 1 else str(count)
+
+
+def surplus(facts: Facts) -> Sentence | None:
+    """What the rows are that cut a block of a file in two, and why the step is longer without them."""
+    extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
+    joined = without_rows(facts.simulation.workload, extra.between) if extra and extra.between else None
+    if extra is None or joined is None:
+        return None
+    workload = facts.simulation.workload
+    ns = facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
+    if ns is None or ns <= facts.step_ns:
+        return None
+    more = extra.more_layers[0]
+    lines = line_words(workload, extra.between)
+    names = " and ".join(printable(base_name(workload.name[row]), 24) for row in extra.between[:_NAMED])
+    text = (
+        f"{lines[0].upper()}{lines[1:]} are {names}: without them one micro-batch has {extra.layers + more} "
+        f"layers, which takes longer than two of {extra.layers} and {more}, as these overlap on the stages."
+    )
+    return Sentence("surplus-blocks", text, ns)

@@ -131,6 +131,15 @@ def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_i
         assert "surplus-blocks" not in said(other)
 
 
+def test_rows_without_lines_in_a_file_are_not_named_by_them() -> None:
+    """Planted: the sentence without asking whether there are lines; made rows ended in a traceback."""
+    simulation = of_rows(*TOO_MANY, declared=6)
+    made = replace(simulation.workload, rescaled="from tp 2 to tp 1")
+    rules = {one.rule for one in Results(simulate(made, Parameters(schedule="1f1b"))).sentences}
+    assert "surplus-blocks" not in rules
+    assert "uneven-microbatches" in rules
+
+
 def test_a_file_without_rows_is_the_file_that_never_had_them() -> None:
     simulation = of_rows(*TOO_MANY, declared=6)
     less = without_rows(simulation.workload, (4, 5))

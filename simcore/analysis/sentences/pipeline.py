@@ -184,20 +184,26 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     return ns, text
 
 
-def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
-    """Which lines cut a block of a file in two, where there are as many rows as it declares without them, and
-    the step without them by a run of its own; else "".
+def _without_between(facts: Facts, extra: SurplusBlocks) -> tuple[str, int | None] | None:
+    """The lines that cut a block of a file in two, and the step without them by a run of its own, None where
+    that would take long; None of a file that has as many rows as it declares with them, or tells no lines.
     """
-    workload = facts.simulation.workload
-    between = line_words(workload, extra.between)
-    joined = without_rows(workload, extra.between) if between else None
+    lines = line_words(facts.simulation.workload, extra.between)
+    joined = without_rows(facts.simulation.workload, extra.between) if lines else None
     if joined is None:
+        return None
+    return lines, facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
+
+
+def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
+    """That the count of rows fits one block without these lines, and the step then; else ""."""
+    found = _without_between(facts, extra)
+    if found is None:
         return ""
-    ns = facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
+    (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
     step = f": without {'it' if len(extra.between) == 1 else 'them'} {duration(ns)}" if ns is not None else ""
-    count = workload.declared_rows
-    return f"The count of rows, {count}, fits one with {layers}, cut in two by {between}{step}."
+    return f"The count of rows, {count}, fits one with {layers}, cut in two by {lines}{step}."
 
 
 def _count_words(count: int) -> str:
@@ -208,18 +214,18 @@ def _count_words(count: int) -> str:
 def surplus(facts: Facts) -> Sentence | None:
     """What the rows are that cut a block of a file in two, and why the step is longer without them."""
     extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
-    joined = without_rows(facts.simulation.workload, extra.between) if extra and extra.between else None
-    if extra is None or joined is None:
+    found = None if extra is None else _without_between(facts, extra)
+    if extra is None or found is None:
         return None
-    workload = facts.simulation.workload
-    ns = facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
+    lines, ns = found
     if ns is None or ns <= facts.step_ns:
         return None
-    more = extra.more_layers[0]
-    lines = line_words(workload, extra.between)
-    names = " and ".join(printable(base_name(workload.name[row]), 24) for row in extra.between[:_NAMED])
+    rows, more = facts.simulation.workload.name, extra.more_layers[0]
+    names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
+    are, them = ("is", "it") if len(extra.between) == 1 else ("are", "them")
     text = (
-        f"{lines[0].upper()}{lines[1:]} are {names}: without them one micro-batch has {extra.layers + more} "
-        f"layers, which takes longer than two of {extra.layers} and {more}, as these overlap on the stages."
+        f"{lines[0].upper()}{lines[1:]} {are} {names}: without {them} one micro-batch has "
+        f"{extra.layers + more} layers, which takes longer than two of {extra.layers} and {more}, as these "
+        "overlap on the stages."
     )
     return Sentence("surplus-blocks", text, ns)

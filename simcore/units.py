@@ -10,6 +10,8 @@ from functools import lru_cache
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+# Points between the least and the most of some shares from which on a mean of them is of none.
+_APART = 10
 
 
 def duration(ns: int) -> str:
@@ -132,6 +134,17 @@ def whole_percent(part: int, whole: int) -> int:
         return 0
     quotient, rest = divmod(100 * part, whole)
     return quotient + (2 * rest + quotient % 2 > whole)
+
+
+def far_apart(shares: Iterable[int]) -> tuple[int, int] | None:
+    """(least, most) of whole per cents of which a mean would be of none: 10 or more lie between them.
+
+    >>> far_apart([24, 49]), far_apart([24, 33])
+    ((24, 49), None)
+    """
+    known = tuple(shares)
+    least, most = min(known), max(known)
+    return (least, most) if most - least >= _APART else None
 
 
 def percent(part: int, whole: int) -> str:

@@ -12,7 +12,7 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.run.findings import Spot
 from simcore.run.track import Track
-from simcore.units import duration, percent, whole_percent
+from simcore.units import duration, far_apart, percent, whole_percent
 from tui.frame import Glyphs, Line, fitted, row_of
 
 # The parts that the accounts of a bar add up to, by their first words, in the order of their columns.
@@ -36,8 +36,6 @@ _NAME = 12
 _LEAST_BAR = 14
 # Cells from which on figures have a decimal and stages their ranks.
 _WIDE = 62
-# Per cents of the step from which on ranks of a row lie so far apart that their mean is of none of them.
-_APART = 10
 # Cells of the screen under which the legend has its first words alone.
 _WORDS_WIDE = 100
 
@@ -202,8 +200,7 @@ class Bars:
             for name in _PARTS:
                 share = whole_percent(parts.get(name, 0), step * len(track.ranks))
                 shares.setdefault(name, []).append(share)
-        ends = {name: (min(of_ranks), max(of_ranks)) for name, of_ranks in shares.items()}
-        return {name: (least, most) for name, (least, most) in ends.items() if most - least >= _APART}
+        return {name: ends for name, of_ranks in shares.items() if (ends := far_apart(of_ranks)) is not None}
 
     def row_of(self, track: Track) -> int:
         """The row that has a track in it."""

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Sequence
 from simcore.analysis.shares import Shares
 from simcore.records import Struct
 from simcore.run.lanes import Spans
-from simcore.units import plural, whole_percent
+from simcore.units import far_apart, plural, whole_percent
 from tui.frame import Line, width_of
 from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, busy_words
 from tui.timeline.query import Query
-
-# Per cents of the step from which on lanes lie so far apart that their mean is of none of them.
-_APART = 10
 
 
 class Group(Struct, frozen=True):
@@ -125,9 +122,9 @@ class GroupLane(SpanLane):
         of, length = self._source.of, self._source.length
         if not of.timed:
             return ""
-        shares = [whole_percent(of.measure_ns(measure, number), length) for number in self._group.numbers]
-        least, most = min(shares), max(shares)
-        return f"{least}-{most}%" if most - least >= _APART else ""
+        numbers = self._group.numbers
+        ends = far_apart(whole_percent(of.measure_ns(measure, number), length) for number in numbers)
+        return "" if ends is None else f"{ends[0]}-{ends[1]}%"
 
     @property
     def spans(self) -> Spans:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 _NAMES = 2
 # Of groups of which nobody says what they are.
 _UNKNOWN = "comm"
+# What has no group of its own, in words.
+_WHOSE = {
+    "all ranks": "that of all ranks together",
+    "alone": "what ranks do by themselves",
+    "messages": "messages",
+}
 # A second's walk.
 _MOST_NODES = 500_000
 
@@ -69,10 +75,17 @@ def _path(results: RanTraces) -> str:
     for part, ns in path_parts(results, "op"):
         sums[part] = sums.get(part, 0) + ns
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
-    longest = ", then ".join(f"{short_name(name, 40)}, {results.share(ns)}" for name, ns in most)
+    name, ns = most[0]
+    if ns == results.step_time_ns:
+        return f"The whole critical path is {short_name(name, 40)}."
+    words = f"Of the critical path {short_name(name, 40)} takes {results.share(ns)}"
+    words += "".join(f", {short_name(name, 40)} {results.share(ns)}" for name, ns in most[1:])
     # A layer's phases have names of their own: of many names the longest may not be of the longest layer.
-    of = f" of {len(sums)} names" if len(sums) > _NAMES else ""
-    return f"On the critical path the most{of} is {longest}."
+    others = len(sums) - len(most)
+    if others > 0:
+        each = "each of " if others > 1 else ""
+        words += f", {each}{plural(others, 'other name')} less"
+    return f"{words}."
 
 
 def _groups(results: RanTraces) -> str:
@@ -85,9 +98,8 @@ def _groups(results: RanTraces) -> str:
     kinds = {name: ns for name, ns in sums.items() if name in GROUP_KINDS and ns}
     if len(kinds) > 1 and _UNKNOWN not in kinds:
         name, ns = max(kinds.items(), key=lambda pair: (pair[1], pair[0]))
-        what = "transfers between stages" if name == "pp" else f"{name} collectives"
-        figure = f"{duration(ns)}, {results.share(ns)}"
-        return f"Of communication, {what} are on the critical path longest: {figure}."
+        whose = "transfers between stages" if name == "pp" else f"{name} collectives"
+        return f"Of the communication on the critical path most is {whose}: {_figure(results, ns)}."
     sums = {}
     for part, ns in path_parts(results, "group"):
         sums[part] = sums.get(part, 0) + ns
@@ -95,12 +107,14 @@ def _groups(results: RanTraces) -> str:
     if not groups:
         return ""
     name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
-    group = {"all ranks": "the group of all ranks", "alone": "what ranks do by themselves"}.get(name)
-    group = group or printable(name, 40)
-    return (
-        f"Of communication, {group} {'are' if name == 'messages' else 'is'} on the critical path longest: "
-        f"{duration(ns)}, {results.share(ns)}."
-    )
+    whose = _WHOSE.get(name) or f"that of {printable(name, 40)}"
+    if len(groups) == 1:
+        return f"All communication on the critical path is {whose}: {_figure(results, ns)}."
+    return f"Of the communication on the critical path most is {whose}: {_figure(results, ns)}."
+
+
+def _figure(results: RanTraces, ns: int) -> str:
+    return f"{duration(ns)}, {results.share(ns)} of the step"
 
 
 def _late(results: RanTraces) -> str:

@@ -49,7 +49,7 @@ def test_the_nodes_that_hold_most_of_the_critical_path_are_named_and_do(tmp_path
               compute(3, 10, "head", data=[2])]]  # fmt: skip
     run = opened(tmp_path, ranks)
     said = run.words[1]
-    assert said == "On the critical path the most is layer.#.mlp, 90.0 %, then head, 10.0 %."
+    assert said == "Of the critical path layer.#.mlp takes 90.0 %, head 10.0 %."
     # Without them the step is that much shorter.
     without = [[compute(1, 0, "layer.1.mlp"), compute(2, 0, "layer.2.mlp", data=[1]), ranks[0][2]]]
     (tmp_path / "again").mkdir()
@@ -66,13 +66,13 @@ def test_the_group_that_holds_most_of_the_path_is_named_and_none_where_nothing_c
                       reduce(3, 1_000, data=[2])])  # fmt: skip
     groups = write_json(tmp_path / "groups.json", {"1": [0, 1], "2": [2, 3]})
     run = opened(tmp_path, ranks, replace(DIM, comm_groups=groups))
-    said = next(line for line in run.words if "on the critical path longest" in line)
-    assert said.startswith("Of communication, group 1 is on the critical path longest")
+    said = next(line for line in run.words if "communication on the critical path" in line)
+    assert said.startswith("Of the communication on the critical path most is that of group 1: ")
     ns = run.executed.end[0][1] - run.executed.begin[0][1]
     assert share(said) == pytest.approx(100 * ns / run.step_time_ns, abs=0.05)
     (tmp_path / "alone").mkdir()
     alone = opened(tmp_path / "alone", [[compute(1, 5)]])
-    assert not any("on the critical path longest" in line for line in alone.words)
+    assert not any("communication on the critical path" in line for line in alone.words)
 
 
 def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp
         folder.mkdir()
     parameters = replace(DIM, comm_groups=write_json(tmp_path / "groups.json", names))
     run = opened(known, ranks("tp"), parameters)
-    (said,) = [line for line in run.words if "on the critical path longest" in line]
-    assert said.startswith("Of communication, tp collectives are on the critical path longest: ")
+    (said,) = [line for line in run.words if "communication on the critical path" in line]
+    assert said.startswith("Of the communication on the critical path most is tp collectives: ")
     by_kind = {kind: 0 for kind, _ in run.path_parts("kind")}
     for kind, ns in run.path_parts("kind"):
         by_kind[kind] += ns
@@ -102,7 +102,7 @@ def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp
     assert share(said) == pytest.approx(100 * by_kind["tp"] / run.step_time_ns, abs=0.05)
     # Where nobody says what a group is, it is the group.
     other = opened(unknown, ranks("comm"), parameters)
-    (said,) = [line for line in other.words if "on the critical path longest" in line]
+    (said,) = [line for line in other.words if "communication on the critical path" in line]
     assert "group" in said
 
 

@@ -98,7 +98,7 @@ def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) ->
 def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
-    from simcore.report.comparisons import comparison_page
+    from simcore.report.comparison import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
     mine, other = open_given(arguments, True), open_input(arguments.against)

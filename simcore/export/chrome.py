@@ -340,8 +340,6 @@ def _body(fact: Fact, ns: int) -> str:
     return f'"name":{quoted_json(_name(fact))},"cat":"{sort},{fact.phase}","args":{{{",".join(args)}'
 
 
-
-
 def export_measured(run: MeasuredRun, request: Request) -> Export:
     """The timeline of a measured run's ranks. Raises `UsageError` for what a trace cannot give."""
     return measured_export(run, request, _measured_pieces)

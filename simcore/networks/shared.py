@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from simcore.folding import Folding
     from simcore.program import Program
 
+
 class Flow(NamedTuple):
     """One phase: first fixed_ns that nothing slows down, then bytes on ports.
 

@@ -11,11 +11,11 @@ import pytest
 
 from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
-from simcore.asked import Asked as Choice
 from simcore.json_text import json_text
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
+from simcore.parameters import Asked as Choice
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.report import comparison, pages

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simcore.asked import Asked
 from simcore.diagnostics import InputError, UsageError, is_unicode, meant, printable
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.records import replace
 from tui.cli import INPUT_HAS_ERRORS, print_version
 from tui.commands.arguments import (

@@ -26,8 +26,6 @@ from simcore.report.section import PageAsked
 from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from simcore.analysis.run import Run
     from simcore.analysis.two_runs import Compared
     from simcore.diagnostics import Diagnostic

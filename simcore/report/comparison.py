@@ -31,7 +31,7 @@ from simcore.units import column_unit, difference, duration, in_unit, number, pe
 
 if TYPE_CHECKING:
     from simcore.analysis.beside import KindChange, LanePair, MatchedPass, StagePair
-    from simcore.analysis.compare import AccountChange, AccountPart, LayerChange, Mover
+    from simcore.analysis.compare import AccountPart, LayerChange, Mover
     from simcore.analysis.run import Run
     from simcore.analysis.two_runs import Compared
     from simcore.run.track import Track

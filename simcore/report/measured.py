@@ -110,9 +110,6 @@ def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     return {"measured": keyed}
 
 
-MEASURED: Section[Run] = Section("measured", _replay_lines, _measured_json)
-
-
 def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
     """Each rank; its ns by category sum to the step time."""
     # Imported here: other runs have none.
@@ -178,6 +175,9 @@ def _waiting(run: Run) -> dict[str, Any]:
         alone = {f"{name}_ns": ns[name] for name in ("wait", "bubble", "host", "idle")}
         accounts.append({"ranks": track.ranks.text(), "stage": track.stage, **apart, **alone})
     return {"accounts": accounts, "waiting": wait_values(run)}
+
+
+MEASURED: Section[Run] = Section("measured", _replay_lines, _measured_json)
 
 
 # Nobody reads more rows than these; the first are the ones that take most.

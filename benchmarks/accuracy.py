@@ -20,12 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import published_fsdp, published_steps
 from benchmarks.measuring import ROOT, put
-from simcore.asked import Asked
 from simcore.cluster import choose_cluster, group_shape
 from simcore.collectives import collective_done
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import measured_results
 from tests.collectives import test_astra2_golden as astra2
 from tests.engine import test_policies as astra1

@@ -34,11 +34,10 @@ from msgspec import Raw
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measuring import ROOT, number_of
-from simcore.asked import Asked
 from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import measured_results
 from simcore.report.pages import run_json, run_page
 from tests.fuzz.mutants import NUMBERS, UNSAFE

@@ -32,7 +32,7 @@ from simcore.engine import Engine
 from simcore.folding import Folding, fold
 from simcore.layout import resolve_layout
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.networks import open_network
 from simcore.parameters import Parameters
 from simcore.pricing import Prices

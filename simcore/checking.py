@@ -48,7 +48,7 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]
     diagnostics = list(workload.diagnostics)
     if not isinstance(workload, Workload):
         if workload.format == "chakra":
-            from simcore.chakra.structure import structure_of
+            from simcore.chakra.opening import structure_of
 
             diagnostics += structure_of(workload).errors
         diagnostics.sort(key=_place)

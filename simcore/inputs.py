@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
-from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.parameters import Asked
 from simcore.records import replace
 from simcore.workload import Workload, open_workload
 from simcore.workload.formats import format_of, head_of

@@ -24,13 +24,14 @@ from simcore.engine.finish import (
     RECEIVE,
     SEND,
     SENT,
+    PartTimes,
     Script,
     ScriptStep,
     finish_ns,
+    part_times,
     script_of,
     whole_script,
 )
-from simcore.engine.parts import PartTimes, part_times
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
 from simcore.networks import Network, Sharing, check_flags, network_model, open_network

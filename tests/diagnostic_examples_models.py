@@ -12,8 +12,7 @@ from simcore.inputs import open_model
 from simcore.model.gpu import find_gpu
 from simcore.model.huggingface import read_config
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
-from simcore.model.opening import read_model
+from simcore.model.opening import MODELS, read_model
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import open_workload

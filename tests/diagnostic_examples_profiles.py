@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.inputs import open_input
+from simcore.parameters import Asked
 from tests.diagnostic_examples_measured import relative
 
 Example = Callable[[Path], list[Diagnostic]]

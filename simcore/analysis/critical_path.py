@@ -21,8 +21,7 @@ from simcore.analysis.dependencies import FIRST_REASON, Dependencies
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost
 from simcore.records import Struct
-from simcore.run.findings import Leg
-from simcore.run.legs import Key, stretches
+from simcore.run.findings import Leg, LegKey, stretches
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
@@ -226,7 +225,7 @@ def legs(path: CriticalPath) -> list[Leg]:
     return all_legs
 
 
-def _keyed(path: CriticalPath) -> Iterator[tuple[Key, bool]]:
+def _keyed(path: CriticalPath) -> Iterator[tuple[LegKey, bool]]:
     """What a rank does of a micro-batch or in the collectives of a layer; whether nothing is known of it."""
     for number, op, rank in zip(path.number, path.op, path.rank, strict=True):
         what, microbatch = _pass_of(path, number, op)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, IDLE_OP
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder
-from simcore.analysis.on_demand import OnDemand
 from simcore.analysis.worst import worst_link
 from simcore.cluster import parameter_values
 from simcore.names import STAGE_LAYOUTS
@@ -20,6 +19,7 @@ from simcore.parameters import as_dict
 from simcore.program.ops import OFFLOAD
 from simcore.run.figures import (
     LayerUse,
+    OnDemand,
     Origin,
     PathSegment,
     Said,

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.fitting import Smaller
-    from simcore.analysis.imbalance import Imbalance
-    from simcore.analysis.model_figures import ModelFigures
+    from simcore.analysis.model_figures import Imbalance, ModelFigures
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.run.gradients import Gradient
 
@@ -270,7 +269,7 @@ class Finished(Struct, frozen=True, dict=True):
         """What uneven loads of experts cost; None where there are none."""
         if self.simulation.parameters.expert_imbalance is None:
             return None
-        from simcore.analysis.imbalance import imbalance_of
+        from simcore.analysis.model_figures import imbalance_of
 
         return imbalance_of(self.simulation, self.variants.step_ns)
 

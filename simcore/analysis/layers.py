@@ -13,13 +13,13 @@ from itertools import accumulate, compress, repeat
 from operator import add, gt
 
 from simcore.analysis.accounts import IS_EXPOSED, row_of
-from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.overrides import layer_scales, time_scales
 from simcore.program.ops import COMPUTE, IS_STREAM
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
+from simcore.run.figures import OnDemand
 from simcore.simulation import Simulation, collective_alone_ns
 from simcore.units import differences
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name

@@ -1,24 +1,27 @@
-"""What is said of the run of a model: tokens a second, FLOPs, and memory.
+"""What is said of the run of a model: tokens a second, FLOPs, memory, and what uneven loads of experts cost.
 
 Memory is that of each stage, and that of a rank as time goes on: it rises with each forward and falls with
-each backward that ends.
+each backward that ends. Of a file that AICB wrote the training behind it is known once `--gpu` says on what.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 from simcore.diagnostics import printable
 from simcore.model.costs import step_flops
-from simcore.model.gpu import Gpu
+from simcore.model.gpu import Gpu, find_gpu
+from simcore.model.imbalance import expert_loads
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
-from simcore.records import NamedTuple, Struct
+from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
+from simcore.records import NamedTuple, Struct, replace
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 
@@ -85,10 +88,7 @@ def training_of(simulation: Simulation) -> tuple[Training, Gpu] | None:
         return made.training, made.gpu
     if simulation.workload.maker is not None or simulation.parameters.gpu is None:
         return None
-    # Imported here: models have none.
-    from simcore.analysis.file_figures import training_of_file
-
-    return training_of_file(simulation)
+    return _training_of_file(simulation)
 
 
 def fastest_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int | None:
@@ -209,3 +209,127 @@ def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: in
         times.append(max(time_ns, times[-1]))
         held.append(memory.static + (activations + memory.logits + memory.work if count else 0))
     return MemoryLane(stage, times, held, figures.limit)
+
+
+# What no row says, in the words of a page.
+ASSUMED_OF_FILE = (
+    "ZeRO 1 and fp32 gradients as AICB has them, flash attention; embedding and loss on one stage each"
+)
+
+
+def _training_of_file(simulation: Simulation) -> tuple[Training, Gpu] | None:
+    """What the rows of a run were made for, as a training on a GPU; None where the run is of other degrees.
+
+    The layers are those of the file, so without what pp loses. AICB shares out the optimizer's states (ZeRO
+    1), adds gradients up in fp32 and recomputes attention's core; flash attention is assumed.
+    """
+    # Imported here: models have none.
+    from simcore.recovery.recovered import model_of
+    from simcore.recovery.rescale import known
+
+    workload, layout, program = simulation.workload, simulation.layout, simulation.program
+    config = known(workload).config
+    name = simulation.parameters.gpu
+    if config is None or name is None or not workload.has_compute:
+        return None
+    if (layout.tp, layout.pp, layout.ep) != (config.tp, config.pp, config.ep):
+        return None
+    chunks = program.virtual_stages
+    schedule = simulation.parameters.schedule
+    if config.stage_layers % chunks or not config.stage_layers or schedule in TWO_WAY_SCHEDULES:
+        return None
+    model = replace(model_of(config), layers=config.stage_layers * config.pp)
+    batch = program.microbatches * config.microbatch_size * layout.dp
+    gpu = find_gpu(name)
+    training = Training(
+        model, layout.tp, 1, layout.dp, layout.pp, layout.ep, chunks, (config.stage_layers,) * config.pp,
+        config.microbatch_size, batch, config.seq, config.sequence_parallel, True,
+        "selective" if config.recompute else "none", 1, 4, False, False, gpu.name,
+        placement="v" if schedule in V_SCHEDULES else "loop",
+    )  # fmt: skip
+    return training, gpu
+
+
+# What Switch Transformers and GShard give an expert, times the mean (arXiv 2101.03961, section 2.2).
+USUAL_CAPACITY = 1.25
+BALANCED: dict[str, Any] = {
+    "expert_imbalance": None, "expert_capacity": None, "expert_placement": None
+}  # fmt: skip
+
+
+class Imbalance(Struct, frozen=True):
+    """hot_rank: the lowest of the ranks whose experts get most tokens, max_over_mean times the mean.
+
+    lost_ns: what the step is longer than with even loads. dropped: share of the tokens above the capacity.
+    capacity: (factor, step ns, share of tokens dropped) of a run with one. placed_ns: the step with experts
+    placed evenly. tokens: of the ranks of an expert group, by place. Each None where it is not known, would
+    change nothing, or is given already.
+    """
+
+    hot_rank: int
+    max_over_mean: float
+    lost_ns: int | None
+    dropped: float
+    balanced_ns: int | None
+    capacity: tuple[float, int, float] | None
+    placed_ns: int | None
+    tokens: tuple[int, ...]
+
+
+def expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], float]]:
+    """(fields of `Parameters`, share of the tokens that are dropped) of what would make loads more even."""
+    made, parameters = made_of(simulation), simulation.parameters
+    if made is None or made.training.loads is None:
+        return []
+    training = made.training
+    changes: list[tuple[dict[str, Any], float]] = []
+    moe = training.model.moe
+    assert moe is not None
+    if parameters.expert_placement != "balanced" and 1 < training.ep < moe.experts:
+        changes.append(({"expert_placement": "balanced"}, _dropped(simulation, parameters.expert_capacity)))
+    if parameters.expert_capacity is None:
+        dropped = _dropped(simulation, USUAL_CAPACITY)
+        if dropped:
+            changes.append(({"expert_capacity": USUAL_CAPACITY}, dropped))
+    return changes
+
+
+def _dropped(simulation: Simulation, capacity: float | None) -> float:
+    """The share of tokens above a capacity."""
+    made = made_of(simulation)
+    assert made is not None
+    training = made.training
+    moe = training.model.moe
+    assert moe is not None
+    parameters = replace(simulation.parameters, expert_capacity=capacity)
+    loads = expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+    return loads.dropped / (loads.routed * training.ep) if loads is not None else 0.0
+
+
+def imbalance_of(simulation: Simulation, step_ns: Callable[..., int | None]) -> Imbalance | None:
+    """What there is to say of uneven experts; None of a run without.
+
+    step_ns: of the run with other values of some parameters, None where that would take long.
+    """
+    made = made_of(simulation)
+    loads = made.training.loads if made is not None else None
+    if loads is None:
+        return None
+    classes = simulation.timeline.classes
+    most = max(loads.of_rank)
+    hot = min(rank_class.ranks.first for rank_class in classes if loads.of_rank[rank_class.expert] == most)
+    balanced_ns = step_ns(**BALANCED)
+    capacity = placed_ns = None
+    for fields, dropped in expert_changes(simulation):
+        ns = step_ns(**fields)
+        if ns is None:
+            continue
+        if "expert_capacity" in fields:
+            capacity = (USUAL_CAPACITY, ns, dropped)
+        else:
+            placed_ns = ns
+    return Imbalance(
+        hot, loads.max_over_mean, None if balanced_ns is None else simulation.step_time_ns - balanced_ns,
+        _dropped(simulation, simulation.parameters.expert_capacity), balanced_ns, capacity, placed_ns,
+        loads.of_rank,
+    )  # fmt: skip

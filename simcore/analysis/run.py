@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse, PortUse
     from simcore.analysis.file_memory import FileMemory
-    from simcore.analysis.imbalance import Imbalance
-    from simcore.analysis.model_figures import ModelFigures
+    from simcore.analysis.model_figures import Imbalance, ModelFigures
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.simai_estimate import EstimateLine, SimaiEstimate
     from simcore.chakra import ExecutionSet

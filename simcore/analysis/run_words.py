@@ -121,13 +121,11 @@ def facts(results: Finished) -> list[tuple[str, str]]:
         rows.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
     figures = results.model_figures
     if figures is not None:
-        from simcore.analysis.model_figures import memory_words, model_words
+        from simcore.analysis.model_figures import ASSUMED_OF_FILE, memory_words, model_words
 
         said = [("model", model_words(figures)), ("memory", memory_words(figures))]
         if workload.maker is None:
-            from simcore.analysis.file_figures import ASSUMED
-
-            said = [rows[0], *said, ("assumed", ASSUMED)]
+            said = [rows[0], *said, ("assumed", ASSUMED_OF_FILE)]
         rows[:1] = said
     if results.steady_step_ns is not None:
         words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"

@@ -28,7 +28,7 @@ from simcore.cluster import Cluster
 from simcore.diagnostics import Cancelled, UsageError, printable
 from simcore.layout import Layout
 from simcore.measured import MeasuredRun
-from simcore.measured.names import Degrees
+from simcore.measured.places import Degrees
 from simcore.networks import Sharing
 from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import Parameters

@@ -28,9 +28,8 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.run.figures import GroupUse, NameUse
-from simcore.run.findings import Leg
+from simcore.run.findings import Leg, LegKey, stretches
 from simcore.run.graph import ARRIVED, RECEIVED, ChainStep
-from simcore.run.legs import Key, stretches
 from simcore.run.track import Track
 from simcore.units import percent, plural
 
@@ -460,7 +459,7 @@ def legs(results: RanTraces) -> list[Leg]:
     return path_legs
 
 
-def _key(results: RanTraces, part: NodeSegment) -> Key:
+def _key(results: RanTraces, part: NodeSegment) -> LegKey:
     name = results.name_of(part.rank, part.place)
     told = _MICROBATCH.search(name)
     kind = results.type_of(part.rank, part.place)
@@ -474,7 +473,7 @@ def _key(results: RanTraces, part: NodeSegment) -> Key:
     return part.rank, ACCOUNTS[phase].removeprefix("compute "), int(told[1])
 
 
-def _is_placeholder(results: RanTraces, part: NodeSegment, key: Key) -> bool:
+def _is_placeholder(results: RanTraces, part: NodeSegment, key: LegKey) -> bool:
     """Whether a segment is compute outside of micro-batches of which the traces know nothing."""
     executed, rank, place = results.executed, part.rank, part.place
     if key[2] >= 0 or results.type_of(rank, place) != COMP:

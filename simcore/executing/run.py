@@ -19,8 +19,7 @@ from simcore.chakra.nodes import (
     Nodes,
     integer,
 )
-from simcore.chakra.opening import ExecutionSet, first_errors
-from simcore.chakra.structure import structure_of
+from simcore.chakra.opening import ExecutionSet, first_errors, structure_of
 from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape, parameter_values, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable

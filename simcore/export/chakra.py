@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-from simcore.chakra.encoding import attribute, framed, metadata, node_head
+from simcore.chakra.schema import attribute, framed, metadata, node_head
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.export.format import Export, Progress, RankFile, Request, of_run
 from simcore.messages.alone import rules_of

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from simcore.chakra.encoding import attribute, framed, metadata, node_head
+from simcore.chakra.schema import attribute, framed, metadata, node_head
 from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.chakra import MEMORY, PREFIX, network_yml, system_json

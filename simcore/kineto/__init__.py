@@ -3,7 +3,7 @@
 Knows events and their words. Import from here: `Asked`, `open_profile`, `read_profile`.
 """
 
-from simcore.asked import Asked
 from simcore.kineto.opening import open_profile, read_profile
+from simcore.parameters import Asked
 
 __all__ = ["Asked", "open_profile", "read_profile"]

@@ -12,8 +12,7 @@ from statistics import median_low
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.matching import Call, Matches, match, times_of
-from simcore.measured.names import Degrees
-from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.places import MODEL_PARALLEL, Degrees
 from simcore.records import Struct, field
 
 # Real runs on one clock have nothing that is over more than 0.03 ms before what it needs begins.

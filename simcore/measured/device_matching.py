@@ -16,8 +16,7 @@ from statistics import median_low
 
 from simcore.measured.columns import TOLERANCE_NS, RankTrace, ToldCollective
 from simcore.measured.matching import Call, Matches, Meeting, times_of
-from simcore.measured.names import Degrees
-from simcore.measured.places import GroupKey, Places
+from simcore.measured.places import Degrees, GroupKey, Places
 from simcore.records import Struct
 
 # Of two windows so many laid against each other are tried, beside the two that begin or end together.
@@ -74,7 +73,7 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
     return Matches((), tuple(meetings), frozenset(alone), tuple(unmatched), places)
 
 
-def partial(ranks: Sequence[RankTrace], matches: Matches) -> int:
+def meetings_lacking(ranks: Sequence[RankTrace], matches: Matches) -> int:
     """How many collectives are matched among those of their members that are there, others being missing."""
     count = 0
     for meeting in matches.meetings:

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from simcore.measured.columns import FUSED, MEASURED, TOLERANCE_NS, RankTrace
-from simcore.measured.names import Degrees
-from simcore.measured.places import MODEL_PARALLEL, GroupKey, Places, RankPlace, places_of
+from simcore.measured.places import MODEL_PARALLEL, Degrees, GroupKey, Places, RankPlace, places_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT
 from simcore.records import NamedTuple, Struct
 

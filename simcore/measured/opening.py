@@ -1,22 +1,266 @@
-"""Opens measured runs: one trace file, or a directory of them."""
+"""Opens measured runs: one trace file, or a directory of them, of which files of equal names but for rank and
+stamp are one run, if their stamps are close together.
+
+Ranks of one run are stamped a second or so apart. Ranks that were profiled one after another
+on one device are stamped minutes apart: runs that have no rank in common, none of them
+complete, are taken as one such run. A name says of which run and rank it is, and how the run was laid out:
+`wd8_tp2_pp4_numl40_bs2_GPT2BPETokenizer_rank7_20240923205004.txt`; older names put `trace_rank7_`
+in front, and some folders are called `pp2_tp2_ep1_expnNone_dpNone_nl4_hs512_sl2048`.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+from collections.abc import Iterable
+from datetime import datetime
 
-from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.measured.columns import RankTrace
-from simcore.measured.names import read_name
+from simcore.measured.places import Degrees
 from simcore.measured.reading import read_trace
 from simcore.measured.run import MeasuredRun, make_run
-from simcore.measured.sets import TraceFile, TraceSet, chosen, label_of, sets_of
-from simcore.records import replace
+from simcore.ranks import RankSet
+from simcore.records import Struct, replace
 from simcore.units import plural
 from simcore.workload.formats import Head, head_of
 from simcore.workload.formats.rank_trace import FIRST_LINE
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import GZIP
+
+_NAME_RANK = re.compile(r"rank_?([0-9]{1,9})(?![0-9])")
+# Of a schedule plan; a rank trace may be of ZeRO's stage 1.
+_NAME_STAGE = re.compile(r"(?<![a-z])stage_?([0-9]{1,9})(?![0-9])")
+_STAMP = re.compile(r"(?<![0-9])[0-9]{14}(?![0-9])")
+_DEGREE = re.compile(r"(?:^|[_/])(wd|tp|pp|dp|exp)([1-9][0-9]{0,8})(?=[_./]|$)")
+
+
+class TraceName(Struct, frozen=True):
+    """key: the name without rank (or stage) and stamp, equal for all files of a run. stamp: 14 digits."""
+
+    key: str
+    stamp: str | None
+    rank: int | None
+    degrees: Degrees
+
+
+def read_name(path: str, unit: str = "rank") -> TraceName:
+    """What the file's name and, where that says nothing of it, its folder's name say.
+
+    unit: what its lines count, `rank`, or `stage` in a schedule plan: the files of a plan may differ in that.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    name = name.removesuffix(".gz")
+    stamps = _STAMP.findall(name)
+    rank = _NAME_RANK.search(name)
+    key = _STAMP.sub("*", _NAME_RANK.sub("rank*", name))
+    if unit == "stage":
+        key = _NAME_STAGE.sub("stage*", key)
+    return TraceName(key, stamps[-1] if stamps else None, int(rank[1]) if rank else None,
+                     _degrees(name, os.path.basename(folder)))  # fmt: skip
+
+
+def _degrees(name: str, folder: str) -> Degrees:
+    degrees: dict[str, int] = {}
+    for text in (name, folder):
+        for key, value in _DEGREE.findall(text):
+            degrees.setdefault(key, int(value))
+    world, tp, pp, dp = (degrees.get(key) for key in ("wd", "tp", "pp", "dp"))
+    if tp is not None and pp is not None:
+        if world is None and dp is not None:
+            world = tp * pp * dp
+        elif world is not None:
+            # The name may state a dp of its own meaning; ranks / (tp x pp) is what Megatron makes of it.
+            dp = world // (tp * pp) if world % (tp * pp) == 0 else None
+    return Degrees(world, tp, dp, pp, degrees.get("exp"))
+
+
+# Stamps of one run differ by a second or two; two runs of one job are at least a minute apart.
+_SAME_RUN_S = 10
+_CHOICES_LISTED = 12
+
+
+class TraceFile(Struct, frozen=True):
+    """A trace file. first_rank: of its first line, in a schedule plan (unit `stage`) the stage."""
+
+    path: str
+    name: TraceName
+    first_rank: int
+    unit: str = "rank"
+
+
+class TraceSet(Struct, frozen=True):
+    """The files of one run, by rank. stamp: the earliest, None where the names have none."""
+
+    files: tuple[TraceFile, ...]
+
+    @property
+    def stamp(self) -> str | None:
+        return min((file.name.stamp for file in self.files if file.name.stamp is not None), default=None)
+
+    @property
+    def label(self) -> str:
+        """What it is called: the stamp, else the name without the rank."""
+        return self.stamp or self.files[0].name.key
+
+    @property
+    def labels(self) -> set[str]:
+        """All that `--run` takes: the stamps of the files, else their names without the rank."""
+        return {file.name.stamp or file.name.key for file in self.files}
+
+    @property
+    def names(self) -> set[str | None]:
+        """All that it is called: the stamps, the name without the rank, both, and the names of its files."""
+        key = self.files[0].name.key
+        stamps = {file.name.stamp for file in self.files}
+        files = {os.path.basename(file.path) for file in self.files}
+        return {*stamps, *(file.name.key for file in self.files), f"{key}@{self.stamp}", *files}
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        return frozenset(file.first_rank for file in self.files)
+
+    @property
+    def expected(self) -> int | None:
+        """How many ranks the names state, of a plan how many stages; None if they state none."""
+        first = self.files[0]
+        return first.name.degrees.world if first.unit == "rank" else first.name.degrees.pp
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every rank that the names state is there; True if they state none."""
+        count = self.expected
+        return count is None or sum(rank < count for rank in self.ranks) == count
+
+    @property
+    def lacks_ranks(self) -> bool:
+        """Whether other files may belong to it: ranks are missing, or nobody knows how many there are."""
+        return self.expected is None or not self.is_complete
+
+    @property
+    def is_together(self) -> bool | None:
+        """Whether the stamps are those of one run; None where the names have none."""
+        if all(_seconds(file.name.stamp) is None for file in self.files):
+            return None
+        return len(self.by_stamp) == 1
+
+    @property
+    def by_stamp(self) -> list[TraceSet]:
+        """The runs that it was put together of, ranks that were profiled one after another: mostly itself."""
+        runs: list[list[TraceFile]] = []
+        before: float | None = None
+        for file in sorted(self.files, key=lambda file: (file.name.stamp or "", *_by_rank(file))):
+            now = _seconds(file.name.stamp)
+            if not runs or not _near(before, now):
+                runs.append([])
+            runs[-1].append(file)
+            before = before if now is None else now
+        return [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
+
+    def words(self, by_name: bool = False, with_missing: bool = True) -> str:
+        """`20240923205004 (ranks 0-7)`, or with what is missing; `by_name` by the name of the files."""
+        of = "" if self.is_complete or not with_missing else f" of {self.expected}, incomplete"
+        noun = self.files[0].unit + ("" if len(self.ranks) == 1 else "s")
+        label = self.files[0].name.key if by_name else self.label
+        last = max((file.name.stamp or "" for file in self.files), default="")
+        if self.is_together is False and not by_name:
+            label += f" to {last}"
+        return f"{printable(label, 80)} ({noun} {RankSet.of(self.ranks).text()}{of})"
+
+
+def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
+    """The runs among `files`, the one to open first: complete ones, newest first, then the others.
+
+    Behind complete ones stand those that are complete only if they were profiled one after another.
+    """
+    by_key: dict[str, list[TraceFile]] = {}
+    for file in files:
+        by_key.setdefault(file.name.key, []).append(file)
+    runs = [run for key in sorted(by_key) for run in _runs(by_key[key])]
+    trace_sets = [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
+    # Sorting keeps the order of equals: by name, then in time.
+    trace_sets.sort(key=lambda trace_set: trace_set.stamp or "", reverse=True)
+    trace_sets.sort(key=lambda trace_set: (not trace_set.is_complete, trace_set.is_together is False))
+    return trace_sets
+
+
+def _chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet:
+    """The run that `--run` asks for, else the first. Raises UsageError that lists what there is."""
+    if wanted is None:
+        return sets[0]
+    fitting = _fitting(sets, wanted)
+    if len(fitting) == 1:
+        return fitting[0]
+    what = f"{len(fitting)} runs fit" if fitting else "there is no such run"
+    where = f"in {printable(directory)}"
+    by_name = len({trace_set.label for trace_set in fitting}) < len(fitting)
+    listed = ", ".join(trace_set.words(by_name) for trace_set in (fitting or sets)[:_CHOICES_LISTED])
+    more = len(fitting or sets) - _CHOICES_LISTED
+    if more > 0:
+        listed += f", and {more} more"
+    raise UsageError(f"--run {printable(wanted, 60)}: {what} {where}; {plural(len(sets), 'run')}: {listed}")
+
+
+def _label_of(trace_set: TraceSet, sets: list[TraceSet]) -> str:
+    """What `--run` finds it by: its stamp or its name without the rank, else both, else its first file."""
+    key = trace_set.files[0].name.key
+    names = (trace_set.label, key, f"{key}@{trace_set.stamp}", os.path.basename(trace_set.files[0].path))
+    return next((name for name in names if _fitting(sets, name) == [trace_set]), names[-1])
+
+
+def _fitting(sets: list[TraceSet], wanted: str) -> list[TraceSet]:
+    """The runs that `--run` may mean: those that are called so, else those whose names begin so."""
+    exact = [trace_set for trace_set in sets if wanted in trace_set.names]
+    return exact or [
+        trace_set
+        for trace_set in sets
+        if wanted and any(name.startswith(wanted) for name in trace_set.labels)
+    ]
+
+
+def _by_rank(file: TraceFile) -> tuple[int, str]:
+    return file.first_rank, file.path
+
+
+def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
+    """Files of one name as runs, in time order."""
+    runs: list[list[TraceFile]] = []
+    before: float | None = None
+    for file in sorted(files, key=lambda file: (file.name.stamp or "", file.first_rank, file.path)):
+        now = _seconds(file.name.stamp)
+        if (
+            not runs
+            or not _near(before, now)
+            or any(file.first_rank == other.first_rank for other in runs[-1])
+        ):
+            runs.append([])
+        runs[-1].append(file)
+        before = now
+    merged: list[list[TraceFile]] = []
+    for run in runs:
+        last = TraceSet(tuple(merged[-1])) if merged else None
+        this = TraceSet(tuple(run))
+        if last is not None and last.lacks_ranks and this.lacks_ranks and not last.ranks & this.ranks:
+            merged[-1] = [*merged[-1], *run]
+        else:
+            merged.append(run)
+    return merged
+
+
+def _near(before: float | None, now: float | None) -> bool:
+    return now is None or before is None or now - before <= _SAME_RUN_S
+
+
+def _seconds(stamp: str | None) -> float | None:
+    if stamp is None:
+        return None
+    parts = [int(stamp[:4]), *(int(stamp[at : at + 2]) for at in range(4, 14, 2))]
+    try:
+        return (datetime(*parts) - datetime(1970, 1, 1)).total_seconds()  # type: ignore[arg-type]
+    except ValueError:
+        return None
+
 
 # The first line's beginning tells a trace and its first rank.
 _HEAD_BYTES = 4096
@@ -55,7 +299,7 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
     if not files:
         raise InputError(Diagnostic("error", "no-rank-traces", _nothing_there(path, others, folders), path))
     sets = sets_of(files)
-    trace_set = chosen(sets, wanted, path)
+    trace_set = _chosen(sets, wanted, path)
     diagnostics: list[Diagnostic] = []
     left = [other for other in sets if other is not trace_set]
     if left:
@@ -85,7 +329,7 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
         together=trace_set.is_together,
     )
     return replace(
-        run, label=label_of(trace_set, sets), others=tuple(label_of(other, sets) for other in left)
+        run, label=_label_of(trace_set, sets), others=tuple(_label_of(other, sets) for other in left)
     )
 
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.measured.columns import RankTrace
-from simcore.measured.names import Degrees
 from simcore.records import NamedTuple, Struct
 
 # The group that ends every step: gradient norm and overflow check over tensor and pipeline ranks.
 MODEL_PARALLEL = "model parallel"
 GroupKey = tuple[str, int, int]
+
+
+class Degrees(Struct, frozen=True):
+    """Degrees of parallelism, None where they are not known. exp: the expert-parallel degree."""
+
+    world: int | None = None
+    tp: int | None = None
+    dp: int | None = None
+    pp: int | None = None
+    exp: int | None = None
+
+    def position(self, rank: int) -> tuple[int, int, int] | None:
+        """(tp, dp, stage) of a rank, order tp-dp-pp with tp fastest; None if a degree is not known."""
+        if self.tp is None or self.dp is None or self.pp is None or rank >= self.tp * self.dp * self.pp:
+            return None
+        return rank % self.tp, rank // self.tp % self.dp, rank // (self.tp * self.dp)
 
 
 class RankPlace(NamedTuple):

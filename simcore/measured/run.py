@@ -12,7 +12,7 @@ from simcore.measured import vocabulary
 from simcore.measured.clocks import Breach, common_clock
 from simcore.measured.columns import RankTrace
 from simcore.measured.matching import name_of
-from simcore.measured.names import Degrees
+from simcore.measured.places import Degrees
 from simcore.ranks import Block, RankSet
 from simcore.records import Struct
 from simcore.units import duration, plural

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from simcore.model.gpu import Gpu
 from simcore.model.training import Training
 from simcore.records import NamedTuple, replace
+from simcore.workload.model import GroupKind
 
 # A tile of a matrix product: what one SM computes at a time.
 _TILE_ROWS, _TILE_COLUMNS = 128, 256
@@ -314,3 +315,32 @@ def step_flops(training: Training) -> tuple[float, float]:
         else 0
     )
     return 3 * forward * tokens, (3 * forward + again) * tokens
+
+
+class Sent(NamedTuple):
+    """A collective of a cell. beside: compute does not wait for it. ports: where ranks differ, the bytes that
+    go through the port of each rank of an expert group.
+    """
+
+    collective: str
+    group: GroupKind
+    bytes: int
+    beside: bool = False
+    ports: tuple[int, ...] = ()
+
+
+class Row(NamedTuple):
+    """A row before it is columns: its ops, and the collective of each of its cells.
+
+    by_rank: where ranks of an expert group differ, the ops of each; `ops` are then those of the fullest.
+    """
+
+    name: str
+    ops: RowOps
+    fwd: Sent | None = None
+    ig: Sent | None = None
+    wg: Sent | None = None
+    by_rank: tuple[RowOps, ...] = ()
+
+
+NOTHING = RowOps([], [], [])

@@ -10,10 +10,9 @@ import math
 from array import array
 from typing import Any
 
-from simcore.model.costs import Costs, Op, joined, named, nanoseconds
+from simcore.model.costs import NOTHING, Costs, Op, Row, Sent, joined, named, nanoseconds
 from simcore.model.costs import RowOps as OpCells
 from simcore.model.memory import layer_activations
-from simcore.model.rows import NOTHING, Row, Sent
 from simcore.model.sharding import (
     StageParameters,
     Unit,

@@ -9,7 +9,7 @@ runs them in reverse.
 
 from __future__ import annotations
 
-from simcore.model.rows import NOTHING, Row, Sent
+from simcore.model.costs import NOTHING, Row, Sent
 from simcore.model.training import Training
 from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind, Phase

@@ -1,27 +1,478 @@
-"""`shared`: concurrent transmissions share ports max-min fairly, by the algorithms of `analytical`."""
+"""`shared`: concurrent transmissions share ports max-min fairly, by the algorithms of `analytical`, and are
+timed anew at every start and end.
+
+A collective or transfer puts phases of fixed time and bytes on the ports; each of its chunks walks the
+phases, and a place serves a few at a time; ports share by max-min fairness.
+"""
 
 from __future__ import annotations
 
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sortedcontainers import SortedList
+
 from simcore.cluster import Cluster, GroupShape, TransferShape
+from simcore.collectives import transfer_ns
+from simcore.collectives.algorithms import algorithm_named
+from simcore.collectives.exact import floor_ns
+from simcore.collectives.phases import Phase, chain_bytes, chunk_bytes, load_ns, phase_loads, phases
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks.analytical import Analytical
 from simcore.networks.model import Carrier, Network, PlacedCollective
 from simcore.parameters import Parameters
-from simcore.sharing import (
-    PortNetwork,
-    Transmission,
-    alone_ns,
-    collective_transmission,
-    port_capacity,
-    transfer_transmission,
-)
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from simcore.folding import Folding
     from simcore.program import Program
+
+
+class Flow(NamedTuple):
+    """One phase: first fixed_ns that nothing slows down, then bytes on ports.
+
+    work_ns: how long the bytes take at full speed. rate: bytes per ns then, each way, on the
+    busiest port of a member. shares: (dimension, part of that rate) of every dimension used.
+    place: the dimension whose queue of chunks serves the phase.
+    """
+
+    fixed_ns: int
+    work_ns: int
+    rate: float
+    shares: tuple[tuple[int, float], ...]
+    place: int = 0
+
+    @property
+    def whole_ns(self) -> int:
+        """How long it takes at full speed, ns."""
+        return self.fixed_ns + self.work_ns
+
+
+class Transmission(NamedTuple):
+    """One collective or transfer: `chunks` equal chunks that each walk `flows` in order.
+
+    active_chunks: how many of them a dimension serves at a time. scales: factors on all
+    durations, one after the other; the flows are those without.
+    """
+
+    flows: tuple[Flow, ...]
+    chunks: int = 1
+    active_chunks: int = 1
+    scales: tuple[float, ...] = ()
+
+    def scaled(self, scale: float) -> Transmission:
+        """All durations times `scale`."""
+        return self if scale == 1.0 else self._replace(scales=(*self.scales, scale))
+
+    def clock(self, ns: int) -> int:
+        """When it has come as far as it is after `ns` without scales, ns: rounded once a scale."""
+        for scale in self.scales:
+            ns = round(ns * scale)
+        return ns
+
+    def times(self, phase: int, since: int) -> tuple[int, int]:
+        """(fixed ns, ns of the bytes at full speed) of a phase that begins `since` ns into it without scales.
+
+        A phase lasts from one time of `clock` to another, so that what is rounded never adds up:
+        alone, phases and chunks take together what the whole takes, scaled and rounded once.
+        """
+        flow = self.flows[phase]
+        if not self.scales:
+            return flow.fixed_ns, flow.work_ns
+        whole = self.clock(since + flow.whole_ns) - self.clock(since)
+        work = min(whole, self.clock(flow.work_ns))
+        return whole - work, work
+
+
+FREE = Transmission((Flow(0, 0, 0.0, ()),))
+
+
+def collective_transmission(
+    cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int
+) -> Transmission:
+    """The phases of one collective; takes and raises what `collective_ns` of simcore.collectives does."""
+    if not size_bytes or not shape.crossings:
+        return FREE
+    chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
+    flows = tuple([_flow(cluster, phase) for phase in phases(cluster, shape, collective, size)])
+    return Transmission(flows, chunks, cluster.active_chunks)
+
+
+def transfer_transmission(cluster: Cluster, shape: TransferShape, size_bytes: int) -> Transmission:
+    """A point-to-point transfer: its hops, then its bytes on each dimension in which the two ends differ."""
+    if not size_bytes or not shape:
+        return FREE
+    rate = min(cluster.dims[index].bandwidth for index, _ in shape)
+    whole = transfer_ns(cluster, shape, size_bytes)
+    work = min(whole, floor_ns(size_bytes, rate))
+    shares = tuple([(index, 1.0) for index, _ in shape])
+    return Transmission((Flow(whole - work, work, rate, shares),))
+
+
+def port_capacity(cluster: Cluster, dimension: int) -> float:
+    """Bytes per ns of one NPU's port on a dimension, each way."""
+    dim = cluster.dims[dimension]
+    return dim.bandwidth * (dim.size - 1) if dim.kind == "fully-connected" else dim.bandwidth
+
+
+def _flow(cluster: Cluster, phase: Phase) -> Flow:
+    """The chain of a phase's messages as fixed time and bytes.
+
+    What the ports carry beyond the chain (the other messages of `direct`) takes port time; what
+    the chain waits for beyond its own port (the levels of a tree) stays fixed time.
+    """
+    whole = phase.ns()
+    carried = chain_bytes(phase)
+    dims = cluster.dims
+    chain_ns = min(whole, sum(floor_ns(size, dims[index].bandwidth) for index, size in carried.items()))
+    loads = phase_loads(phase)
+    if algorithm_named(phase.algorithm).port_loads is None:
+        work = chain_ns
+    else:
+        work = max(load_ns(cluster, load) for load in loads)
+    fixed_ns = whole - min(chain_ns, work)
+    dimension = phase.leg.dimension
+    if not work:
+        return Flow(fixed_ns, 0, 0.0, (), dimension)
+    rates = {}
+    for index, size, links in loads:
+        most = dims[index].bandwidth * links
+        rates[index] = most if len(loads) == 1 else min(most, size / work)
+    highest = max(rates.values())
+    shares = tuple([(index, rate / highest) for index, rate in rates.items() if rate])
+    return Flow(fixed_ns, work, highest, shares, dimension)
+
+
+class ChunkWalk:
+    """Where the chunks of a transmission are. A place (dimension) serves waiting chunks in turn.
+
+    All members go on together here: the same queues as those of an idle network, where ranks
+    of a tree alone differ.
+    """
+
+    __slots__ = ("missing", "running", "transmission", "waiting")
+
+    def __init__(self, transmission: Transmission) -> None:
+        self.transmission = transmission
+        self.missing = transmission.chunks
+        self.waiting: dict[int, deque[tuple[int, int]]] = {}
+        self.running: dict[int, int] = {}
+
+    def begin(self) -> list[tuple[int, int]]:
+        """(chunk, phase) of those that start at once."""
+        for chunk in range(self.transmission.chunks):
+            self._queue(chunk, 0)
+        return self._serve(self.transmission.flows[0].place)
+
+    def finish(self, chunk: int, phase: int) -> list[tuple[int, int]]:
+        """(chunk, phase) of those that start when a chunk has finished a phase."""
+        flows = self.transmission.flows
+        dimension = flows[phase].place
+        self.running[dimension] -= 1
+        if phase + 1 == len(flows):
+            self.missing -= 1
+            return self._serve(dimension)
+        self._queue(chunk, phase + 1)
+        following = flows[phase + 1].place
+        started = self._serve(dimension)
+        return started if following == dimension else started + self._serve(following)
+
+    def _queue(self, chunk: int, phase: int) -> None:
+        dimension = self.transmission.flows[phase].place
+        self.waiting.setdefault(dimension, deque()).append((chunk, phase))
+
+    def _serve(self, dimension: int) -> list[tuple[int, int]]:
+        waiting = self.waiting[dimension]
+        started = []
+        while waiting and self.running.get(dimension, 0) < self.transmission.active_chunks:
+            self.running[dimension] = self.running.get(dimension, 0) + 1
+            started.append(waiting.popleft())
+        return started
+
+
+# (stream, chunk): the order in which a port sums its flows.
+Order = tuple[int, int]
+
+
+class Port:
+    """One direction of one NPU's port on one dimension. capacity: bytes per ns.
+
+    crossing: (order, part, share) of the bytes that cross it now, in stream order.
+    """
+
+    __slots__ = ("capacity", "crossing")
+
+    def __init__(self, capacity: float) -> None:
+        self.capacity = capacity
+        self.crossing: list[tuple[Order, FlowPart, float]] = []
+
+
+class FlowPart:
+    """The bytes of one flow while they move.
+
+    rate: bytes per ns at full speed. ports: (port, part of that rate on it). speed: the part of
+    full speed that it has, 0 before its first share. left_ns: what is left of it at time
+    `since`, in ns at full speed.
+    """
+
+    __slots__ = ("left_ns", "order", "ports", "rate", "since", "speed")
+
+    def __init__(self, order: Order, rate: float, work_ns: int, ports: list[tuple[Port, float]]) -> None:
+        self.order = order
+        self.rate = rate
+        self.ports = ports
+        self.speed = 0.0
+        self.left_ns: float = work_ns
+        self.since = 0
+
+    def enter(self) -> None:
+        """Cross all ports from now on."""
+        for port, share in self.ports:
+            # Orders at a port differ, so that parts are never compared.
+            insort(port.crossing, (self.order, self, share))
+
+    def leave(self) -> None:
+        """Cross no port any more."""
+        for port, _ in self.ports:
+            port.crossing = [entry for entry in port.crossing if entry[1] is not self]
+
+    def run_until(self, now: int) -> None:
+        """Count what has moved since the last change of speed."""
+        self.left_ns -= (now - self.since) * self.speed
+        self.since = now
+
+    def end_ns(self) -> int:
+        """When it will be over at its speed, rounded half to even."""
+        return self.since + max(0, round(self.left_ns / self.speed))
+
+
+def connected(ports: Iterable[Port]) -> tuple[list[FlowPart], list[Port]]:
+    """All parts, and the ports that they cross, that can feel a change at one of `ports`."""
+    parts: dict[FlowPart, None] = {}
+    reached = dict.fromkeys(ports)
+    waiting = list(reached)
+    while waiting:
+        for _, part, _ in waiting.pop().crossing:
+            if part not in parts:
+                parts[part] = None
+                for port, _ in part.ports:
+                    if port not in reached:
+                        reached[port] = None
+                        waiting.append(port)
+    return list(parts), [port for port in reached if port.crossing]
+
+
+def fair_speeds(parts: list[FlowPart], ports: list[Port]) -> dict[FlowPart, float]:
+    """The part of its full speed that each part gets: max-min fair in bytes per ns.
+
+    Rates rise together, up to a part's own full rate; where a port is full, the parts that
+    cross it keep what they have, and the others go on rising. parts, ports: connected ones.
+    """
+    if len(parts) == 1:
+        return {parts[0]: 1.0}
+    rates: dict[FlowPart, float] = {}
+    rising = parts
+    level = 0.0
+    while rising:
+        full: dict[Port, float] = {}
+        for port in ports:
+            used = weight = 0.0
+            for _, part, share in port.crossing:
+                rate = rates.get(part)
+                if rate is None:
+                    weight += share
+                else:
+                    used += rate * share
+            if weight:
+                full[port] = (port.capacity - used) / weight
+        # What rounding takes from a full port never lowers a level that was reached.
+        level = max(level, min([*full.values(), *[part.rate for part in rising]]))
+        still = []
+        for part in rising:
+            if part.rate <= level:
+                rates[part] = part.rate
+            elif any(full[port] <= level for port, _ in part.ports):
+                rates[part] = level
+            else:
+                still.append(part)
+        rising = still
+    return {part: rate / part.rate for part, rate in rates.items()}
+
+
+OUT, IN = 0, 1
+
+
+class _Running:
+    """A transmission under way. token: the caller's name for it."""
+
+    __slots__ = ("receivers", "senders", "stream", "token", "walk")
+
+    def __init__(
+        self, token: object, walk: ChunkWalk, senders: Sequence[int], receivers: Sequence[int], stream: int
+    ) -> None:
+        self.token = token
+        self.walk = walk
+        self.senders = senders
+        self.receivers = receivers
+        self.stream = stream
+
+
+class _Step:
+    """One chunk in one phase: its fixed time, then (part is set) its bytes.
+
+    since: ns from the start of the transmission to its own, had it the ports to itself and no scale.
+    work_ns: of its bytes at full speed. due: where it stands among those that are due.
+    """
+
+    __slots__ = ("chunk", "due", "number", "part", "phase", "running", "since", "work_ns")
+
+    def __init__(self, running: _Running, chunk: int, phase: int, since: int, number: int) -> None:
+        self.running = running
+        self.chunk = chunk
+        self.phase = phase
+        self.since = since
+        self.number = number
+        self.work_ns = 0
+        self.due = (0, 0, number)
+        self.part: FlowPart | None = None
+
+    @property
+    def flow(self) -> Flow:
+        return self.running.walk.transmission.flows[self.phase]
+
+
+class PortNetwork:
+    """All ports of a run and what is on them. Time is ns and never goes back.
+
+    capacities[p][d]: bytes per ns, each way, of place p's port on dimension d; a place is
+    whatever the caller simulates, a rank class or a rank. At every instant: `finished` for the
+    ends, any number of `start`, and when nothing more happens then, `settle`.
+    """
+
+    def __init__(self, capacities: Sequence[Sequence[float]]) -> None:
+        self._capacities = capacities
+        self._ports: dict[tuple[int, int, int], Port] = {}
+        # (*due, step): ends of fixed parts, and ends of bytes as they stand now.
+        self._due: SortedList = SortedList()
+        self._touched: dict[Port, None] = {}
+        self._moving: dict[FlowPart, _Step] = {}
+        self._started = 0
+
+    def start(
+        self,
+        now: int,
+        token: object,
+        transmission: Transmission,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        stream: int,
+    ) -> None:
+        """Begin a transmission: `finished` gives its token when it is over.
+
+        senders, receivers: the places whose ports it leaves and enters by. stream: orders it
+        at a port, where no two of a stream are at a time.
+        """
+        walk = ChunkWalk(transmission)
+        running = _Running(token, walk, senders, receivers, stream)
+        for chunk, phase in walk.begin():
+            self._begin(now, running, chunk, phase, 0)
+
+    def uses(self) -> None:
+        """Of ports nothing is kept: each is as busy as the fluid model makes it."""
+
+    def heat(self) -> None:
+        """As `uses`."""
+
+    def next_ns(self) -> int | None:
+        """When something ends next, if nothing starts before; None when nothing is under way."""
+        return self._due[0][0] if self._due else None
+
+    def finished(self, now: int) -> list[object]:
+        """The tokens of the transmissions that are over at `now`, in the order of their starts."""
+        over = []
+        due = self._due
+        while due and due[0][0] <= now:
+            step = due.pop(0)[-1]
+            running = step.running
+            if step.part is None and step.work_ns:
+                self._move(now, step)
+                continue
+            if step.part is not None:
+                step.part.leave()
+                self._touched.update(dict.fromkeys([port for port, _ in step.part.ports]))
+                del self._moving[step.part]
+            since = step.since + step.flow.whole_ns
+            for chunk, phase in running.walk.finish(step.chunk, step.phase):
+                self._begin(now, running, chunk, phase, since)
+            if not running.walk.missing:
+                over.append(running.token)
+        return over
+
+    def settle(self, now: int) -> None:
+        """Share the ports anew among what crosses them, after all starts and ends of `now`."""
+        if not self._touched:
+            return
+        parts, ports = connected(self._touched)
+        self._touched = {}
+        for part, speed in fair_speeds(parts, ports).items():
+            if speed != part.speed:
+                step = self._moving[part]
+                if part.speed:
+                    self._due.remove((*step.due, step))
+                part.run_until(now)
+                part.speed = speed
+                self._schedule(part.end_ns(), step)
+
+    def _begin(self, now: int, running: _Running, chunk: int, phase: int, since: int) -> None:
+        self._started += 1
+        step = _Step(running, chunk, phase, since, self._started)
+        fixed_ns, step.work_ns = running.walk.transmission.times(phase, since)
+        self._schedule(now + fixed_ns, step)
+
+    def _schedule(self, when: int, step: _Step) -> None:
+        # Where a scale lets two times fall together, what came first without it still does.
+        scaled = bool(step.running.walk.transmission.scales)
+        bytes_come = step.part is None and step.work_ns > 0
+        over = step.since + (step.flow.fixed_ns if bytes_come else step.flow.whole_ns)
+        step.due = (when, over if scaled else 0, step.number)
+        self._due.add((*step.due, step))
+
+    def _move(self, now: int, step: _Step) -> None:
+        """The fixed part is over: the bytes take their ports."""
+        running, flow = step.running, step.flow
+        ports = []
+        for dimension, share in flow.shares:
+            ports += [(self._port(rank, dimension, OUT), share) for rank in running.senders]
+            ports += [(self._port(rank, dimension, IN), share) for rank in running.receivers]
+        part = step.part = FlowPart((running.stream, step.chunk), flow.rate, step.work_ns, ports)
+        part.since = now
+        part.enter()
+        self._moving[part] = step
+        self._touched.update(dict.fromkeys([port for port, _ in ports]))
+
+    def _port(self, place: int, dimension: int, direction: int) -> Port:
+        key = (place, dimension, direction)
+        port = self._ports.get(key)
+        if port is None:
+            port = self._ports[key] = Port(self._capacities[place][dimension])
+        return port
+
+
+def alone_ns(transmission: Transmission, capacities: Sequence[float]) -> int:
+    """How long a transmission takes on an idle network. capacities: of its slowest member's ports."""
+    if transmission.chunks == 1:
+        return transmission.clock(sum(flow.whole_ns for flow in transmission.flows))
+    network = PortNetwork([capacities])
+    network.start(0, None, transmission, (0,), (0,), 0)
+    now = 0
+    while (following := network.next_ns()) is not None:
+        now = following
+        network.finished(now)
+        network.settle(now)
+    return now
 
 
 class Shared(Analytical):

@@ -17,15 +17,15 @@ from simcore.networks import unused_fields
 from simcore.page.blocks import blocks, element, escaped, section
 from simcore.page.packing import PackedRun, Strings, packed, timelines
 from simcore.parameters import FLAGS
-from simcore.report import accounts, diagnostics, head, layers, sides, what_if
-from simcore.report.comparisons import SECTIONS as OF_TWO
-from simcore.report.pages import SECTIONS
+from simcore.report import layers, what_if
+from simcore.report.accounts import ACCOUNTS
+from simcore.report.comparison import SECTIONS as OF_TWO
+from simcore.report.comparison import SIDES
+from simcore.report.pages import DIAGNOSTICS, HEAD, SECTIONS
 from simcore.report.section import PageAsked
 from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from simcore.analysis.run import Run
     from simcore.analysis.two_runs import Compared
     from simcore.diagnostics import Diagnostic
@@ -68,14 +68,14 @@ def words_section(parts: Iterable[str]) -> str:
 
 _ASKED = PageAsked(what_if=True, everything=True)
 # Who reads a page asks where the step goes and what would help; the other sections are in the report's order.
-_FIRST = (accounts, what_if)
+_FIRST = (ACCOUNTS, what_if.SECTION)
 
 
 def run_document(run: Run, timeline: PackedRun | None, strings: Strings, commands: Sequence[str]) -> str:
     """The page of a run. timeline: with `strings`; None without lanes. commands: that make it anew."""
     run.weigh_assumptions()
     title = run.figures.title.split("\n")
-    others = [other for other in SECTIONS if other not in (head, diagnostics, *_FIRST)]
+    others = [other for other in SECTIONS if other not in (HEAD, DIAGNOSTICS, *_FIRST)]
     parts = [
         _verdict(run, title),
         _noticed("noticed", "Assumed and noticed", run),
@@ -93,7 +93,7 @@ def comparison_document(
     compared: Compared, timelines_of: Sequence[PackedRun], strings: Strings, commands: Sequence[str]
 ) -> str:
     """The page of two runs, A above B on one axis."""
-    first = sides.lines(compared, PageAsked(everything=True))
+    first = SIDES.lines(compared, PageAsked(everything=True))
     noticed = [_noticed("noticed", "Assumed and noticed of both", compared.a)]
     if compared.a.diagnostics != compared.b.diagnostics:
         noticed = [
@@ -106,7 +106,7 @@ def comparison_document(
         + "\n".join(blocks(first)) + "\n</section>",
         *noticed,
         _timeline(timelines_of, strings),
-        *_sections((other for other in OF_TWO if other is not sides), compared, PageAsked(everything=True)),
+        *_sections((other for other in OF_TWO if other is not SIDES), compared, PageAsked(everything=True)),
         _parameters([compared.a, compared.b]),
         commands_section(commands),
     ]  # fmt: skip
@@ -126,17 +126,16 @@ def _difference(compared: Compared) -> str:
 
 def _sections(of: Iterable[Section[Any]], subject: object, asked: PageAsked) -> list[str]:
     sections = []
-    for module in of:
-        identity = getattr(module, "__name__", "section").rsplit(".", 1)[-1].replace("_", "-")
+    for part in of:
         groups: list[list[str]] = [[]]
-        for line in module.lines(subject, asked):
+        for line in part.lines(subject, asked):
             # A blank line within a section begins another subject of it.
             if line:
                 groups[-1].append(line)
             else:
                 groups.append([])
         for number, lines in enumerate(group for group in groups if group):
-            sections.append(section(identity + (f"-{number + 1}" if number else ""), lines))
+            sections.append(section(part.name + (f"-{number + 1}" if number else ""), lines))
     return sections
 
 

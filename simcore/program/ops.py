@@ -122,7 +122,7 @@ class PartCost(NamedTuple):
     """A part of a micro-batch, with collectives that something before or behind it may delay, as one op.
 
     streams: those of these collectives. steps: what it does in turn. Its time is no number: when it ends, and
-    when its streams do, depends on when they were free (`simcore.engine.parts`).
+    when its streams do, depends on when they were free (`simcore.engine.finish`).
     """
 
     streams: tuple[int, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.model.aicb import AicbConfig
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.records import NamedTuple
 
 

@@ -1,18 +1,30 @@
-"""Where the step of each rank goes."""
+"""Where the step of each rank goes, and where it goes by SimAI's own estimate."""
 
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from simcore.ranks import RankSet
-from simcore.report.section import Bar, Field, Legend, PageAsked, field_lines, field_values, keys, more_line
+from simcore.report.section import (
+    WIDTH,
+    Bar,
+    Field,
+    Legend,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    more_line,
+    short,
+)
 from simcore.report.usage import OF_A_RANK
-from simcore.report.waits import short
 from simcore.run.figures import TrackUse
 from simcore.run.track import OF_FEW
-from simcore.units import column_unit, in_unit, percent
+from simcore.units import column_unit, duration, in_unit, percent
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
@@ -113,7 +125,7 @@ def bar_text(parts: Iterable[tuple[str, int]], whole: int, width: int) -> str:
     return bar.ljust(width)
 
 
-def lines(run: Run, asked: PageAsked) -> list[str]:
+def _account_lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a track: compute, what of the communication is exposed, waits, bubble, idle, as a bar too."""
     if not run.timed:
         return []
@@ -158,7 +170,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
             *([_HOST_WORDS] if "host" in known else [])]  # fmt: skip
 
 
-def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _account_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
     classes = field_values(_CLASS, run.figures.track_uses)
     mean_ns = dict(run.mean_ns) if run.timed else {}
@@ -169,3 +181,69 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         if not mean_ns.get(account):
             mean_ns.pop(account, None)
     return {"classes": classes, "mean_ns": mean_ns}
+
+
+ACCOUNTS: Section[Run] = Section("accounts", _account_lines, _account_json)
+
+
+_ESTIMATED = (
+    "dp_us", "dp_ep_us", "tp_us", "ep_us", "pp_us", "bubble_us", "compute_us", "exposed_us", "total_us"
+)  # fmt: skip
+
+
+def _estimate_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line of figures for each line of SimAI's summary, with the sentence that explains it; nothing unless
+    the network is one of SimAI's.
+    """
+    estimate = run.simai_estimate
+    if estimate is None:
+        return []
+    total, step = round(estimate.total_us * 1000), run.step_time_ns
+    ranks, beside = run.figures.simai_beside
+    several = "s" if "-" in ranks or "," in ranks else ""
+    text = [
+        f"SimAI's own estimate  {duration(total)}"
+        + (f", {total / step:.3f} x the step time" if step else ""),
+        "  all rows added up, without a schedule: no slow ranks, no waits, each layer a virtual stage",
+        f"  line        SimAI        here, on rank{several} {ranks}",
+    ]
+    for estimate_line in beside:
+        simai = "-" if estimate_line.simai_us is None else duration(round(estimate_line.simai_us * 1000))
+        head = f"  {estimate_line.line:<8}{simai:>12}{duration(estimate_line.ours_ns):>12}   "
+        text += textwrap.wrap(
+            head + estimate_line.text,
+            WIDTH,
+            subsequent_indent=" " * len(head),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return text
+
+
+def _estimate_json(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`estimates`: us to the ns."""
+    estimate = run.simai_estimate
+    if estimate is None:
+        return {"estimates": {"simai": None}}
+    beside = [
+        {
+            "line": estimate_line.line,
+            "simai_us": _us(estimate_line.simai_us),
+            "ours_ns": estimate_line.ours_ns,
+            "text": estimate_line.text,
+        }
+        for estimate_line in run.figures.simai_beside[1]
+    ]
+    return {
+        "estimates": {
+            "simai": {name: _us(getattr(estimate, name)) for name in _ESTIMATED},
+            "simai_lines": beside,
+        }
+    }
+
+
+ESTIMATE: Section[Run] = Section("estimate", _estimate_lines, _estimate_json)
+
+
+def _us(us: float | None) -> float | None:
+    return None if us is None else round(us, 3)

@@ -1,4 +1,4 @@
-"""The critical path: what it is made of, and its longest segments."""
+"""Why the step is not shorter: its critical path with its longest segments, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
-from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, listed
-from simcore.run.figures import PathSegment
+from simcore.report.section import (
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    listed,
+    more_line,
+    short,
+)
+from simcore.run.figures import PathSegment, WaitFor
 from simcore.run.findings import path_sums
 from simcore.units import duration, percent, plural
 
@@ -15,7 +25,7 @@ if TYPE_CHECKING:
     from simcore.analysis.run import Run
 
 _MOST_PARTS, _SEGMENTS = 5, 8
-_NAME_CELLS = 32
+_SEGMENT_CELLS = 32
 
 
 class _Alike(NamedTuple):
@@ -28,7 +38,7 @@ class _Alike(NamedTuple):
 
 def _what(alike: _Alike) -> str:
     what, name = alike.words
-    return f"{what} {short_name(name, _NAME_CELLS)}".rstrip()
+    return f"{what} {short_name(name, _SEGMENT_CELLS)}".rstrip()
 
 
 _LONGEST: list[Field[_Alike]] = [
@@ -44,7 +54,7 @@ _SEGMENT: list[Field[PathSegment]] = keys(
 )
 
 
-def lines(run: Run, asked: PageAsked) -> list[str]:
+def _path_lines(run: Run, asked: PageAsked) -> list[str]:
     """Its sums by each grouping that the run has, and the longest segments, alike ones on one line."""
     if not run.timed:
         return []
@@ -60,7 +70,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
             # One rank a stage: the line before says it.
             continue
         shown = [
-            f"{short_name(what, _NAME_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
+            f"{short_name(what, _SEGMENT_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
             for what, ns in parts[:_MOST_PARTS]
         ]
         left = len(parts) - len(shown)
@@ -89,8 +99,52 @@ def _alike(run: Run) -> list[list[int]]:
     return [numbers for _, numbers in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
 
 
-def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _path_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`critical_path`: its segments in the order of time; null for what a segment has not."""
     segments = run.figures.path_segments() if run.timed else ()
     fields = _SEGMENT if run.figures.nodes is None else [*_SEGMENT, *keys("node")]
     return {"critical_path": field_values(fields, segments)}
+
+
+CRITICAL_PATH: Section[Run] = Section("critical-path", _path_lines, _path_json)
+
+
+_WAITS = 8
+_WHERE_CELLS, _RANK_CELLS = 34, 40
+
+
+def _wait_fields(run: Run) -> list[Field[WaitFor]]:
+    return [
+        Field(
+            "ranks", lambda wait: short(wait.early.text(), _RANK_CELLS),
+            "rank", lambda wait: wait.early.first, left=True,
+        ),
+        Field(
+            "wait for", lambda wait: short(wait.late.text(), _RANK_CELLS),
+            "for", lambda wait: wait.late.first, left=True,
+        ),
+        Field(
+            "in", lambda wait: wait.said or short_name(wait.where, _WHERE_CELLS),
+            "in", lambda wait: wait.where, left=True,
+        ),
+        Field("for", lambda wait: duration(wait.ns), "ns"),
+        Field("of step", lambda wait: f"{percent(wait.ns, run.step_time_ns)} %"),
+    ]  # fmt: skip
+
+
+def _wait_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a wait, the longest ones; nothing where nobody is known to wait."""
+    waits = run.figures.waits_for
+    if not waits:
+        return []
+    more = more_line(len(waits) - _WAITS, "shorter waits")
+    title = "Who waits for whom, in all, the longest first"
+    return [title, *field_lines(_wait_fields(run), waits[:_WAITS]), *more]
+
+
+def wait_values(run: Run) -> list[dict[str, Any]]:
+    """Each wait as JSON."""
+    return field_values(_wait_fields(run), run.figures.waits_for)
+
+
+WAITS: Section[Run] = Section("waits", _wait_lines)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.records import NamedTuple
-from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
+from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, more_line
 from simcore.run.figures import LayerUse
 from simcore.units import duration, percent
 
@@ -165,3 +165,6 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         return {}
     rows = list(run.figures.layers(grouped=False))
     return {"layers": field_values(_keys(rows), rows)}
+
+
+SECTION: Section[Run] = Section("layers", lines, values)

@@ -1,35 +1,49 @@
-"""The run of the files, where times were measured, and how its replay differs from it."""
+"""Sections that measured runs alone have: the run of the files and its replay, the operations by name, and
+the bandwidths of the collectives whose bytes a profiler's trace tells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from simcore.diagnostics import printable
 from simcore.kernel_names import short_name
-from simcore.report.bandwidths import bandwidth_values
-from simcore.report.operations import operation_values
-from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
-from simcore.report.waits import wait_values
-from simcore.units import duration, signed
+from simcore.report.critical_path import wait_values
+from simcore.report.section import (
+    WIDTH,
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    more_line,
+)
+from simcore.units import byte_size, duration, percent, signed
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
+    from simcore.cluster.choice import ClusterChoice
     from simcore.measured import MeasuredRun
+    from simcore.measured.summary import OpFigures
+    from simcore.replay.bandwidths import Bandwidth
     from simcore.replay.insights import RankDifference
     from simcore.replay.timed import Timed
 
-_RANKS, _OPS = 64, 3
+_MOST_RANKS, _MOST_OPS = 64, 3
 _NAME_CELLS = 34
 _PROFILED = ("kernel", "copy")
 
 
-def _ops(rank_difference: RankDifference) -> str:
+def _most_by(rank_difference: RankDifference) -> str:
     return ", ".join(
-        f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in rank_difference.ops[:_OPS]
+        f"{short_name(name, _NAME_CELLS)} {signed(ns)}" for name, ns in rank_difference.ops[:_MOST_OPS]
     )
 
 
-_FIELDS: list[Field[RankDifference]] = [
+_END: list[Field[RankDifference]] = [
     Field("rank", lambda rank: str(rank.number), "ranks", lambda rank: str(rank.number)),
     Field(
         "measured", lambda rank: duration(rank.measured_ns),
@@ -38,7 +52,7 @@ _FIELDS: list[Field[RankDifference]] = [
     Field("replayed", lambda rank: duration(rank.replayed_ns), "end_ns", lambda rank: rank.replayed_ns),
     Field("difference", lambda rank: signed(rank.replayed_ns - rank.measured_ns)),
     Field(
-        "most by", _ops,
+        "most by", _most_by,
         "operations", lambda rank: [{"name": name, "difference_ns": ns} for name, ns in rank.ops], left=True,
     ),
 ]  # fmt: skip
@@ -53,20 +67,20 @@ def _differences(run: Run) -> list[RankDifference]:
     return differences(run.figures.recorded)
 
 
-def lines(run: Run, asked: PageAsked) -> list[str]:
+def _replay_lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a rank: when it ends, measured and replayed, and the operations that explain it."""
     rank_differences = _differences(run)
     if not rank_differences:
         return []
-    more = more_line(len(rank_differences) - _RANKS, "more ranks", "--json has all")
+    more = more_line(len(rank_differences) - _MOST_RANKS, "more ranks", "--json has all")
     return [
         "When each rank ends, measured and replayed",
-        *field_lines(_FIELDS, rank_differences[:_RANKS]),
+        *field_lines(_END, rank_differences[:_MOST_RANKS]),
         *more,
     ]
 
 
-def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`measured`: the step and the ranks as they were measured and, of a replay, as they are replayed."""
     recorded = run.figures.recorded
     if recorded is None:
@@ -76,7 +90,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         replay = {
             "step_time_ns": run.step_time_ns,
             "difference_ns": run.step_time_ns - measured.step_time_ns,
-            "by_rank": field_values(_FIELDS, _differences(run)),
+            "by_rank": field_values(_END, _differences(run)),
             **_waiting(run),
         }
     keyed = {
@@ -88,9 +102,9 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         "run": measured.stamp,
         "missing": measured.missing.text(),
         "by_rank": _ranks(measured),
-        **operation_values(recorded),
+        **_operation_values(recorded),
         **_waiting(run.as_read),
-        **_recorded(run, recorded, asked),
+        **_of_profile(run, recorded, asked),
         "replay": replay,
     }
     return {"measured": keyed}
@@ -120,7 +134,7 @@ def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _recorded(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
+def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
     """What is known of profiler traces alone; nothing of others."""
     run, recorded = results.measured, results.measured.recorded
     if recorded is None:
@@ -142,7 +156,7 @@ def _recorded(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
             "matched": dict(zip(numbers, recorded.matched, strict=True)),
             "residual_ns": {"median": middle, "most": most},
         },
-        "collectives": bandwidth_values(shown, asked),
+        "collectives": _bandwidth_values(shown, asked),
         "stragglers": [late._asdict() for late in stragglers(results)],
     }  # fmt: skip
 
@@ -161,3 +175,294 @@ def _waiting(run: Run) -> dict[str, Any]:
         alone = {f"{name}_ns": ns[name] for name in ("wait", "bubble", "host", "idle")}
         accounts.append({"ranks": track.ranks.text(), "stage": track.stage, **apart, **alone})
     return {"accounts": accounts, "waiting": wait_values(run)}
+
+
+MEASURED: Section[Run] = Section("measured", _replay_lines, _measured_json)
+
+
+# Nobody reads more rows than these; the first are the ones that take most.
+_MOST_ROWS = 60
+
+
+def _operation_fields(
+    run: MeasuredRun, waited: Callable[[OpFigures], int] | None, every_ns: int = 0
+) -> list[Field[OpFigures]]:
+    """waited: how much of the longest is waiting for others; None where nobody is known to wait. every_ns: of
+    all operations together.
+    """
+    # A kernel takes microseconds.
+    unit_ns, decimals = (1e3, 1) if run.of_devices else (1e6, 2)
+
+    def name(figures: OpFigures) -> str:
+        if figures.parent is None:
+            return short_name(figures.name, _NAME_CELLS)
+        return printable(f"{figures.name} in {figures.parent}", _NAME_CELLS)
+
+    def most_is_on(figures: OpFigures) -> str:
+        batch = f", micro-batch {figures.most_batch}" if figures.most_batch >= 0 else ""
+        return f"{run.unit} {figures.most_rank}{batch}" if figures.measured else "no duration"
+
+    def of_time(ns: Callable[[OpFigures], float] | None) -> Callable[[OpFigures], str] | None:
+        """A cell of ms; no column in an order without times."""
+        return (
+            None
+            if ns is None or not run.timed
+            else lambda figures: f"{ns(figures) / unit_ns:.{decimals}f}" if figures.measured else "-"
+        )
+
+    def share(figures: OpFigures) -> str:
+        return percent(figures.total_ns, every_ns) if figures.measured and every_ns else "-"
+
+    def of_most(figure: Callable[[OpFigures], int]) -> Callable[[OpFigures], int | None]:
+        return lambda figures: figure(figures) if figures.measured and figure(figures) >= 0 else None
+
+    return [
+        Field("operation", name, "name", left=True),
+        Field(key="parent"),
+        Field("kind", lambda figures: figures.category, "kind", lambda figures: figures.category, left=True),
+        Field("count", lambda figures: str(figures.count), "count"),
+        Field(key="measured"),
+        Field("total", of_time(lambda figures: figures.total_ns) if run.of_devices else None, "total_ns"),
+        Field("% of all", share if run.of_devices else None),
+        Field("mean", of_time(lambda figures: figures.total_ns / figures.measured)),
+        Field("least", of_time(lambda figures: figures.least_ns), "least_ns"),
+        Field("most", of_time(lambda figures: figures.most_ns), "most_ns"),
+        Field("waits", of_time(waited)),
+        Field(
+            "most is on", most_is_on if run.timed else None,
+            "most_rank", of_most(lambda figures: figures.most_rank), left=True,
+        ),
+        Field(key="most_microbatch", value=of_most(lambda figures: figures.most_batch)),
+    ]  # fmt: skip
+
+
+def _operation_lines(run: Run, asked: PageAsked) -> list[str]:
+    """The operations and sub-operations, the ones that take most first; an order without times as it is."""
+    recorded = run.figures.recorded
+    if recorded is None:
+        return []
+    # Imported here and below: other runs have no such table.
+    from simcore.measured.summary import op_figures, sub_figures
+    from simcore.replay.operations import grouped
+
+    shown = recorded.run
+    waited = _waited(recorded) if run.timed and recorded.waiting else None
+    unit = "" if not run.timed else ", us" if shown.of_devices else ", ms"
+    unit += "; waits: part of the most" if waited is not None else ""
+
+    def rows(figures: list[OpFigures]) -> list[str]:
+        ordered = sorted(figures, key=lambda figure: -figure.total_ns)
+        kept = ordered if asked.every_layer or asked.everything else ordered[:_MOST_ROWS]
+        more = more_line(len(ordered) - len(kept), where="--all-layers has all")
+        every_ns = sum(op.total_ns for op in ordered)
+        return [*field_lines(_operation_fields(shown, waited, every_ns), kept), *more]
+
+    page = [] if run.timed else [*order_lines(shown, WIDTH), ""]
+    page += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]
+    if _has_layers(shown):
+        of_layers = f"Layers of all ranks, each phase alone, us{'' if waited is None else unit[4:]}"
+        page += ["", of_layers, *rows(op_figures(grouped(shown, "layer")))]
+    subs = sub_figures(shown)
+    if subs:
+        page += ["", f"Sub-operations, inside the operations above{unit}", *rows(subs)]
+    return page
+
+
+def _has_layers(run: MeasuredRun) -> bool:
+    from simcore.replay.operations import groupings
+
+    return "layer" in groupings(run)
+
+
+def _waited(recorded: Timed) -> Callable[[OpFigures], int]:
+    from simcore.replay.waits import waits_by_item
+
+    waits = {rank.number: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
+    return lambda figures: sum(wait.ns for wait in waits[figures.most_rank].get(figures.most_item, ()))
+
+
+def order_lines(run: MeasuredRun, width: int) -> list[str]:
+    """The operations of each stage or rank in the order of the file, each with its micro-batch."""
+    page = ["Order of the operations, with their micro-batches"]
+    for rank in run.ranks:
+        ops = rank.ops
+        names = [
+            printable(name, _NAME_CELLS) + (f" {batch}" if batch >= 0 else "")
+            for name, batch in zip(ops.name[:_MOST_ROWS], ops.batch, strict=False)
+        ]
+        left = len(ops) - len(names)
+        text = ", ".join(names) + (f", and {left} more" if left > 0 else "")
+        head = f"  {run.unit} {rank.number}  "
+        page += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
+    return page
+
+
+def _operation_values(recorded: Timed) -> dict[str, Any]:
+    """`operations`, with the least slack of each, `sub_operations`, and `layers` where a profiler's trace
+    tells them, of the times of the files.
+    """
+    from simcore.measured.summary import op_figures, sub_figures
+    from simcore.replay.operations import grouped
+
+    run, slack = recorded.measured, recorded.least_slack_ns if recorded.timed else {}
+    fields = _operation_fields(run, None)
+    slacks: Field[OpFigures] = Field(key="slack_ns", value=lambda figures: slack.get(figures.name))
+    return {
+        "operations": field_values([*fields, slacks], op_figures(run)),
+        "sub_operations": field_values(fields, sub_figures(run)),
+        **({"layers": field_values(fields, op_figures(grouped(run, "layer")))} if _has_layers(run) else {}),
+    }
+
+
+OPERATIONS: Section[Run] = Section("operations", _operation_lines)
+
+
+_MOST_BANDWIDTHS = 20
+# The collectives that `wltui collective` knows, by the word for them in a trace.
+_SIMULATED = {
+    "allreduce": "all-reduce", "allgather": "all-gather", "allgatherintotensor": "all-gather",
+    "reducescatter": "reduce-scatter", "reducescattertensor": "reduce-scatter", "alltoall": "all-to-all",
+    "alltoallv": "all-to-all",
+}  # fmt: skip
+_GROUP_CELLS = 24
+
+
+def _rate(gbps: float) -> str:
+    return f"{gbps:.2f}" if gbps < 100 else f"{gbps:.0f}"
+
+
+def _rates(of: Any, bandwidth: Bandwidth) -> dict[str, float]:
+    return {"best": of(bandwidth.least_ns), "median": of(bandwidth.middle_ns), "worst": of(bandwidth.most_ns)}
+
+
+_BANDWIDTH: list[Field[Bandwidth]] = [
+    Field(
+        "collective",
+        lambda bandwidth: printable(bandwidth.operation, _GROUP_CELLS) + "*" * bandwidth.waits_included,
+        "operation", lambda bandwidth: bandwidth.operation, left=True,
+    ),
+    Field(
+        "group",
+        lambda bandwidth: "-" if bandwidth.group is None else printable(bandwidth.group, _GROUP_CELLS),
+        "group", lambda bandwidth: bandwidth.group, left=True,
+    ),
+    Field("ranks", lambda bandwidth: str(bandwidth.ranks), "ranks", lambda bandwidth: bandwidth.ranks),
+    Field("bytes", lambda bandwidth: byte_size(bandwidth.bytes), "bytes", lambda bandwidth: bandwidth.bytes),
+    Field("count", lambda bandwidth: str(bandwidth.times), "count", lambda bandwidth: bandwidth.times),
+    *keys("least_ns"),
+    Field(
+        "median", lambda bandwidth: duration(bandwidth.middle_ns),
+        "median_ns", lambda bandwidth: bandwidth.middle_ns,
+    ),
+    *keys("most_ns", "waits_included"),
+    Field(
+        "algbw", lambda bandwidth: _rate(bandwidth.algbw(bandwidth.middle_ns)),
+        "algbw_gbps", lambda bandwidth: _rates(bandwidth.algbw, bandwidth),
+    ),
+    Field(
+        "busbw", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.middle_ns)),
+        "busbw_gbps", lambda bandwidth: _rates(bandwidth.busbw, bandwidth),
+    ),
+    Field("best", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.least_ns))),
+    Field("worst", lambda bandwidth: _rate(bandwidth.busbw(bandwidth.most_ns))),
+]  # fmt: skip
+
+
+def _bandwidths(run: Run) -> list[Bandwidth]:
+    recorded = run.figures.recorded
+    if recorded is None or not recorded.measured.of_devices:
+        return []
+    # Imported here: other runs have none.
+    from simcore.replay.bandwidths import bandwidths
+
+    return bandwidths(recorded)
+
+
+def _bandwidth_lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line for collectives of one operation, group and size, those that take most first."""
+    bandwidths = _bandwidths(run)
+    if not bandwidths:
+        return []
+    shown = bandwidths if asked.every_layer or asked.everything else bandwidths[:_MOST_BANDWIDTHS]
+    more = more_line(len(bandwidths) - len(shown), where="--all-layers has all")
+    waits = "  *: members are missing, so the time holds the waiting for them"
+    return [
+        "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
+        *field_lines(_bandwidth_fields(asked), shown), *more,
+        *([waits] if any(bandwidth.waits_included for bandwidth in bandwidths) else []),
+        *_beside_a_cluster(shown, asked),
+    ]  # fmt: skip
+
+
+def _bandwidth_fields(asked: PageAsked) -> list[Field[Bandwidth]]:
+    """With what they take on the cluster that is asked for."""
+    if asked.cluster is None:
+        return _BANDWIDTH
+    name, choice = asked.cluster
+    on = printable(name, _GROUP_CELLS)
+
+    def ns(bandwidth: Bandwidth) -> int | None:
+        return _priced_ns(choice, bandwidth)
+
+    def busbw(bandwidth: Bandwidth) -> float | None:
+        measured_ns = ns(bandwidth)
+        return None if measured_ns is None else bandwidth.busbw(measured_ns)
+
+    return [
+        *_BANDWIDTH,
+        Field(
+            f"on {on}", lambda bandwidth: "-" if (value := ns(bandwidth)) is None else duration(value),
+            "cluster_ns", ns, optional=True,
+        ),
+        Field(
+            "busbw", lambda bandwidth: "-" if (value := busbw(bandwidth)) is None else _rate(value),
+            "cluster_busbw_gbps", busbw, optional=True,
+        ),
+    ]  # fmt: skip
+
+
+def _priced_ns(choice: ClusterChoice, bandwidth: Bandwidth) -> int | None:
+    """What `wltui collective` says of it: alone, on an idle network. None of what it does not know. Raises
+    UsageError where the cluster has no such ranks.
+    """
+    word = _SIMULATED.get(bandwidth.operation)
+    if word is None:
+        return None
+    # Imported here: most pages ask for no cluster.
+    from simcore.cluster import group_shape
+    from simcore.collectives import NAMES, collective_done
+
+    members = bandwidth.members or tuple(range(bandwidth.ranks))
+    cluster = choice.cluster(members[-1] + 1)
+    collective = next(name for name, told in NAMES.items() if told == word)
+    return collective_done(cluster, group_shape(cluster, members), collective, bandwidth.bytes).last_ns
+
+
+def _beside_a_cluster(bandwidths: Sequence[Bandwidth], asked: PageAsked) -> list[str]:
+    """What the columns of a cluster are, else the command that says what the first it knows takes on one;
+    nothing where it knows none.
+    """
+    if asked.cluster is not None and any(bandwidth.operation in _SIMULATED for bandwidth in bandwidths):
+        on = printable(asked.cluster[0], _GROUP_CELLS)
+        guessed = any(
+            bandwidth.members is None and bandwidth.operation in _SIMULATED for bandwidth in bandwidths
+        )
+        return [
+            f"  on {on}: alone on an idle network, as `wltui collective` says it"
+            + (", of the first ranks where the trace does not tell which" if guessed else "")
+        ]
+    for bandwidth in bandwidths:
+        name = _SIMULATED.get(bandwidth.operation)
+        if name is not None:
+            ranks = f"0-{bandwidth.ranks - 1}"
+            command = f"wltui collective {name} --size {bandwidth.bytes} --ranks {ranks} --cluster NAME"
+            return [f"  {command}: what it takes on a cluster"]
+    return []
+
+
+def _bandwidth_values(run: Run, asked: PageAsked) -> list[dict[str, Any]]:
+    """Each line as JSON."""
+    return field_values(_bandwidth_fields(asked), _bandwidths(run))
+
+
+BANDWIDTHS: Section[Run] = Section("bandwidths", _bandwidth_lines)

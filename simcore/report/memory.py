@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
+from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, keys, more_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +110,9 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         return figure_values(figures)
     memory = run.file_memory
     return {"memory": [_file_values(file_memory) for file_memory in memory]} if memory else {}
+
+
+SECTION: Section[Run] = Section("memory", lines, values)
 
 
 def _file_values(file_memory: FileMemory) -> dict[str, Any]:

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import short_name
 from simcore.ranks import RankSet
-from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
-from simcore.report.waits import short
+from simcore.report.section import (
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    more_line,
+    short,
+)
 from simcore.run.figures import GroupUse, NameUse, RankEnd
 from simcore.units import byte_size, column_unit, percent
 
@@ -128,3 +136,6 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         "layers": field_values(_NAME, enumerate(tables.names)),
         "groups": groups,
     }
+
+
+SECTION: Section[Run] = Section("nodes", lines, values)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from simcore.records import NamedTuple, Struct
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
 
-Subject = TypeVar("Subject", contravariant=True)
+Subject = TypeVar("Subject")
 
 
 class PageAsked(NamedTuple):
@@ -33,20 +33,21 @@ class PageAsked(NamedTuple):
     cluster: tuple[str, ClusterChoice] | None = None
 
 
-class Section(Protocol[Subject]):
-    """A module of this room: `lines` of nothing are no part of the page."""
+class Section(Struct, Generic[Subject], frozen=True):
+    """A subject of a page. name: which it is, in a page of HTML too. lines: of text, the first its title; of
+    nothing they are no part of the page. values: the keys of the JSON, none where another section has them.
+    """
 
-    def lines(self, of: Subject, asked: PageAsked, /) -> Sequence[str]:
-        """The lines of text, the first its title."""
-        ...
-
-    def values(self, of: Subject, asked: PageAsked, /) -> dict[str, Any]:
-        """The keys of the JSON."""
-        ...
+    name: str
+    lines: Callable[[Subject, PageAsked], Sequence[str]]
+    values: Callable[[Subject, PageAsked], dict[str, Any]] = lambda of, asked: {}
 
 
 def page(
-    sections: Iterable[Section[Subject]], of: Subject, asked: PageAsked, rows: Mapping[Any, int] | None = None
+    sections: Iterable[Section[Subject]],
+    of: Subject,
+    asked: PageAsked,
+    rows: Mapping[Section[Subject], int] | None = None,
 ) -> str:
     """The text of the sections that say something, a blank line between two. rows: of `asked`, of sections
     that give way.
@@ -200,6 +201,11 @@ def listed(name: str, parts: Sequence[str]) -> list[str]:
     whole = "; ".join(part.replace(" ", _UNBROKEN) for part in parts)
     first = f"  {name:<9} "
     return wrapped(whole, first, " " * len(first))
+
+
+def short(text: str, cells: int) -> str:
+    """A text that ends with dots where it is longer."""
+    return text if len(text) <= cells else text[: cells - 3] + "..."
 
 
 def more_line(left: int, of: str = "more", where: str = "") -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import short_name, shown_name
 from simcore.records import asdict
-from simcore.report.section import Field, PageAsked, field_lines, field_values, listed, wrapped
+from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, listed, wrapped
 from simcore.run.findings import LEAST_SHARE, WhatIf, dimension_change
 from simcore.units import change_percent, duration
 
@@ -209,3 +209,6 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         "what_if_base_ns": run.what_if_base_ns if run.timed else None,
         "gradients": None if gradients is None else [asdict(gradient) for gradient in gradients],
     }
+
+
+SECTION: Section[Run] = Section("what-if", lines, values)

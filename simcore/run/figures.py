@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
 from simcore.records import NamedTuple, Struct
 from simcore.units import change_percent, duration, plural, signed
@@ -328,3 +329,29 @@ def _average(run: Stepped, each_ns: int) -> str:
 def _rate(each_ns: int) -> str:
     """How many a second, in four figures."""
     return f"{1e9 / each_ns:.4g}" if each_ns > 1e5 else f"{1e9 / each_ns:.0f}"
+
+
+Item = TypeVar("Item", covariant=True)
+
+
+class OnDemand(Sequence[Item], Generic[Item]):
+    """`make` makes the item at an index from 0 to length - 1, each time it is asked for; none is kept."""
+
+    def __init__(self, length: int) -> None:
+        self._places = range(length)
+
+    @abstractmethod
+    def make(self, index: int) -> Item:
+        """The item at `index`."""
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return [self.make(row) for row in self._places[index]]
+        return self.make(self._places[index])

@@ -4,7 +4,7 @@ places worth a look, the answers to what-if questions, and the changes that thes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simcore.parameters import Parameters, as_flags, flag_of
@@ -250,3 +250,53 @@ class Change(Struct, frozen=True):
             words = " and ".join(change.words or change.flags for change in (self, other))
         caveat = "; ".join(change.caveat for change in (self, other) if change.caveat)
         return Change(self.fields | other.fields, words, caveat)
+
+
+# (rank, what it does, micro-batch or -1)
+LegKey = tuple[int, str, int]
+
+
+class Stretch(NamedTuple):
+    """Segments first..last-1 of the path, of one key. is_placeholder: whether nothing of it is known."""
+
+    first: int
+    last: int
+    key: LegKey
+    is_placeholder: bool
+
+
+def stretches(segments: Iterable[tuple[LegKey, bool]]) -> list[Stretch]:
+    """The legs of a path, whatever run it is of, in its order: neighbouring segments of one key are one leg.
+    segments: (key, whether it is a placeholder) of each segment.
+
+    Compute of which nothing is known (1 ns, 1 us) is what files write where nothing is modelled: it is no
+    leg, but a part of what its rank does next.
+    """
+    runs: list[Stretch] = []
+    for index, (key, placeholder) in enumerate(segments):
+        before = runs[-1] if runs else None
+        if before is not None and (before.key, before.is_placeholder) == (key, placeholder):
+            runs[-1] = before._replace(last=index + 1)
+        else:
+            runs.append(Stretch(index, index + 1, key, placeholder))
+    return _joined(runs)
+
+
+def _joined(parts: list[Stretch]) -> list[Stretch]:
+    """Placeholders as a part of what their rank does next, the last ones of what it did before."""
+    joined: list[Stretch] = []
+    for stretch in parts:
+        before = joined[-1] if joined else None
+        if before is not None and before.key[0] == stretch.key[0]:
+            if before.is_placeholder:
+                # Behind that there may now be more of what came before the placeholder.
+                joined.pop()
+                stretch = Stretch(before.first, stretch.last, stretch.key, stretch.is_placeholder)
+                before = joined[-1] if joined else None
+            if before is not None and not stretch.is_placeholder and before.key == stretch.key:
+                stretch = joined.pop()._replace(last=stretch.last)
+        joined.append(stretch)
+    if len(joined) > 1 and joined[-1].is_placeholder and joined[-2].key[0] == joined[-1].key[0]:
+        last = joined.pop()
+        joined[-1] = joined[-1]._replace(last=last.last)
+    return joined

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from simcore.cluster import Cluster, choose_cluster, group_shape
 from simcore.collectives.exact import scaled
-from simcore.engine.parts import part_times
+from simcore.engine.finish import part_times
 from simcore.folding.graph import is_aligned
 from simcore.layout import Layout
-from simcore.model.costs import Costs, nanoseconds
+from simcore.model.costs import NOTHING, Costs, Row, nanoseconds
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.megatron import MegatronRows
-from simcore.model.rows import NOTHING, Row
 from simcore.model.sharding import (
     Unit,
     UnitSize,

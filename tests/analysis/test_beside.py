@@ -17,7 +17,7 @@ from simcore.measured import read_run
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
-from simcore.report.comparisons import comparison_json, comparison_page
+from simcore.report.comparison import comparison_json, comparison_page
 from simcore.run.track import ALIKE, mean_ns
 from simcore.simulation import simulate
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text

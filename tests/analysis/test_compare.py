@@ -19,8 +19,7 @@ from simcore.analysis.compare.movers import Mover
 from simcore.analysis.compare.words import side_words
 from simcore.parameters import Parameters, replaced
 from simcore.program.ops import COMPUTE, PHASES
-from simcore.report.changes import slower_words
-from simcore.report.comparisons import comparison_json, comparison_page
+from simcore.report.comparison import comparison_json, comparison_page, slower_words
 from simcore.report.pages import run_json
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload

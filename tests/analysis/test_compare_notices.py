@@ -7,7 +7,7 @@ from typing import Any
 from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
 from simcore.parameters import Parameters
-from simcore.report.comparisons import comparison_page
+from simcore.report.comparison import comparison_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 

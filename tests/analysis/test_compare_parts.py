@@ -10,7 +10,7 @@ from simcore.analysis import Results
 from simcore.analysis.compare import AccountPart, Comparison, leading_parts
 from simcore.analysis.compare.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
-from simcore.report.comparisons import comparison_json, comparison_page
+from simcore.report.comparison import comparison_json, comparison_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import run

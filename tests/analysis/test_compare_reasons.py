@@ -11,7 +11,7 @@ from simcore.analysis.compare import Comparison
 from simcore.analysis.compare.reasons import REASONS
 from simcore.analysis.compare.words import cost_words
 from simcore.parameters import FLAGS, Parameters
-from simcore.report.comparisons import comparison_json
+from simcore.report.comparison import comparison_json
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import run

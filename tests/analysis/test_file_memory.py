@@ -11,7 +11,7 @@ from simcore.analysis.file_memory import FileMemory
 from simcore.export.format import Request
 from simcore.export.simai import export_model
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import open_workload

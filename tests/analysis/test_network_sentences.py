@@ -7,7 +7,7 @@ import pytest
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration

@@ -7,7 +7,7 @@ from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
@@ -146,9 +146,7 @@ def test_compute_that_leads_is_said_with_what_hiding_gradients_would_save() -> N
     again = simulate(file, Parameters(schedule="1f1b", overlap_grad_reduce=True)).step_time_ns
     saved = f"{duration(step - again)} ({percent(step - again, step)} %)"
     assert saved == "138.4 ms (32.2 %)"
-    assert found.sentences[0].lead == (
-        f"Mostly compute, then network: gradient overlap would save {saved}. "
-    )
+    assert found.sentences[0].lead == (f"Mostly compute, then network: gradient overlap would save {saved}. ")
     # With it, nothing is left to save so.
     hidden = Results(simulate(file, Parameters(schedule="1f1b", overlap_grad_reduce=True)))
     assert hidden.sentences[0].lead == "Compute-bound. "

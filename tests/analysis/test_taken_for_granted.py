@@ -10,7 +10,7 @@ from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
 from simcore.diagnostics import Cancelled
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.parameters import Parameters, as_flags
 from simcore.replay import measured_results
 from simcore.report.pages import run_json, run_page
@@ -100,8 +100,9 @@ def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
     assert Comparison(one, two).changed == {}
 
 
-def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_for_before_it_is_asked(
-) -> None:
+def test_what_an_assumed_stage_layout_costs_is_that_of_a_rerun_and_not_looked_for_before_it_is_asked() -> (
+    None
+):
     """Planted: the run of the other layout at the start, before any picture."""
     results = results_of(PIPELINE)
     note = assumed(results)["stage-layout-default"]

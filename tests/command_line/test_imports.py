@@ -66,7 +66,7 @@ def test_a_workload_does_not_pay_for_the_room_of_the_traces(words: list[str]) ->
 
 # What the words of `--help` need: the parameters, and the names in the registries.
 NAMES = {
-    "simcore", "simcore.asked", "simcore.choices", "simcore.diagnostics", "simcore.names", "simcore.networks",
+    "simcore", "simcore.choices", "simcore.diagnostics", "simcore.names", "simcore.networks",
     "simcore.networks.model", "simcore.parameters", "simcore.program",
     "simcore.program.schedules", "simcore.records", "simcore.units", "tui", "tui.cli", "tui.commands",
     "tui.commands.arguments", "tui.commands.opened", "tui.commands.parser",
@@ -97,7 +97,7 @@ def test_the_version_imports_a_number() -> None:
 
 # The rooms that a workload goes through, with what stands beside them.
 ROOMS = {
-    "simcore", "simcore.asked", "simcore.choices", "simcore.cluster", "simcore.collectives",
+    "simcore", "simcore.choices", "simcore.cluster", "simcore.collectives",
     "simcore.diagnostics",
     "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.memory",
     "simcore.names",
@@ -107,7 +107,7 @@ ROOMS = {
     "tui.commands",
 }  # fmt: skip
 READING = {
-    "simcore", "simcore.asked", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout",
+    "simcore", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout",
     "simcore.memory", "simcore.names", "simcore.overrides", "simcore.parameters", "simcore.policies",
     "simcore.program", "simcore.records", "simcore.units",
     "simcore.workload", "tui", "tui.cli", "tui.commands",

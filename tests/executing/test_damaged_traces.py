@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.chakra.structure import structure_of
+from simcore.chakra.opening import structure_of
 from simcore.diagnostics import InputError, UsageError
 from simcore.executing import executed_results
 from simcore.parameters import Parameters

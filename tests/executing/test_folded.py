@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.chakra import ExecutionSet, find_set, open_set
-from simcore.chakra.alike import Reader
+from simcore.chakra.opening import Reader
 from simcore.chakra.wire import TextTable, read_columns
 from simcore.diagnostics import InputError
 from simcore.executing import TraceResults, executed_results

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from simcore.asked import Asked
 from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_input
 from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import measured_results
 from simcore.report.pages import run_json, run_page
 from tests.kineto.corpus import CORPUS, NSYS, every_file, needs_corpus

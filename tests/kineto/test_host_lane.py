@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from simcore.asked import Asked
 from simcore.inputs import open_input
 from simcore.kineto import cache
 from simcore.measured import MeasuredRun
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.ranks import RankSet
 from simcore.replay import measured_results
 from simcore.replay.lanes import MeasuredLanes

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from simcore.asked import Asked
 from simcore.kineto import open_profile
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import measured_results
 from tests.command_line.running import environment, process
 from tests.export.test_other_readers import HTA, needs_hta

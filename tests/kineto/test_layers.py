@@ -156,7 +156,7 @@ def test_one_launch_of_a_graph_has_many_kernels_of_one_step_and_layer(tmp_path: 
 
 def asked_step(number: str) -> Any:
     """What asks for a step."""
-    from simcore.asked import Asked
+    from simcore.parameters import Asked
 
     return Asked(step=number)
 

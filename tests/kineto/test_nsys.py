@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from simcore.asked import Asked
 from simcore.diagnostics import InputError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import measured_results
 from simcore.replay.insights import insight_lines
 from simcore.replay.parameters import Scales

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from simcore.asked import Asked
 from simcore.calibration import calibrate
 from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.parameters import Scales
 from simcore.replay.run_words import facts, format_words, steps_words

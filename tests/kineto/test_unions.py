@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from simcore.asked import Asked
 from simcore.kineto import open_profile
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import measured_results
 from simcore.report.pages import run_json
 from tests.kineto.corpus import GLOO, device_spans, every_file, needs_corpus, raw, union_ns

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import FIRST_EXPOSED
 from simcore.replay.critical_path import LAST, MESSAGE, QUEUED, PieceSegment
-from simcore.replay.dependencies import causes, effects
 from simcore.replay.parameters import Scales
+from simcore.replay.span_words import causes, effects
 from simcore.run.pieces import AWAIT, LAUNCH
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text

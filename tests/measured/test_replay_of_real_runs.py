@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from simcore.analysis.beside import Beside, why_words
-from simcore.asked import Asked
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.accounts import BUBBLE, WAIT, waits_of
 from simcore.replay.insights import insight_lines

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import BUBBLE, WAIT
 from simcore.replay.waits import Wait, waits_by_item
-from simcore.report.operations import lines as op_lines
+from simcore.report.measured import OPERATIONS
 from simcore.report.section import PageAsked
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
@@ -41,7 +41,7 @@ def test_a_receive_waits_for_the_sender_and_a_gap_before_the_sending_is_no_cause
 
 
 def test_the_table_of_operations_says_how_much_of_the_longest_is_waiting() -> None:
-    lines = op_lines(MeasuredResults(run_of(SLOW_RANK, 2)), PageAsked())
+    lines = OPERATIONS.lines(MeasuredResults(run_of(SLOW_RANK, 2)), PageAsked())
     assert lines == [
         "Operations of all ranks, by name, ms; waits: part of the most",
         "  operation       kind       count   mean  least   most  waits  most is on",
@@ -50,7 +50,7 @@ def test_the_table_of_operations_says_how_much_of_the_longest_is_waiting() -> No
         "  optimizer_step  optimizer      2   4.00   4.00   4.00   0.00  rank 0, micro-batch 0",
     ]
     # Where nobody is known to wait there is no such column.
-    alone = op_lines(MeasuredResults(run_of(op(0, "forward_step", 0, 10), 1)), PageAsked())
+    alone = OPERATIONS.lines(MeasuredResults(run_of(op(0, "forward_step", 0, 10), 1)), PageAsked())
     assert alone[0] == "Operations of all ranks, by name, ms"
     assert "waits" not in alone[1]
 
@@ -59,7 +59,7 @@ def test_of_a_sub_operation_its_own_waiting_is_said() -> None:
     early = Sub("1030.00", "20.00", "linear"), Sub("1045.00", "5.00", "layernorm")
     late = Sub("1030.00", "0.10", "linear"), Sub("1045.00", "0.10", "layernorm")
     text = op(0, "forward_step", 0, 60, subs=early) + op(1, "forward_step", 0, 60, subs=late)
-    lines = op_lines(MeasuredResults(run_of(text, 2, tp=2)), PageAsked())
+    lines = OPERATIONS.lines(MeasuredResults(run_of(text, 2, tp=2)), PageAsked())
     assert lines[2].split(", ")[0].split()[-5:] == ["60.00", "60.00", "24.80", "rank", "0"]
     assert lines[-2].split(", ")[0].split()[-4:] == ["20.00", "19.90", "rank", "0"]
     assert lines[-1].split(", ")[0].split()[-4:] == ["5.00", "4.90", "rank", "0"]

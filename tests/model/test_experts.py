@@ -15,7 +15,7 @@ from simcore.analysis.model_figures import made_of, memory_lane, model_figures
 from simcore.analysis.sentences import sentences_of
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.imbalance import ExpertLoads, expert_loads
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost

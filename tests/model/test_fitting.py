@@ -8,7 +8,7 @@ from simcore.analysis import Results
 from simcore.analysis.fitting import held_chunks
 from simcore.analysis.model_figures import made_of, model_figures
 from simcore.analysis.what_if.changes import _caveats
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.records import replace
 from simcore.run.findings import WhatIf
 from simcore.simulation import simulate

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from benchmarks import published_fsdp
 from simcore.analysis import Results
 from simcore.diagnostics import UsageError
-from simcore.model.costs import Op, RowOps, nanoseconds
+from simcore.model.costs import Op, Row, RowOps, nanoseconds
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
-from simcore.model.rows import Row
 from simcore.model.sharding import Unit, UnitSize, sharded_rows, stage_parameters, unit_sizes
 from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training

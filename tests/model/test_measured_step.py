@@ -8,7 +8,7 @@ import pytest
 from simcore.calibration.one_step import fit_step
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.parameters import Parameters, replaced
 from simcore.simulation import simulate
 from tui.cli import main

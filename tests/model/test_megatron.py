@@ -12,7 +12,7 @@ from simcore.analysis import Results
 from simcore.analysis.model_figures import made_of, model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.model.sharding import stage_parameters
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml

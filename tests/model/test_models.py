@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_input
 from simcore.model.huggingface import _KINDS, read_config
-from simcore.model.names import MODELS
-from simcore.model.opening import find_model, named_model
+from simcore.model.opening import MODELS, find_model, named_model
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml, read_toml_model
 from tui.cli import main

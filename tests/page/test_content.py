@@ -18,7 +18,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.report.comparisons import comparison_json
+from simcore.report.comparison import comparison_json
 from simcore.report.pages import run_json, run_page
 from simcore.run.lanes import KINDS
 from simcore.simulation import simulate

@@ -11,14 +11,14 @@ import pytest
 
 from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
-from simcore.asked import Asked as Choice
 from simcore.json_text import json_text
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
+from simcore.parameters import Asked as Choice
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
-from simcore.report import comparisons, pages
+from simcore.report import comparison, pages
 from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, keys, page, table
 from simcore.simulation import simulate
 from simcore.units import column_unit, in_unit
@@ -134,11 +134,11 @@ def test_every_section_says_something_of_some_run() -> None:
 @pytest.mark.parametrize("kind", ["simulated", "measured", "replayed", "executed"])
 def test_the_text_and_the_json_have_the_same_figures(kind: str) -> None:
     """The table of streams: each cell of time is the figure of the JSON in the unit of its column."""
-    from simcore.report import usage
+    from simcore.report.usage import USAGE
 
     found = of(kind)
-    lines = [line.split() for line in usage.lines(found, PageAsked())]
-    streams = usage.values(found, PageAsked())["streams"]
+    lines = [line.split() for line in USAGE.lines(found, PageAsked())]
+    streams = USAGE.values(found, PageAsked())["streams"]
     unit_ns, unit = column_unit(max(one["most_busy_ns"] for one in streams))
     assert lines[1][:3] == ["stream", "busy", unit]
     resolution = found.figures.resolution_ns
@@ -164,16 +164,10 @@ def test_a_field_is_a_column_a_key_or_both() -> None:
 
 
 def test_a_section_more_is_a_line_in_the_list() -> None:
-    class Ranks:
-        """How many ranks there are."""
+    def lines(found: Run, asked: PageAsked) -> list[str]:
+        return [f"Ranks: {sum(len(track.ranks) for track in found.tracks)}"]
 
-        def lines(self, found: Run, asked: PageAsked) -> list[str]:
-            return [f"Ranks: {sum(len(track.ranks) for track in found.tracks)}"]
-
-        def values(self, found: Run, asked: PageAsked) -> dict[str, object]:
-            return {"ranks": sum(len(track.ranks) for track in found.tracks)}
-
-    more: list[Section[Run]] = [*pages.SECTIONS, Ranks()]
+    more: list[Section[Run]] = [*pages.SECTIONS, Section("ranks", lines)]
     for kind, ranks in (("simulated", 8), ("measured", 2)):
         text = page(more, of(kind), PageAsked())
         assert text == f"{pages.run_page(of(kind))}\nRanks: {ranks}\n"
@@ -184,9 +178,9 @@ def test_a_section_more_is_a_line_in_the_list() -> None:
 )
 def test_a_comparison_of_any_two_kinds_has_each_key_once_and_fits_a_screen(a: str, b: str) -> None:
     found = compared(of(a), of(b))
-    keys_of = [list(section.values(found, PageAsked())) for section in comparisons.SECTIONS]
+    keys_of = [list(section.values(found, PageAsked())) for section in comparison.SECTIONS]
     assert len({key for some in keys_of for key in some}) == sum(map(len, keys_of))
-    assert sum(map(len, keys_of)) == len(comparisons.comparison_json(found))
-    assert comparisons.comparison_page(found).count("\n") <= 40
-    everything = comparisons.comparison_page(found, everything=True)
-    assert everything.count("\n") >= comparisons.comparison_page(found).count("\n")
+    assert sum(map(len, keys_of)) == len(comparison.comparison_json(found))
+    assert comparison.comparison_page(found).count("\n") <= 40
+    everything = comparison.comparison_page(found, everything=True)
+    assert everything.count("\n") >= comparison.comparison_page(found).count("\n")

@@ -10,7 +10,7 @@ from simcore.analysis import Results
 from simcore.analysis.two_runs import compared
 from simcore.parameters import Parameters
 from simcore.records import Struct
-from simcore.report.sides import lines
+from simcore.report.comparison import SIDES
 from simcore.run.figures import (
     Work,
     alike_work_ns,
@@ -71,7 +71,7 @@ def test_twice_the_micro_batches_are_no_slower_step() -> None:
     assert text_of([run_difference(a, b)]) == "-24.8 % a micro-batch"
     assert run_difference(a, b, True) == [("-24.8 %/mb", "better")]
     assert per_work(a, seed(virtual_stages=1)) is None
-    page = lines(compared(a, b), None)  # type: ignore[arg-type]
+    page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
     assert any("mean 923.4 ms a micro-batch" in line for line in page)
     steps = "B - A  a micro-batch -228.9 ms (-24.8 %); step +7.448 s (+50.4 %)"
     assert any(line.startswith(steps) for line in page)
@@ -111,7 +111,7 @@ def test_the_same_unequal_micro_batches_more_often_are_compared_by_work(times: i
     assert run_difference(a, b, True) == [(f"{share} same work", "better")]
     less = by_work.alike_ns - a.step_time_ns
     assert by_work.words == f"for the same work {signed(less)} ({share})"
-    page = lines(compared(a, b), None)  # type: ignore[arg-type]
+    page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
     assert any(line.startswith(f"B - A  {by_work.words}; step +") for line in page)
 
 
@@ -138,7 +138,7 @@ def test_other_unequal_micro_batches_are_other_work(count: int) -> None:
     assert role == "warn"
     # And twice as many of an odd number are other ones than these twice.
     assert not any(knob.microbatches for knob in b.what_if())
-    page = lines(compared(a, b), None)  # type: ignore[arg-type]
+    page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
     assert any(line.startswith(f"B - A  {words}; ") for line in page)
     assert alike_work_ns(100, Work((2, 1)), Work((3, 3))) is None
 

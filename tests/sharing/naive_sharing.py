@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from simcore.sharing import Flow, Transmission
+from simcore.networks.shared import Flow, Transmission
 
 
 class Sent(NamedTuple):

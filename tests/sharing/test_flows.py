@@ -21,8 +21,7 @@ from simcore.cluster import Cluster, Dimension, GroupShape, group_shape, transfe
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.collectives.phases import chunk_bytes
 from simcore.networks import PlacedCollective
-from simcore.networks.shared import Shared
-from simcore.sharing import Transmission
+from simcore.networks.shared import Shared, Transmission
 from tests.collectives.test_astra2_golden import RUNS, gib
 from tests.collectives.test_collective_properties import COLLECTIVES, clusters, groups
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.sharing import Flow, PortNetwork, Transmission, alone_ns
+from simcore.networks.shared import Flow, PortNetwork, Transmission, alone_ns
 from tests.sharing.naive_sharing import Sent, naive_ends
 
 PLACES = 4

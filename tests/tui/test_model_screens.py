@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.analysis import Results
 from simcore.model.maker import ModelMaker
-from simcore.model.names import MODELS
+from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp

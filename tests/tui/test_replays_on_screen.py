@@ -9,7 +9,7 @@ from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
 from simcore.replay.run_words import replay_words
-from simcore.report.comparisons import comparison_page
+from simcore.report.comparison import comparison_page
 from simcore.report.pages import run_page
 from tests.analysis.test_beside import beside
 from tests.measured.made_steps import Layout, run_apart

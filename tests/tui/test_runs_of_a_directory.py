@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from simcore import inputs
-from simcore.asked import Asked
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from tests.measured.traces import step, write_set
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import wltui

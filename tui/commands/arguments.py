@@ -6,10 +6,9 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Any
 
-from simcore.asked import Asked
 from simcore.choices import choices
 from simcore.diagnostics import UsageError, meant, printable
-from simcore.parameters import FLAGS, Flag, Parameters, parse_value
+from simcore.parameters import FLAGS, Asked, Flag, Parameters, parse_value
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:

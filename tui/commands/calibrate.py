@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from simcore.asked import Asked
 from simcore.diagnostics import UsageError, printable
+from simcore.parameters import Asked
 from tui.commands.arguments import (
     Parser,
     add_model,

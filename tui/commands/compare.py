@@ -98,7 +98,7 @@ def main(words: list[str]) -> int:
     _print(comparison, arguments)
     if limit is None:
         return 0
-    from simcore.report.changes import slower_words
+    from simcore.report.comparison import slower_words
 
     slower = slower_words(comparison.a.step_time_ns, comparison.b.step_time_ns, limit)
     if slower is None:
@@ -110,7 +110,7 @@ def main(words: list[str]) -> int:
 
 def _print(comparison: Comparison | Beside, arguments: argparse.Namespace) -> None:
     """The page, or the JSON."""
-    from simcore.report.comparisons import comparison_json, comparison_page
+    from simcore.report.comparison import comparison_json, comparison_page
 
     if arguments.json:
         from simcore.json_text import json_text

@@ -36,8 +36,7 @@ def main(words: list[str]) -> int:
     arguments = build_parser().parse_args(words)
     if arguments.source is not None:
         return _from_file(arguments.source, arguments)
-    from simcore.model.names import MODELS
-    from simcore.model.opening import find_model
+    from simcore.model.opening import MODELS, find_model
     from simcore.model.toml_file import model_toml
 
     if arguments.save is not None and arguments.model is None:

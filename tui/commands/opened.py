@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import argparse
 
     from simcore.analysis.run import Run
-    from simcore.asked import Asked
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
+    from simcore.parameters import Asked
     from simcore.workload import Workload
 
 

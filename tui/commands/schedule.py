@@ -100,7 +100,7 @@ def main(words: list[str]) -> int:
     elif arguments.svg:
         _write_svg(pictures, arguments.svg, arguments.force)
     else:
-        from simcore.report.schedule_text import pictures_text
+        from simcore.report.schedule import pictures_text
 
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         sys.stdout.write(pictures_text(pictures, width, colour))
@@ -126,7 +126,7 @@ def _beside(asked: list[PictureAsked], first: Picture) -> list[Picture]:
 
 def _write_svg(pictures: list[Picture], output: str, force: bool) -> None:
     from simcore.export import save
-    from simcore.report.schedule_svg import pictures_svg
+    from simcore.report.schedule import pictures_svg
 
     data = pictures_svg(pictures).encode()
     if output == "-":

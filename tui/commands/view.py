@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simcore.asked import Asked
 from simcore.diagnostics import InputError, UsageError, is_unicode, meant, printable
-from simcore.parameters import Parameters
+from simcore.parameters import Asked, Parameters
 from simcore.records import replace
 from tui.cli import INPUT_HAS_ERRORS, print_version
 from tui.commands.arguments import (
@@ -98,7 +97,7 @@ def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) ->
 def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
-    from simcore.report.comparisons import comparison_page
+    from simcore.report.comparison import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
     mine, other = open_given(arguments, True), open_input(arguments.against)

@@ -12,8 +12,8 @@ from operator import add
 from simcore.analysis import LayerGroup, Results
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder, longest_span
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
-from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import NAMES, cell_name
+from simcore.run.figures import OnDemand
 from simcore.simulation import explain_alone
 from simcore.units import duration, percent, plural
 from simcore.workload.model import PHASES, base_name

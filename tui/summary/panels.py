@@ -569,7 +569,7 @@ def _order(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list
     """Of a plan there is an order and no time."""
     # Imported here: no other run has use for it.
     from simcore.replay.run_words import order_title
-    from simcore.report.operations import order_lines
+    from simcore.report.measured import order_lines
 
     run = cast("MeasuredResults", model.results).measured
     model.set_panels((NOTES,))

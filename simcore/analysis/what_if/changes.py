@@ -104,7 +104,7 @@ def _even_experts(simulation: Simulation) -> Iterator[Change]:
     """What makes the loads of experts more even."""
     if simulation.parameters.expert_imbalance is None:
         return
-    from simcore.analysis.imbalance import expert_changes
+    from simcore.analysis.model_figures import expert_changes
 
     for fields, dropped in expert_changes(simulation):
         yield Change(fields, caveat=f"drops {100 * dropped:.1f} % of tokens" if dropped else "")

@@ -23,7 +23,8 @@ MADE_FOR = "made for"
 
 
 class Schedule(NamedTuple):
-    """name: of a file here and of the function in it, "" without. pipelined: stages wait for each other.
+    """name: of the function, "" without. file: that it stands in, "" where that has its name. pipelined:
+    stages wait for each other.
 
     placement: where the chunks lie, of `simcore.program.order.PLACEMENTS`. chunks: into how many the
     layers of a stage are cut (virtual stages), None where that is to be said. multiple: what the
@@ -46,6 +47,7 @@ class Schedule(NamedTuple):
     pairs: bool = False
     tried: bool = False
     full: tuple[int, int] = (0, 0)
+    file: str = ""
 
     def made_for(self, stages: int) -> int:
         """From how many micro-batches on its bubble is no longer."""
@@ -75,7 +77,7 @@ class Schedule(NamedTuple):
 
     def actions(self, shape: Shape, stage: int) -> Iterable[Action]:
         """What a stage does, in its order."""
-        function = getattr(import_module(f"{__name__}.{self.name}"), self.name)
+        function = getattr(import_module(f"{__name__}.{self.file or self.name}"), self.name)
         actions: Iterable[Action] = function(shape, stage)
         return actions
 
@@ -99,16 +101,18 @@ SCHEDULES: dict[str, Schedule] = {
     "interleaved": Schedule(
         "interleaved", chunks=None, multiple="stages", bubble_slots=True, pairs=True, tried=True
     ),
-    "zb-h1": Schedule("zb_h1", splits_backward=True, tried=True, full=(1, 0)),
-    "zb-h2": Schedule("zb_h2", splits_backward=True, tried=True, full=(2, -1)),
+    "zb-h1": Schedule("zb_h1", splits_backward=True, tried=True, full=(1, 0), file="zb_h"),
+    "zb-h2": Schedule("zb_h2", splits_backward=True, tried=True, full=(2, -1), file="zb_h"),
     "zb-v": Schedule("zb_v", placement="v", chunks=2, splits_backward=True, tried=True, full=(2, -1)),
-    "v-half": Schedule("v_half", placement="v", chunks=2, splits_backward=True, tried=True),
-    "v-min": Schedule("v_min", placement="v", chunks=2, splits_backward=True),
+    "v-half": Schedule(
+        "v_half", placement="v", chunks=2, splits_backward=True, tried=True, file="building_block"
+    ),
+    "v-min": Schedule("v_min", placement="v", chunks=2, splits_backward=True, file="building_block"),
     "dualpipe": Schedule(
         "dualpipe", placement="both-ways", multiple="two", even_stages=True, splits_backward=True, pairs=True
     ),
     "dualpipev": Schedule(
-        "dualpipev", placement="v", chunks=2, splits_backward=True, pairs=True, full=(2, 0)
+        "dualpipev", placement="v", chunks=2, splits_backward=True, pairs=True, full=(2, 0), file="dualpipe"
     ),
     "looped-bfs": Schedule("looped_bfs", chunks=None, full=(1, 0)),
     "breadth-first": Schedule("breadth_first", chunks=None, full=(1, 0)),

@@ -1,25 +1,29 @@
-"""Orders that repeat a building block: what one micro-batch does on each stage, six units later the next.
+"""`v-half` and `v-min`: a building block again and again, what one micro-batch does on each stage, six units
+later the next.
 
 Qi et al., Pipeline Parallelism with Controllable Memory, 2024 (arXiv 2405.15362): two chunks a stage, laid
-down the stages and up again; how long a block holds its activations decides the memory of a stage.
+down the stages and up again; how long a block holds its activations decides the memory of a stage: half of
+1F1B's, or a third.
 """
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from heapq import merge
 
-from simcore.program.order import Action, Kind
+from simcore.program.order import Action, Kind, Shape
 
 # A stage does F, I and W of two chunks for each micro-batch: at one unit each, the next comes six later.
 _PERIOD = 6
 # When a stage begins F of chunk 0, F of chunk 1, I of chunk 1 and I of chunk 0 of micro-batch 0, in units.
-Block = tuple[int, int, int, int]
+_Block = tuple[int, int, int, int]
 _PARTS: tuple[tuple[Kind, int], ...] = (("F", 0), ("F", 1), ("I", 1), ("I", 0))
 
 
 @lru_cache(maxsize=4)
-def repeated(
-    block: Callable[[int, int], Block], stages: int, microbatches: int
+def _repeated(
+    block: Callable[[int, int], _Block], stages: int, microbatches: int
 ) -> tuple[tuple[Action, ...], ...]:
     """Of each stage its actions: F and I in the order of the repeated blocks, each as soon as it can run,
     and W where nothing else can, at unit times.
@@ -57,7 +61,7 @@ def repeated(
     return tuple(map(tuple, orders))
 
 
-def _in_block_order(block: Block, microbatches: int) -> Iterator[Action]:
+def _in_block_order(block: _Block, microbatches: int) -> Iterator[Action]:
     """F and I of a stage by the unit in which its blocks begin them."""
     timed = [
         [(begin + _PERIOD * number, Action(kind, number, chunk)) for number in range(microbatches)]
@@ -92,7 +96,7 @@ def _can_run(
     return done.get(key, unit + 1) <= unit
 
 
-def _most_held(block: Block) -> int:
+def _most_held(block: _Block) -> int:
     """The most chunks that a stage holds, from F to W, when its blocks repeat without end."""
     # Blocks that overlap; by then every unit is as it will be.
     blocks = 2 * (max(block) // _PERIOD + 2)
@@ -109,3 +113,30 @@ def _most_held(block: Block) -> int:
             owed += 1
         most = max(most, held)
     return most
+
+
+def v_half(shape: Shape, stage: int) -> Iterable[Action]:
+    """Chunk 0 goes down at two units a stage, chunk 1 up at one; a stage holds (P+2)//2 micro-batches."""
+    return _repeated(_half_block, shape.stages, shape.microbatches)[stage]
+
+
+def _half_block(stage: int, stages: int) -> _Block:
+    # Of an even number of stages I would meet F in the same unit.
+    later = 3 if stages % 2 == 0 else 0
+    return (
+        2 * stage,
+        3 * stages - stage - 2,
+        3 * stages + later + 2 * stage - 1,
+        6 * stages + later - stage - 2,
+    )
+
+
+def v_min(shape: Shape, stage: int) -> Iterable[Action]:
+    """Both chunks go at one unit a stage, down and up; a stage holds (P+4)//3 micro-batches."""
+    return _repeated(_min_block, shape.stages, shape.microbatches)[stage]
+
+
+def _min_block(stage: int, stages: int) -> _Block:
+    # Of a multiple of three stages I would meet F in the same unit.
+    later = 2 if stages % 3 == 0 else 0
+    return stage, 2 * stages - stage - 1, 2 * stages + later + stage, 4 * stages + later - stage - 1

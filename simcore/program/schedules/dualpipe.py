@@ -1,8 +1,11 @@
-"""`dualpipe`: micro-batches from both ends at once, forwards beside backwards.
+"""`dualpipe`: micro-batches from both ends at once, forwards beside backwards; `dualpipev`: the same cut in
+half, two chunks a stage, down the stages and up.
 
-DeepSeek-V3 technical report, 2024 (arXiv 2412.19437), 3.2.1, in the order of deepseek-ai/DualPipe. Each stage
-holds two stages of the model: its own and the one as far from the other end.
+DeepSeek-V3 technical report, 2024 (arXiv 2412.19437), 3.2.1, in the order of deepseek-ai/DualPipe. Of
+DualPipe each stage holds two stages of the model: its own and the one as far from the other end.
 """
+
+from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
@@ -18,14 +21,14 @@ def dualpipe(shape: Shape, stage: int) -> Iterator[Action]:
     half = shape.stages // 2
     mirrored = stage >= half
     own = shape.microbatches // 2
-    steps = eight_steps(half, max(shape.stages, own), shape.stages - 1 - stage if mirrored else stage)
+    steps = _eight_steps(half, max(shape.stages, own), shape.stages - 1 - stage if mirrored else stage)
     for action in without_extra(steps, own):
         # What is first for a stage comes from the end that is nearer.
         chunk = 1 - action.chunk if mirrored else action.chunk
         yield action._replace(microbatch=action.microbatch + chunk * own, chunk=chunk)
 
 
-def eight_steps(ranks: int, microbatches: int, rank: int) -> Iterator[Action]:
+def _eight_steps(ranks: int, microbatches: int, rank: int) -> Iterator[Action]:
     """What rank `rank` of `ranks`, counted from the end, does with that many micro-batches of each direction.
 
     Direction 0, as chunk 0, comes from the end, direction 1 comes back from the middle.
@@ -73,3 +76,12 @@ def eight_steps(ranks: int, microbatches: int, rank: int) -> Iterator[Action]:
         yield run("I", 0)
     while owed:
         yield owed.popleft()
+
+
+def dualpipev(shape: Shape, stage: int) -> Iterator[Action]:
+    """The eight steps of DualPipe, chunk 0 and chunk 1 of each micro-batch for its two directions.
+
+    Made for 2P micro-batches or more; of fewer the others are left out.
+    """
+    most = max(2 * shape.stages, shape.microbatches)
+    return without_extra(_eight_steps(shape.stages, most, stage), shape.microbatches)

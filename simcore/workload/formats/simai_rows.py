@@ -28,8 +28,7 @@ from simcore.workload.formats.cell import (
     skips_comment,
 )
 from simcore.workload.formats.format import is_comment
-from simcore.workload.model import Cells
-from simcore.workload.policies import ROW_POLICIES
+from simcore.workload.model import ROW_POLICIES, Cells
 
 ROW_CELLS = 12
 DEPENDENCY = 1

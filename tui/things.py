@@ -148,7 +148,7 @@ class Things:
 
     @cached_property
     def _table(self) -> Table:
-        from tui.layers.source import table_of
+        from tui.layers.view import table_of
 
         view = cast("LayersView | None", self._app.views.get("layers"))
         return view.table if view is not None else table_of(self._app.session.current)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simcore.executing import TraceResults
     from simcore.replay import MeasuredResults
 
+
 def table_of(run: Run) -> Table:
     """The rows of the file that was simulated, or the operations of a trace: equal ones together.
 

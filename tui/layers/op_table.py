@@ -15,8 +15,8 @@ from simcore.ranks import RankSet
 from simcore.replay.operations import WORK, Operation, Operations, groupings
 from simcore.units import byte_size, duration, percent, plural
 from tui.frame import cells, name_cut, wrapped
-from tui.layers.table import SPELLED_FROM, TablePlace, figure
-from tui.listing import ListColumn, found_from
+from tui.layers.table import SPELLED_FROM, RowTable, TablePlace, figure
+from tui.listing import ListColumn
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
@@ -79,7 +79,7 @@ _OF_PATH = ("critical", "slack")
 _SHORT_WORK = dict(zip(WORK, ("compute", "comm.", "host"), strict=True))
 
 
-class OpTable:
+class OpTable(RowTable):
     """The table of a measured run: see `Table`.
 
     each: whether each rank's operations have lines of their own. key: of `_COLUMNS`.
@@ -101,9 +101,7 @@ class OpTable:
             self._heading(name): _COLUMNS[name][2:] for name in _COLUMNS if name in headings
         }
         self._known: dict[str, Sequence[float | str]] = {}
-        self.key, self.descending, self.typed = "", True, ""
-        self._order = self._opening()
-        self.lines: Sequence[int] = self._order
+        super().__init__()
 
     def _headings(self) -> set[str]:
         """The columns that say something of this run."""
@@ -124,7 +122,6 @@ class OpTable:
         return name.replace("rank", self._unit) if name in ("rank", "ranks") else name
 
     def _opening(self) -> list[int]:
-        """The order that it opens in."""
         every = range(len(self._all))
         if not self._operations.timed:
             return list(every)
@@ -275,16 +272,12 @@ class OpTable:
             return f"{most}{path}"
         return f"mean: of a {self._unit}; {most}{path}"
 
-    def inside(self, typed: str, line: int) -> str:
-        return ""
-
     def no_match(self, typed: str) -> str:
         return "no operation has these words" if typed.strip() else "the run has no operations"
 
     # -- order -----------------------------------------------------------------------------
 
     def values(self, key: str) -> Sequence[Any]:
-        """What the lines of all operations are sorted by."""
         if key not in self._known:
             of_one = _VALUES.get(key)
             values = [
@@ -310,14 +303,6 @@ class OpTable:
             return NO_SLACK if slack is None else slack
         raise KeyError(key)
 
-    def sort(self, key: str, descending: bool) -> None:
-        self.key, self.descending = key, descending
-        self._order = self._opening()
-        if key:
-            values = self.values(key)
-            self._order.sort(key=values.__getitem__, reverse=descending)
-        self.filter(self.typed)
-
     def cannot_sort(self, heading: str) -> str:
         if self.sorted_by[heading][0] in _OF_PATH and not self.learn_path():
             return "the critical path is not ready yet: press o when the column has figures"
@@ -331,10 +316,6 @@ class OpTable:
         return self._operations
 
     # -- find and filter -------------------------------------------------------------------
-
-    def filter(self, typed: str) -> None:
-        self.typed = typed.strip()
-        self.lines = self._matching(typed, self._order)
 
     def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
         """Those whose name, kind or rank hold every word; a number is a rank's own, not a part of one's."""
@@ -353,11 +334,6 @@ class OpTable:
         words = f" {self._unit}" if self.each else ""
         return [f"{op.name} {' '.join(op.kinds)} {op.work}{words}".lower() for op in self._all]
 
-    def find(self, typed: str, line: int, direction: int) -> int | None:
-        if not typed.strip():
-            return None
-        return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
-
     # -- places ----------------------------------------------------------------------------
 
     def mark(self, line: int) -> tuple[str, str | None, int | None]:
@@ -374,9 +350,6 @@ class OpTable:
     @staticmethod
     def _is(operation: Operation, mark: tuple[object, ...]) -> bool:
         return (operation.op, operation.sub) == mark[:2]
-
-    def first_line(self, line: int) -> int:
-        return line
 
     def place(self, line: int) -> TablePlace | None:
         rank, start, end, stream = self._operations.place(self.operation(line))

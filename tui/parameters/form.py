@@ -12,8 +12,21 @@ from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from tui.frame import Glyphs, Line, cells, middle_cut, rule, wrapped
 from tui.parameters.fields import FormField
-from tui.parameters.source import form_source
+from tui.parameters.source import FormSource, WorkloadForm
 from tui.session import Run, Session
+
+
+def form_source(run: Run) -> FormSource:
+    """The form of what is open."""
+    if run.origin == "simulated":
+        return WorkloadForm()
+    if run.origin == "executed":
+        from tui.parameters.execution_form import ExecutionForm
+
+        return ExecutionForm()
+    from tui.parameters.trace_form import TraceForm
+
+    return TraceForm()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`?`: the keys of the screen that is open, and those that work everywhere."""
+"""`?`: the keys of the screen that is open, in their groups, and those that work everywhere."""
 
 from __future__ import annotations
 
@@ -9,8 +9,67 @@ from textual.binding import Binding, BindingType
 
 from tui.frame import Line, fitted, rule, wrapped
 from tui.frame_view import ScreenView
-from tui.keys.actions import FIRST, KeyAction, Keymap, actions, grouped
+from tui.keys.actions import KeyAction, Keymap, actions
 from tui.panel import Panel
+
+FIRST = "The keys to begin with"
+# By screen the names of its first eight actions, or as many as it has.
+_FIRST = {
+    "summary": ("next-panel", "down", "right", "go", "try", "beside", "words"),
+    "timeline": ("zoom-in", "zoom-out", "pan-left", "pan-right", "fold", "details", "search", "cause"),
+    "layers": ("down", "column-right", "sort", "search", "filter", "unfold", "go", "leave"),
+    "why": ("next-panel", "down", "go", "try", "grouping", "order", "leave"),
+    "parameters": ("less", "more", "type", "undo", "keep", "down", "next-group", "save"),
+    "compare": ("zoom-in", "zoom-out", "down", "shown", "ends", "next-moved", "panel", "go"),
+    "sweep": ("go", "try", "mark", "shown", "sort", "filter", "type", "leave"),
+    "notes": ("down", "up", "line", "filter", "leave"),
+}
+# By title the names of the actions; what is in none of them comes last.
+_GROUPS = {
+    "Move": (
+        "down", "up", "left", "right", "page-down", "page-up", "first", "last", "cursor-left", "cursor-right",
+        "lane-down", "lane-up", "lanes-down", "lanes-up", "first-lane", "last-lane", "start", "end",
+        "next-panel", "previous-panel", "panel", "next-group", "previous-group", "column-left",
+        "column-right",
+    ),
+    "Zoom and pan": (
+        "zoom-in", "zoom-out", "pan-left", "pan-right", "page-left", "page-right", "focus", "all", "back",
+        "forward", "ends",
+    ),
+    "Lanes": (
+        "fold", "ranks", "unfold-all", "fold-all", "pin", "hide", "show-hidden", "order", "only-lanes",
+        "shown", "other", "other-b",
+    ),
+    "Find and mark": (
+        "search", "next-match", "previous-match", "filter", "range", "take-range", "mark", "marks",
+        "next-moved", "previous-moved",
+    ),
+    "Causes": (
+        "cause", "effect", "next-critical", "previous-critical", "path", "longest-wait", "longest-of-all",
+        "next-span", "previous-span", "next-pass", "previous-pass", "details",
+    ),
+    "Values": (
+        "less", "more", "half", "twice", "type", "reset", "undo", "redo", "balance", "save", "load", "keep",
+    ),
+}  # fmt: skip
+_REST = "More"
+
+
+def grouped(screen: str, key_actions: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
+    """(title, actions) of each group of a screen's actions that has any; every action is in one of them."""
+    first = [action for name in _FIRST.get(screen, ()) for action in key_actions if _name(action) == name]
+    left = [action for action in key_actions if action not in first]
+    groups = [(FIRST, first)]
+    for title, names in _GROUPS.items():
+        groups.append((title, [action for action in left if _name(action) in names]))
+    known = {name for names in _GROUPS.values() for name in names}
+    groups.append((_REST, [action for action in left if _name(action) not in known]))
+    return [(title, members) for title, members in groups if members]
+
+
+def _name(action: KeyAction) -> str:
+    return action.id.partition(".")[2]
+
 
 # Where the words begin, behind the keys; and from how many cells on there are two columns.
 _WORDS_AT = 22

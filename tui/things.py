@@ -51,7 +51,7 @@ class Things:
     @cached_property
     def _form(self) -> tuple[Any, Sequence[FormField]]:
         """What the values of the parameters are taken from, and the fields that show them."""
-        from tui.parameters.source import form_source
+        from tui.parameters.form import form_source
 
         source = form_source(self._app.session.opened)
         basis: Any = source.basis(self._app.session.current)
@@ -148,7 +148,7 @@ class Things:
 
     @cached_property
     def _table(self) -> Table:
-        from tui.layers.source import table_of
+        from tui.layers.view import table_of
 
         view = cast("LayersView | None", self._app.views.get("layers"))
         return view.table if view is not None else table_of(self._app.session.current)

@@ -10,7 +10,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from tests.tui.terminal_cells import differences, seen_cells
-from tui.terminal.cells import CLEAR, PLAIN, CellGrid, change, changes, parsed
+from tui.terminal.display import CLEAR, PLAIN, CellGrid, change, changes, parsed
 
 STYLES = [
     "", "1", "7", "4", "31", "97", "38;5;81", "1;38;5;81", "1;4;38;2;1;2;3", "48;5;52", "7;38;5;81", "1;7;41",

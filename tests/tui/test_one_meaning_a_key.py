@@ -17,8 +17,8 @@ from tests.tui.pseudo_terminal import ROOT
 from tests.tui.screen_reading import press, screen_rows, screen_text
 from tests.tui.test_keymap import read
 from tui.app import WltuiApp
+from tui.help import FIRST, grouped
 from tui.keys import actions
-from tui.keys.actions import FIRST, grouped
 from tui.keys.keymap import OLD_MAP
 from tui.screens import SCREENS, all_bindings, load
 

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from tui.terminal.output import Output, SentPicture
+from tui.terminal.driver import Output, SentPicture
 
 
 class Watched:

@@ -25,8 +25,7 @@ from tests.tui.screen_reading import press, resize, run_over
 from tests.tui.terminal_cells import Cell, differences, seen_cells
 from tui.app import WltuiApp
 from tui.session import Session
-from tui.terminal.cells import CellGrid, changes
-from tui.terminal.display import CellApp, Display
+from tui.terminal.display import CellApp, CellGrid, Display, changes
 
 KEYS = (
     *"wsadADhjklgGfuv0.,123456!?nxmtcyeporz[]C", "space", "enter", "escape", "pagedown", "pageup",

@@ -10,10 +10,10 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.units import percent
 from tests.tui.made_runs import drawn, line_text, lonely, seed, small
 from tui.frame import BLOCKS
+from tui.timeline.asking import MarksPanel
 from tui.timeline.jumps import go_to_mark, set_mark, step_pass, take_more, toggle_range
 from tui.timeline.lanes import LaneKey
 from tui.timeline.margins import full_details, mark_line, range_lines, range_title
-from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.window import Marks, Selection
 

@@ -13,7 +13,7 @@ from simcore.sweep.point import Point
 from tests.sweep.made import made_point
 from tui.frame import ASCII, BLOCKS, text_of, width_of
 from tui.sweep.found import ShownSweep
-from tui.sweep.plot import planes, plot
+from tui.sweep.frame import planes, plot
 
 _WIDTH, _HEIGHT = 60, 15
 

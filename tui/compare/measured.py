@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from simcore.analysis.beside import (
     Beside,
+    LanePair,
     notices,
     paired_words,
     run_words,
@@ -18,45 +19,32 @@ from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.run import Run
 from simcore.run.lanes import KINDS
 from simcore.run.track import Track, busy_ns
-from tui.compare.source import DifferenceRow, by_difference, joined_legend, paired_streams
+from tui.compare.source import Compared, DifferenceRow
 from tui.frame import cells
-from tui.timeline.lanes import Kind, LaneSource, SpanLane
+from tui.timeline.lanes import SpanLane
 
 _WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
 _NOT_NAMED = ("wait", "bubble", "idle")
 _ROWS = 20
 
 
-class MeasuredCompared:
+class MeasuredCompared(Compared):
     """Kind by kind and pass by pass: `Beside` has all figures."""
 
     accounts_title = "Accounts, mean of the paired stages"
 
     def __init__(self, beside: Beside) -> None:
+        super().__init__(beside.a, beside.b)
         self.beside = beside
-        self._sources = LaneSource(beside.a), LaneSource(beside.b)
-        self._alike: dict[int, list[Alike]] = {}
-
-    @property
-    def steps(self) -> tuple[int, int]:
-        return self.beside.a.step_time_ns, self.beside.b.step_time_ns
-
-    @property
-    def runs(self) -> tuple[Run, Run]:
-        return self.beside.a, self.beside.b
 
     @property
     def sides(self) -> tuple[str, str]:
         a, b = self.beside.a, self.beside.b
         return _named(self.beside, a, b), _named(self.beside, b, a)
 
-    @cached_property
-    def _order(self) -> list[int]:
-        return by_difference([self._busy_ns(number) for number in range(self.pairs)], self.steps)
-
     @property
-    def pairs(self) -> int:
-        return len(self.beside.pairs)
+    def _pairs(self) -> Sequence[LanePair]:
+        return self.beside.pairs
 
     @cached_property
     def alone(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -74,38 +62,24 @@ class MeasuredCompared:
             tracks(beside.b, {pair.b for pair in beside.pairs}),
         )
 
-    def _busy_ns(self, number: int) -> tuple[int, int]:
-        pair = self.beside.pairs[number]
-        return busy_ns(self.beside.a.common_ns(pair.a)), busy_ns(self.beside.b.common_ns(pair.b))
-
-    def busy_ns(self, pair: int) -> tuple[int, int]:
-        return self._busy_ns(self._order[pair])
+    def _busy_ns(self, lane_pair: LanePair) -> tuple[int, int]:
+        return busy_ns(self.beside.a.common_ns(lane_pair.a)), busy_ns(self.beside.b.common_ns(lane_pair.b))
 
     def where(self, pair: int) -> str:
-        lane_pair = self.beside.pairs[self._order[pair]]
+        lane_pair = self._pair(pair)
         if not self.beside.by_rank:
             return "all ranks" if lane_pair.stage is None else f"stage {lane_pair.stage}"
         return f"rank {self.beside.rank_of(lane_pair)}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
-        lane_pair = self.beside.pairs[self._order[pair]]
+        lane_pair = self._pair(pair)
         return self._sources[0].lane(lane_pair.a.number), self._sources[1].lane(lane_pair.b.number)
 
-    def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
-        return paired_streams(self._sources, self.lanes(pair))
-
-    def alike(self, pair: int) -> Sequence[Alike]:
-        if pair not in self._alike:
-            passes = self.beside.passes(self.beside.pairs[self._order[pair]])
-            matched = [
-                Alike(matched_pass.a.start_ns, matched_pass.a.end_ns, matched_pass.b.start_ns)
-                for matched_pass in passes
-            ]
-            self._alike[pair] = sorted(matched)
-        return self._alike[pair]
-
-    def known_alike(self, pair: int) -> Sequence[Alike]:
-        return self._alike.get(pair, ())
+    def _found_alike(self, lane_pair: LanePair) -> Iterable[Alike]:
+        return (
+            Alike(matched_pass.a.start_ns, matched_pass.a.end_ns, matched_pass.b.start_ns)
+            for matched_pass in self.beside.passes(lane_pair)
+        )
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         changes = self.beside.movers
@@ -118,7 +92,8 @@ class MeasuredCompared:
     def told(self, pair: int, side: int, time_ns: int) -> str:
         lane = self.lanes(pair)[side]
         index = lane.at(time_ns)
-        track = (self.beside.pairs[self._order[pair]].a, self.beside.pairs[self._order[pair]].b)[side]
+        lane_pair = self._pair(pair)
+        track = (lane_pair.a, lane_pair.b)[side]
         alike = _alike_words(track) if self.beside.by_rank else ""
         if index is None or not 0 <= time_ns < self.steps[side]:
             return "nothing" + (": the step is over" if time_ns >= self.steps[side] else "") + alike
@@ -145,10 +120,6 @@ class MeasuredCompared:
     def accounts(self) -> Sequence[AccountChange]:
         return [account for account in self.beside.whole.accounts if account.a_ns or account.b_ns]
 
-    @cached_property
-    def legend(self) -> Sequence[Kind]:
-        return joined_legend([source.legend for source in self._sources])
-
     @property
     def matched(self) -> str:
         return paired_words(self.beside)
@@ -171,16 +142,8 @@ class MeasuredCompared:
         return self.beside.unchanged
 
     @property
-    def is_other_model(self) -> bool:
-        return self.beside.a.other_model != self.beside.b.other_model
-
-    @property
     def notices(self) -> Sequence[str]:
         return notices(self.beside)
-
-    @property
-    def cost(self) -> str:
-        return ""
 
 
 def _named(beside: Beside, side: Run, other: Run) -> str:

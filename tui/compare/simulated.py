@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import AccountChange, Alike, Comparison
+from simcore.analysis.compare.matching import ClassPair
 from simcore.analysis.compare.words import (
     cost_words,
     matched_words,
@@ -15,10 +16,9 @@ from simcore.analysis.compare.words import (
     side_words,
 )
 from simcore.analysis.span_words import PHASE_WORDS, op_facts
-from tui.compare.source import DifferenceRow, by_difference, joined_legend, paired_streams
+from tui.compare.source import Compared, DifferenceRow
 from tui.frame import cells
-from tui.session import Run
-from tui.timeline.lanes import Kind, Lane, LaneSource, SpanLane
+from tui.timeline.lanes import Lane, LaneSource
 
 # Beyond so many ops the lists of all lanes are not made ahead, only those of the lane at the cursor.
 _MOST_OPS_AHEAD = 500_000
@@ -26,36 +26,22 @@ _NAME = 28
 _COMPUTE = {f"compute {phase}": words for phase, words in PHASE_WORDS.items()}
 
 
-class SimulatedCompared:
+class SimulatedCompared(Compared):
     """Op by op: `Comparison` has all figures."""
 
     accounts_title = "Accounts, mean of all ranks"
 
     def __init__(self, comparison: Comparison) -> None:
+        super().__init__(comparison.a, comparison.b)
         self.comparison = comparison
-        self._sources = LaneSource(comparison.a), LaneSource(comparison.b)
-        self._alike: dict[int, list[Alike]] = {}
-
-    @property
-    def steps(self) -> tuple[int, int]:
-        return self.comparison.a.step_time_ns, self.comparison.b.step_time_ns
-
-    @property
-    def runs(self) -> tuple[Run, Run]:
-        return self.comparison.a, self.comparison.b
 
     @property
     def sides(self) -> tuple[str, str]:
         return side_words(self.comparison, 0), side_words(self.comparison, 1)
 
-    @cached_property
-    def _order(self) -> list[int]:
-        busy = [self._busy_ns(number) for number in range(len(self.comparison.pairs))]
-        return by_difference(busy, self.steps)
-
     @property
-    def pairs(self) -> int:
-        return len(self.comparison.pairs)
+    def _pairs(self) -> Sequence[ClassPair]:
+        return self.comparison.pairs
 
     @cached_property
     def alone(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -70,32 +56,20 @@ class SimulatedCompared:
             titles(b, {b.lane(pair.b).number for pair in pairs}),
         )
 
-    def _busy_ns(self, number: int) -> tuple[int, int]:
-        pair = self.comparison.pairs[number]
-        return self.comparison.a.accounts[pair.a].busy_ns, self.comparison.b.accounts[pair.b].busy_ns
-
-    def busy_ns(self, pair: int) -> tuple[int, int]:
-        return self._busy_ns(self._order[pair])
+    def _busy_ns(self, lane_pair: ClassPair) -> tuple[int, int]:
+        a, b = self.comparison.a, self.comparison.b
+        return a.accounts[lane_pair.a].busy_ns, b.accounts[lane_pair.b].busy_ns
 
     def where(self, pair: int) -> str:
         # Of the lane that stands for fewer ranks: a slow rank of B is one of a whole stage of A.
         return " ".join(min(self.lanes(pair), key=lambda lane: lane.ranks).title.split())
 
     def lanes(self, pair: int) -> tuple[Lane, Lane]:
-        lane_pair = self.comparison.pairs[self._order[pair]]
+        lane_pair = self._pair(pair)
         return self._sources[0].lane(lane_pair.a), self._sources[1].lane(lane_pair.b)
 
-    def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
-        return paired_streams(self._sources, self.lanes(pair))
-
-    def alike(self, pair: int) -> Sequence[Alike]:
-        if pair not in self._alike:
-            computed = self.comparison.computed_ops(self.comparison.pairs[self._order[pair]])
-            self._alike[pair] = sorted(computed)
-        return self._alike[pair]
-
-    def known_alike(self, pair: int) -> Sequence[Alike]:
-        return self._alike.get(pair, ())
+    def _found_alike(self, lane_pair: ClassPair) -> Iterable[Alike]:
+        return self.comparison.computed_ops(lane_pair)
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
         for side in (self.comparison.a, self.comparison.b):
@@ -138,10 +112,6 @@ class SimulatedCompared:
             if account.a_ns or account.b_ns
         ]
 
-    @cached_property
-    def legend(self) -> Sequence[Kind]:
-        return joined_legend([source.legend for source in self._sources])
-
     @property
     def matched(self) -> str:
         return matched_words(self.comparison)
@@ -160,10 +130,6 @@ class SimulatedCompared:
     @property
     def unchanged(self) -> Sequence[str]:
         return self.comparison.unchanged
-
-    @property
-    def is_other_model(self) -> bool:
-        return self.comparison.a.other_model != self.comparison.b.other_model
 
     @property
     def notices(self) -> Sequence[str]:

@@ -1,12 +1,11 @@
-"""What can be done on a screen: its bindings as actions, with the keys that the user's keymap gives them, in
-the groups of the help.
+"""What can be done on a screen: its bindings as actions, with the keys that the user's keymap gives them.
 
 Keys are named as people write them, and as Textual does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from textual.binding import Binding, BindingType
@@ -103,62 +102,3 @@ def renamed(words: str, bindings: Iterable[BindingType], keymap: Keymap) -> str:
                 new[key_name(key)] = key_name(keymap[binding.id].split(",")[0])
     tokens = [new.get(token) or "".join(new.get(char, char) for char in token) for token in words.split(" ")]
     return " ".join(tokens)
-
-
-FIRST = "The keys to begin with"
-# By screen the names of its first eight actions, or as many as it has.
-_FIRST = {
-    "summary": ("next-panel", "down", "right", "go", "try", "beside", "words"),
-    "timeline": ("zoom-in", "zoom-out", "pan-left", "pan-right", "fold", "details", "search", "cause"),
-    "layers": ("down", "column-right", "sort", "search", "filter", "unfold", "go", "leave"),
-    "why": ("next-panel", "down", "go", "try", "grouping", "order", "leave"),
-    "parameters": ("less", "more", "type", "undo", "keep", "down", "next-group", "save"),
-    "compare": ("zoom-in", "zoom-out", "down", "shown", "ends", "next-moved", "panel", "go"),
-    "sweep": ("go", "try", "mark", "shown", "sort", "filter", "type", "leave"),
-    "notes": ("down", "up", "line", "filter", "leave"),
-}
-# By title the names of the actions; what is in none of them comes last.
-_GROUPS = {
-    "Move": (
-        "down", "up", "left", "right", "page-down", "page-up", "first", "last", "cursor-left", "cursor-right",
-        "lane-down", "lane-up", "lanes-down", "lanes-up", "first-lane", "last-lane", "start", "end",
-        "next-panel", "previous-panel", "panel", "next-group", "previous-group", "column-left",
-        "column-right",
-    ),
-    "Zoom and pan": (
-        "zoom-in", "zoom-out", "pan-left", "pan-right", "page-left", "page-right", "focus", "all", "back",
-        "forward", "ends",
-    ),
-    "Lanes": (
-        "fold", "ranks", "unfold-all", "fold-all", "pin", "hide", "show-hidden", "order", "only-lanes",
-        "shown", "other", "other-b",
-    ),
-    "Find and mark": (
-        "search", "next-match", "previous-match", "filter", "range", "take-range", "mark", "marks",
-        "next-moved", "previous-moved",
-    ),
-    "Causes": (
-        "cause", "effect", "next-critical", "previous-critical", "path", "longest-wait", "longest-of-all",
-        "next-span", "previous-span", "next-pass", "previous-pass", "details",
-    ),
-    "Values": (
-        "less", "more", "half", "twice", "type", "reset", "undo", "redo", "balance", "save", "load", "keep",
-    ),
-}  # fmt: skip
-_REST = "More"
-
-
-def grouped(screen: str, key_actions: Sequence[KeyAction]) -> list[tuple[str, list[KeyAction]]]:
-    """(title, actions) of each group of a screen's actions that has any; every action is in one of them."""
-    first = [action for name in _FIRST.get(screen, ()) for action in key_actions if _name(action) == name]
-    left = [action for action in key_actions if action not in first]
-    groups = [(FIRST, first)]
-    for title, names in _GROUPS.items():
-        groups.append((title, [action for action in left if _name(action) in names]))
-    known = {name for names in _GROUPS.values() for name in names}
-    groups.append((_REST, [action for action in left if _name(action) not in known]))
-    return [(title, members) for title, members in groups if members]
-
-
-def _name(action: KeyAction) -> str:
-    return action.id.partition(".")[2]

@@ -1,18 +1,22 @@
-"""The operations of a trace as a table: equal ones of all ranks together, or each rank's alone."""
+"""The operations of a trace as a table: equal ones of all ranks together, or each rank's alone.
+
+Where their figures come from is said in words: runs, ranks, bytes, the step.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from simcore.analysis.layer_order import NO_SLACK
+from simcore.measured.vocabulary import POINT_TO_POINT
+from simcore.ranks import RankSet
 from simcore.replay.operations import WORK, Operation, Operations, groupings
-from simcore.units import duration, percent, plural
-from tui.frame import cells, name_cut
-from tui.layers.op_words import origin_words
-from tui.layers.table import SPELLED_FROM, TablePlace, figure
-from tui.listing import ListColumn, found_from
+from simcore.units import byte_size, duration, percent, plural
+from tui.frame import cells, name_cut, wrapped
+from tui.layers.table import SPELLED_FROM, RowTable, TablePlace, figure
+from tui.listing import ListColumn
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
@@ -75,7 +79,7 @@ _OF_PATH = ("critical", "slack")
 _SHORT_WORK = dict(zip(WORK, ("compute", "comm.", "host"), strict=True))
 
 
-class OpTable:
+class OpTable(RowTable):
     """The table of a measured run: see `Table`.
 
     each: whether each rank's operations have lines of their own. key: of `_COLUMNS`.
@@ -97,9 +101,7 @@ class OpTable:
             self._heading(name): _COLUMNS[name][2:] for name in _COLUMNS if name in headings
         }
         self._known: dict[str, Sequence[float | str]] = {}
-        self.key, self.descending, self.typed = "", True, ""
-        self._order = self._opening()
-        self.lines: Sequence[int] = self._order
+        super().__init__()
 
     def _headings(self) -> set[str]:
         """The columns that say something of this run."""
@@ -120,7 +122,6 @@ class OpTable:
         return name.replace("rank", self._unit) if name in ("rank", "ranks") else name
 
     def _opening(self) -> list[int]:
-        """The order that it opens in."""
         every = range(len(self._all))
         if not self._operations.timed:
             return list(every)
@@ -271,16 +272,12 @@ class OpTable:
             return f"{most}{path}"
         return f"mean: of a {self._unit}; {most}{path}"
 
-    def inside(self, typed: str, line: int) -> str:
-        return ""
-
     def no_match(self, typed: str) -> str:
         return "no operation has these words" if typed.strip() else "the run has no operations"
 
     # -- order -----------------------------------------------------------------------------
 
     def values(self, key: str) -> Sequence[Any]:
-        """What the lines of all operations are sorted by."""
         if key not in self._known:
             of_one = _VALUES.get(key)
             values = [
@@ -306,14 +303,6 @@ class OpTable:
             return NO_SLACK if slack is None else slack
         raise KeyError(key)
 
-    def sort(self, key: str, descending: bool) -> None:
-        self.key, self.descending = key, descending
-        self._order = self._opening()
-        if key:
-            values = self.values(key)
-            self._order.sort(key=values.__getitem__, reverse=descending)
-        self.filter(self.typed)
-
     def cannot_sort(self, heading: str) -> str:
         if self.sorted_by[heading][0] in _OF_PATH and not self.learn_path():
             return "the critical path is not ready yet: press o when the column has figures"
@@ -327,10 +316,6 @@ class OpTable:
         return self._operations
 
     # -- find and filter -------------------------------------------------------------------
-
-    def filter(self, typed: str) -> None:
-        self.typed = typed.strip()
-        self.lines = self._matching(typed, self._order)
 
     def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
         """Those whose name, kind or rank hold every word; a number is a rank's own, not a part of one's."""
@@ -349,11 +334,6 @@ class OpTable:
         words = f" {self._unit}" if self.each else ""
         return [f"{op.name} {' '.join(op.kinds)} {op.work}{words}".lower() for op in self._all]
 
-    def find(self, typed: str, line: int, direction: int) -> int | None:
-        if not typed.strip():
-            return None
-        return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
-
     # -- places ----------------------------------------------------------------------------
 
     def mark(self, line: int) -> tuple[str, str | None, int | None]:
@@ -371,9 +351,6 @@ class OpTable:
     def _is(operation: Operation, mark: tuple[object, ...]) -> bool:
         return (operation.op, operation.sub) == mark[:2]
 
-    def first_line(self, line: int) -> int:
-        return line
-
     def place(self, line: int) -> TablePlace | None:
         rank, start, end, stream = self._operations.place(self.operation(line))
         # An instant is drawn 1 ns wide.
@@ -382,7 +359,9 @@ class OpTable:
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         operation = self.operation(line)
         whose = "" if operation.rank is None else f", {self._unit} {self._ranks[operation.rank].number}"
-        return f"{name_cut(operation.name, 60)}{whose}", origin_words(self._operations, operation, width)
+        sentences = _sentences(self._operations, operation)
+        lines = [(line, role) for words, role in sentences for line in wrapped(words, width)]
+        return f"{name_cut(operation.name, 60)}{whose}", lines
 
     def more(self, line: int, width: int) -> list[tuple[str, str]]:
         """The same operation on each of its ranks, the one that it takes most of the step on first."""
@@ -411,3 +390,127 @@ class OpTable:
                 )
             )
         return lines
+
+
+def _sentences(operations: Operations, operation: Operation) -> Iterator[tuple[str, str]]:
+    """Where its figures come from: sentences and their roles."""
+    yield _runs(operations, operation), ""
+    if not operations.timed:
+        return
+    if operation.measured:
+        yield _lengths(operations, operation), ""
+    sent = _sent(operations, operation)
+    if sent:
+        yield sent, ""
+    yield _step(operations, operation), "dim"
+
+
+def _runs(operations: Operations, operation: Operation) -> str:
+    """How often it runs, and where."""
+    run = operations.results.run
+    whose = _ranks_words(operations, operation)
+    words = f"{plural(operation.count, 'run')} {whose}"
+    without = operation.count - operation.measured
+    if run.timed and without:
+        words += f", {without} of them without a duration in the file"
+    return words if run.timed else f"{words}; the file has no times"
+
+
+def _ranks_words(operations: Operations, operation: Operation) -> str:
+    run = operations.results.run
+    numbers = [run.ranks[rank].number for rank in operation.ranks]
+    on = "on" if run.unit == "rank" else "of"
+    if len(numbers) == 1:
+        return f"{on} {run.unit} {numbers[0]}"
+    text = RankSet.of(numbers).text()
+    return f"{on} {plural(len(numbers), run.unit)} ({text if len(text) <= 40 else cells(text, 40)})"
+
+
+def _lengths(operations: Operations, operation: Operation) -> str:
+    """How long its runs are, and how much of the longest is waiting."""
+    mean = duration(round(operation.total_ns / operation.measured))
+    if operation.measured == 1:
+        return f"it takes {mean}{_waiting(operations, operation)}"
+    least = f"the fastest {duration(operation.least_ns)}"
+    most = f"the slowest {duration(operation.most_ns)}"
+    if len(operation.ranks) > 1:
+        least += f" ({_rank(operations, operation.least_rank)})"
+        most += f" ({_rank(operations, operation.most_rank)}{_batch(operation)})"
+    elif operation.most_batch >= 0:
+        most += f" ({_batch(operation)[2:]})"
+    return f"a run takes {mean} on average, {least}, {most}{_waiting(operations, operation)}"
+
+
+def _waiting(operations: Operations, operation: Operation) -> str:
+    """What the longest run waits, for whom it waits most."""
+    waits = operations.waits_of_longest(operation)
+    if not waits:
+        return ""
+    ns = sum(wait.ns for wait in waits)
+    late: dict[int, int] = {}
+    for wait in waits:
+        late[wait.late] = late.get(wait.late, 0) + wait.ns
+    most = max(late, key=lambda rank: late[rank])
+    others = " and others" if len(late) > 1 else ""
+    return f", of which it waits {duration(ns)} for {_rank(operations, most)}{others}"
+
+
+def _sent(operations: Operations, operation: Operation) -> str:
+    """Its bytes, and how fast they went where that is known."""
+    sizes = operations.sizes(operation)
+    if sizes is None:
+        return ""
+    words = f"a buffer of {byte_size(sizes[1])} a run"
+    if sizes[0] != sizes[1]:
+        words = f"buffers of {byte_size(sizes[0])} to {byte_size(sizes[1])}"
+    moved = operations.moved(operation)
+    if moved.ns:
+        mean = duration(round(moved.ns / moved.times))
+        when = f"through {mean} after the last rank comes"
+        if operation.op in POINT_TO_POINT:
+            when = f"there {mean} after the send begins"
+        of = f", mean of {moved.times}" if moved.times > 1 else ""
+        words += f"; {when}{of}: algbw {moved.algbw:.1f} GB/s"
+    alone = operations.without_partner(operation)
+    if alone:
+        runs = "it has" if operation.count == 1 else f"{alone} of {plural(operation.count, 'run')} have"
+        unknown = "so waiting counts as communication"
+        if operations.is_beside_compute(operation):
+            unknown = "so what compute waited for is not known"
+        words += f"; {runs} no partner that waited, {unknown}"
+    return words
+
+
+def _step(operations: Operations, operation: Operation) -> str:
+    """What it takes of the step on the rank with most of it, and what the critical path has of it."""
+    results = operations.results
+    parts = {"compute": operation.use.compute_ns, "exposed": operation.use.exposed_ns}
+    own = [f"{word} {duration(ns)}" for word, ns in parts.items() if ns]
+    if not own and operation.own_ns:
+        own = [f"host {duration(operation.own_ns)}"]
+    if not own:
+        words = (
+            "of the step: nothing but waiting" if operation.waits_ns else "of the step: nothing of its own"
+        )
+        words += ", it runs beside compute" if operations.is_beside_compute(operation) else ""
+    else:
+        words = f"of the step: {', '.join(own)} ({percent(operation.own_ns, results.step_time_ns)} %)"
+        if operation.rank is None and len(operation.ranks) > 1:
+            words += f" on {_rank(operations, operation.own_rank)}, the most of a rank"
+        if operation.times_mean is not None and len(results.run.ranks) > 1:
+            words += f", {operation.times_mean:.2f} times the mean of all that run it"
+    if operations.path_known:
+        critical = operations.critical_ns(operation)
+        several = " of all ranks" if critical and len(results.run.ranks) > 1 else ""
+        words += f"; {duration(critical) if critical else 'not'} on the critical path{several}"
+        slack = operations.slack_ns(operation)
+        words += "" if slack is None else f", slack {duration(slack)}" if slack else ", no slack"
+    return words
+
+
+def _rank(operations: Operations, rank: int) -> str:
+    return f"{operations.results.run.unit} {operations.results.run.ranks[rank].number}"
+
+
+def _batch(operation: Operation) -> str:
+    return f", micro-batch {operation.most_batch}" if operation.most_batch >= 0 else ""

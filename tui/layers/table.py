@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
 
 from simcore.records import NamedTuple
-from tui.listing import ListColumn, Listing
+from tui.listing import Listing, found_from
 
 # Headings are abbreviated on screens narrower than that.
 SPELLED_FROM = 100
@@ -74,6 +74,54 @@ class Table(Listing, Protocol):
         ...
 
 
+class RowTable:
+    """What the tables of traces have alike: a line a row, of the order those that the filter leaves."""
+
+    def __init__(self) -> None:
+        self.key, self.descending, self.typed = "", True, ""
+        self._order = self._opening()
+        self.lines: Sequence[int] = self._order
+
+    def _opening(self) -> list[int]:
+        """The rows in the order that it opens in."""
+        raise NotImplementedError
+
+    def values(self, key: str) -> Sequence[Any]:
+        """What all rows are sorted by."""
+        raise NotImplementedError
+
+    def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
+        """Those of some rows that hold every word."""
+        raise NotImplementedError
+
+    def sort(self, key: str, descending: bool) -> None:
+        """Another order; "" for the first one."""
+        self.key, self.descending = key, descending
+        self._order = self._opening()
+        if key:
+            self._order.sort(key=self.values(key).__getitem__, reverse=descending)
+        self.filter(self.typed)
+
+    def filter(self, typed: str) -> None:
+        """Only what holds every word of `typed`."""
+        self.typed = typed.strip()
+        self.lines = self._matching(typed, self._order)
+
+    def find(self, typed: str, line: int, direction: int) -> int | None:
+        """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
+        if not typed.strip():
+            return None
+        return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
+
+    def inside(self, typed: str, line: int) -> str:
+        """A line is of no group."""
+        return ""
+
+    def first_line(self, line: int) -> int:
+        """A row has one line."""
+        return line
+
+
 def figure(value: float, size: int) -> str:
     """A figure with three decimals, with fewer where `size` cells have no room for them."""
     for decimals in (3, 2, 1):
@@ -82,14 +130,3 @@ def figure(value: float, size: int) -> str:
             return text
     text = f"{value:.0f}"
     return text if len(text) <= size else f"{value:.0e}"
-
-
-def fitting(
-    columns: Sequence[tuple[str, int, bool, int]], width: int, of: Mapping[str, str]
-) -> list[ListColumn]:
-    """The columns of (heading, size, left, from this width on) that a screen has. of: as in `ListColumn`."""
-    return [
-        ListColumn(heading, size, left, of=of.get(heading, ""))
-        for heading, size, left, least in columns
-        if width >= least
-    ]

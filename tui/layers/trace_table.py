@@ -8,8 +8,8 @@ from simcore.executing.results import TraceResults
 from simcore.run.figures import NameUse
 from simcore.units import duration, percent, plural
 from tui.frame import cells
-from tui.layers.table import TablePlace, figure, fitting
-from tui.listing import ListColumn, found_from
+from tui.layers.table import RowTable, TablePlace, figure
+from tui.listing import ListColumn
 
 # Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
 # first.
@@ -35,7 +35,7 @@ _VALUES: dict[str, Callable[[NameUse], int | str]] = {
 }
 
 
-class TraceTable:
+class TraceTable(RowTable):
     """The table of execution traces: see `Table`."""
 
     of_path: Collection[str] = ()
@@ -45,9 +45,7 @@ class TraceTable:
     def __init__(self, results: TraceResults) -> None:
         self._results = results
         self._all = results.name_table
-        self.key, self.descending, self.typed = "", True, ""
-        self._order = list(range(len(self._all)))
-        self.lines: Sequence[int] = self._order
+        super().__init__()
         self.sorted_by: Mapping[str, tuple[str, bool]] = {
             column[0]: (column[4], column[5]) for column in _COLUMNS
         }
@@ -67,7 +65,11 @@ class TraceTable:
         return None
 
     def columns_for(self, width: int) -> list[ListColumn]:
-        return fitting([column[:4] for column in _COLUMNS], width, _OF)
+        return [
+            ListColumn(heading, size, left, of=_OF.get(heading, ""))
+            for heading, size, left, least, _, _ in _COLUMNS
+            if width >= least
+        ]
 
     def texts(self, line: int) -> dict[str, str]:
         name_use, results = self._all[self.lines[line]], self._results
@@ -98,13 +100,11 @@ class TraceTable:
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         return "mean: of a rank; path: of all ranks"
 
-    def sort(self, key: str, descending: bool) -> None:
-        self.key, self.descending = key, descending
-        self._order = list(range(len(self._all)))
-        if key:
-            value = _VALUES[key]
-            self._order.sort(key=lambda at: value(self._all[at]), reverse=descending)
-        self.filter(self.typed)
+    def _opening(self) -> list[int]:
+        return list(range(len(self._all)))
+
+    def values(self, key: str) -> list[int | str]:
+        return list(map(_VALUES[key], self._all))
 
     def cannot_sort(self, heading: str) -> str:
         return ""
@@ -115,10 +115,6 @@ class TraceTable:
     def find_path(self, cancelled: Callable[[], bool]) -> object:
         return self._results
 
-    def filter(self, typed: str) -> None:
-        self.typed = typed.strip()
-        self.lines = self._matching(typed, self._order)
-
     def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
         asked = typed.lower().split()
         return [
@@ -126,14 +122,6 @@ class TraceTable:
             for at in of
             if all(word in f"{self._all[at].name} {self._all[at].what}".lower() for word in asked)
         ]
-
-    def find(self, typed: str, line: int, direction: int) -> int | None:
-        if not typed.strip():
-            return None
-        return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
-
-    def inside(self, typed: str, line: int) -> str:
-        return ""
 
     def no_match(self, typed: str) -> str:
         return "no node has these words" if typed.strip() else "the run has no nodes"
@@ -147,9 +135,6 @@ class TraceTable:
             line for line, at in enumerate(self.lines) if (self._all[at].name, self._all[at].what) == mark
         )
         return next(here, 0)
-
-    def first_line(self, line: int) -> int:
-        return line
 
     def place(self, line: int) -> TablePlace | None:
         name_use, executed = self._all[self.lines[line]], self._results.executed

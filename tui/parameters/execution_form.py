@@ -12,20 +12,22 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.executing.results import TraceResults
 from simcore.executing.run import values_in_force
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import FLAGS, Flag, Parameters, replaced
+from simcore.parameters import FLAGS, Parameters, replaced
 from simcore.records import NamedTuple
 from simcore.units import duration, number, signed
-from tui.frame import Glyphs, Line
+from tui.frame import Line
 from tui.parameters.changes import ChangeTimes
-from tui.parameters.effect import change_lines, figure_lines, step_line
+from tui.parameters.effect import change_lines, step_line
 from tui.parameters.fields import (
     GIVEN,
     FormField,
+    ParameterField,
     next_name,
     of_cluster,
     scrubbed_count,
     typed_value,
 )
+from tui.parameters.source import FormSource
 
 _NONE = "-"
 
@@ -41,10 +43,8 @@ class ExecutionBasis(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionField(FormField):
+class ExecutionField(ParameterField):
     """One parameter, typed as on the command line; `-` takes it back."""
-
-    flag: Flag
 
     def text(self, parameters: Parameters, basis: Any) -> str:
         value = self._value(parameters, basis)
@@ -94,9 +94,6 @@ class ExecutionField(FormField):
         value = typed_value(self.flag, text.strip(), self._names() if self.flag.kind == "word" else ())
         return replaced(parameters, self.flag.field, value)
 
-    def reset(self, parameters: Parameters, opened: Any) -> Parameters:
-        return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
-
     def origin(self, parameters: Parameters, basis: Any) -> str:
         if getattr(parameters, self.flag.field) != self.flag.default:
             return GIVEN
@@ -105,12 +102,6 @@ class ExecutionField(FormField):
         of_system = parameters.system is not None and self.flag.field != "dim"
         return "the files" if of_system else of_cluster(parameters)
 
-    def differs(self, basis: Any, other: Any) -> bool:
-        return bool(getattr(basis.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
-
-    def moved(self, source: Any, target: Any) -> Parameters:
-        return replaced(target.parameters, self.flag.field, getattr(source.parameters, self.flag.field))
-
 
 def _dimension_words(flag: str) -> str:
     """`switch 8 400GiB/s` of `switch:8:400GiB:300`."""
@@ -118,7 +109,7 @@ def _dimension_words(flag: str) -> str:
     return f"{kind} {size} {rate}{'/s' if rate.endswith('GiB') else 'GB/s'}"
 
 
-class ExecutionForm:
+class ExecutionForm(FormSource):
     """Every parameter that execution traces have."""
 
     def basis(self, run: TraceResults) -> ExecutionBasis:
@@ -151,24 +142,9 @@ class ExecutionForm:
             if "execution" in flag.of
         ]
 
-    def title(self, group: str, basis: ExecutionBasis, width: int) -> str:
-        """The name of the group."""
-        return group
-
     def balanced(self, run: TraceResults, parameters: Parameters) -> Parameters:
         """Stages are not known."""
         raise UsageError("balancing is of measured stages; execution traces do not tell stages")
-
-    def effect(
-        self, opened: TraceResults, now: TraceResults, state: list[Line], changes: Sequence[ChangeTimes],
-        progress: str, size: tuple[int, int], glyphs: Glyphs,
-    ) -> list[Line]:  # fmt: skip
-        """The step time, each change alone, and when ranks end."""
-        width, height = size
-        lines = [*figure_lines(opened, now, glyphs, width), *state]
-        alone = change_lines(changes, progress, opened, width - 1)
-        lines += [[], *alone] if alone else []
-        return [*lines, [], *_ends(opened, now, height - len(lines) - 1)]
 
     def compact(
         self, opened: TraceResults, now: TraceResults, state: list[Line], changes: Sequence[ChangeTimes],
@@ -179,6 +155,17 @@ class ExecutionForm:
         lines = [step_line(opened, now), *state]
         return (lines + change_lines(changes, progress, opened, width))[:height]
 
+    def ends(self, opened: TraceResults, now: TraceResults, rows: int) -> list[Line]:
+        if rows < 2:
+            return []
+        lines: list[Line] = [[("  rank         was        now  difference", "dim")]]
+        for (rank, old, _), (_, new, _) in list(zip(opened.executed.ranks, now.executed.ranks, strict=False))[
+            : rows - 1
+        ]:
+            change = "=" if new == old else signed(new - old)
+            lines.append([(f"{rank:>6}{duration(old):>12}{duration(new):>11}", ""), (f"{change:>12}", "")])
+        return lines
+
 
 def _used(cluster: Cluster, values: Mapping[str, Any], parameters: Parameters) -> Mapping[str, Any]:
     used = {**values, "dim": tuple(dim.written() for dim in cluster.dims)}
@@ -186,15 +173,3 @@ def _used(cluster: Cluster, values: Mapping[str, Any], parameters: Parameters) -
         named = ((index, name) for index, name in enumerate(cluster.algorithms) if name is not None)
         used["algorithm"] = tuple(f"{index}={name}" for index, name in named)
     return used if parameters.dim else {**used, "cluster": DEFAULT_PRESET}
-
-
-def _ends(opened: TraceResults, now: TraceResults, rows: int) -> list[Line]:
-    if rows < 2:
-        return []
-    lines: list[Line] = [[("  rank         was        now  difference", "dim")]]
-    for (rank, old, _), (_, new, _) in list(zip(opened.executed.ranks, now.executed.ranks, strict=False))[
-        : rows - 1
-    ]:
-        change = "=" if new == old else signed(new - old)
-        lines.append([(f"{rank:>6}{duration(old):>12}{duration(new):>11}", ""), (f"{change:>12}", "")])
-    return lines

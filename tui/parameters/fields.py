@@ -130,10 +130,25 @@ _ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "a
 
 
 @dataclass(frozen=True, slots=True)
-class FlagField(FormField):
-    """A field over one flag of the command line."""
+class ParameterField(FormField):
+    """A field over the parameter of one flag."""
 
     flag: Flag
+
+    def differs(self, basis: Basis, other: Basis) -> bool:
+        return bool(getattr(basis.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
+
+    def moved(self, source: Basis, target: Basis) -> Parameters:
+        value = getattr(source.parameters, self.flag.field)
+        return replaced(target.parameters, self.flag.field, value)
+
+    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
+        return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
+
+
+@dataclass(frozen=True, slots=True)
+class FlagField(ParameterField):
+    """A field over one flag of a workload's command line."""
 
     def _value(self, parameters: Parameters, basis: Basis) -> Any:
         value = getattr(parameters, self.flag.field)
@@ -198,19 +213,9 @@ class FlagField(FormField):
             return _ORIGINS[origin_of(workload, field, self._value(parameters, here), in_blocks)]
         return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"
 
-    def differs(self, basis: Basis, other: Basis) -> bool:
-        return bool(getattr(basis.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
-
-    def moved(self, source: Basis, target: Basis) -> Parameters:
-        value = getattr(source.parameters, self.flag.field)
-        return replaced(target.parameters, self.flag.field, value)
-
     def _checked(self, parameters: Parameters, value: int | float) -> Parameters:
         """The parameters with a value that the command line takes too. Raises `UsageError`."""
         return replaced(parameters, self.flag.field, parse_value(self.flag, repr(value)))
-
-    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
-        return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
 
     def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
         value = typed_value(self.flag, text, _of_workloads(self.flag))

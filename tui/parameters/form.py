@@ -1,8 +1,9 @@
-"""The form: the fields of the draft in their groups and the cursor among them, and both as lines."""
+"""The form: the fields of the draft with the cursor, why a value of them cannot be, and both as lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,21 @@ from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from tui.frame import Glyphs, Line, cells, middle_cut, rule, wrapped
 from tui.parameters.fields import FormField
-from tui.parameters.source import form_source
+from tui.parameters.source import FormSource, WorkloadForm
 from tui.session import Run, Session
+
+
+def form_source(run: Run) -> FormSource:
+    """The form of what is open."""
+    if run.origin == "simulated":
+        return WorkloadForm()
+    if run.origin == "executed":
+        from tui.parameters.execution_form import ExecutionForm
+
+        return ExecutionForm()
+    from tui.parameters.trace_form import TraceForm
+
+    return TraceForm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +211,78 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
 def help_lines(help_text: str, flags: str, width: int) -> list[Line]:
     """What the field means, and the flags of the draft."""
     return [[(f" {cells(help_text, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]
+
+
+_LONGEST_REFUSAL = 400
+_NAME_IN_WORDS = re.compile(r"[a-z-]+")
+# What a field is called where its value does not fit another.
+_LABEL_OF_NAME = {"micro-batches": "microbatches", "ranks": "world"}
+
+
+class Refusal:
+    """touched: the label of the field that was changed last; None when a file or a key changed several.
+
+    What was said of a value is over with the draft that it was refused for: another one is simulated,
+    and whether that can be is what the session says.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._value = self._file = ""
+        self._draft: Parameters = session.draft
+        self.touched: str | None = None
+
+    def clear(self) -> None:
+        """What was said is over; a draft that cannot be simulated still says so."""
+        self._value = self._file = ""
+
+    def of_value(self, reason: str) -> None:
+        """The last value is none of its field."""
+        self._value, self._draft = reason, self._session.draft
+
+    def of_file(self, reason: str) -> None:
+        """A file could not be read or written."""
+        self._file = reason
+
+    @property
+    def value(self) -> str:
+        """Why the last value is none of its field, as it was said."""
+        return self._value if self._draft is self._session.draft else ""
+
+    @property
+    def words(self) -> str:
+        """Why the last value or the draft cannot be, in one line; empty when they can."""
+        return cells((self.value or self._session.error).replace("\n", "; "), _LONGEST_REFUSAL)
+
+    def place(self, fields: Sequence[FormField], changed: Mapping[str, str]) -> int:
+        """Of which of the fields the value cannot be: -1 for none, or for what is of none of them.
+
+        changed: label and value of the fields that are not as opened. What names a flag or a file is of
+        the field that has it, whichever was touched since; what names several degrees, of the one that was
+        touched, or changed.
+        """
+        words = self.words
+        if not words or self.touched is None:
+            return -1
+        named = [index for index, field in enumerate(fields) if field.is_named_by(words)]
+        if not named:
+            said = {_LABEL_OF_NAME.get(word, word) for word in _NAME_IN_WORDS.findall(words)}
+            named = [
+                index
+                for index, field in enumerate(fields)
+                if (field.label in said and field.label in (self.touched, *changed))
+                or _is_of_file(words, changed.get(field.label, ""))
+            ]
+        labels = [field.label for field in fields]
+        touched = labels.index(self.touched) if self.touched in labels else -1
+        return touched if touched in named or not named else named[-1]
+
+    @property
+    def file(self) -> str:
+        """Why a file could not be read or written."""
+        return cells(self._file, _LONGEST_REFUSAL)
+
+
+def _is_of_file(refusal: str, value: str) -> bool:
+    """Whether a refusal is of a file that a value names, alone or behind a model: `busbw:FILE`."""
+    return any(name and refusal.startswith(f"{name}:") for name in (value, value.partition(":")[2]))

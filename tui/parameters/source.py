@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from simcore.cluster import Dimension
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from tui.frame import Glyphs, Line
-from tui.parameters.basis import basis_of
+from tui.parameters.basis import Basis, basis_of
 from tui.parameters.changes import ChangeTimes
-from tui.parameters.effect import compact_lines, effect_lines
+from tui.parameters.effect import change_lines, compact_lines, effect_lines, figure_lines
 from tui.parameters.fields import FormField, dimension_place, fields_for
 from tui.session import Run
 
 
-class FormSource(Protocol):
+class FormSource:
     """Of a workload, or of a trace. A basis is what its fields know besides the parameters."""
 
     def basis(self, run: Any) -> Any:
         """Of a run that is there."""
+        raise NotImplementedError
 
     def near(self, parameters: Parameters, basis: Any) -> Any:
         """Of a draft that has not been run; basis: one that is near. Never raises."""
+        raise NotImplementedError
 
     def fields(self, basis: Any) -> list[FormField]:
         """The fields, in the order of the form. Raises `UsageError` where a draft has none."""
+        raise NotImplementedError
 
     def title(self, group: str, basis: Any, width: int) -> str:
-        """What stands over the fields of a group."""
+        """What stands over the fields of a group: its name, if nothing else is said."""
+        return group
 
     def balanced(self, run: Any, parameters: Parameters) -> Parameters:
         """Those with which all stages compute equally long. Raises `UsageError`."""
+        raise NotImplementedError
 
     def effect(
         self,
@@ -44,7 +49,14 @@ class FormSource(Protocol):
         size: tuple[int, int],
         glyphs: Glyphs,
     ) -> list[Line]:
-        """The panel beside the form; see `tui.parameters.effect`."""
+        """The panel beside the form; see `tui.parameters.effect`. Of traces: the step time, each change
+        alone, and when each rank ends.
+        """
+        width, height = size
+        lines = [*figure_lines(opened, now, glyphs, width), *state]
+        alone = change_lines(changes, progress, opened, width - 1)
+        lines += [[], *alone] if alone else []
+        return [*lines, [], *self.ends(opened, now, height - len(lines) - 1)]
 
     def compact(
         self,
@@ -56,16 +68,23 @@ class FormSource(Protocol):
         size: tuple[int, int],
     ) -> list[Line]:
         """The rows under the form of a small terminal."""
+        raise NotImplementedError
+
+    def ends(self, opened: Any, now: Any, rows: int) -> list[Line]:
+        """When each rank ends, in the rows that there are."""
+        raise NotImplementedError
 
 
-class WorkloadForm:
+class WorkloadForm(FormSource):
     """Every parameter of a simulation."""
 
     basis = staticmethod(lambda run: run.simulation)
-    near = staticmethod(basis_of)
     fields = staticmethod(fields_for)
     effect = staticmethod(effect_lines)
     compact = staticmethod(compact_lines)
+
+    def near(self, parameters: Parameters, basis: Basis) -> Basis:
+        return basis_of(parameters, basis)
 
     def title(self, group: str, basis: Any, width: int) -> str:
         """The cluster's says what its dimensions are."""
@@ -91,16 +110,3 @@ def _cluster_title(dims: Sequence[Dimension], width: int) -> str:
         ),
         "cluster",
     )
-
-
-def form_source(run: Run) -> FormSource:
-    """The form of what is open."""
-    if run.origin == "simulated":
-        return WorkloadForm()
-    if run.origin == "executed":
-        from tui.parameters.execution_form import ExecutionForm
-
-        return ExecutionForm()
-    from tui.parameters.trace_form import TraceForm
-
-    return TraceForm()

@@ -19,10 +19,11 @@ from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of, rounded, stage_word
 from simcore.replay.what_if import balanced
 from simcore.units import duration, number, plural, signed
-from tui.frame import Glyphs, Line, largest
+from tui.frame import Line, largest
 from tui.parameters.changes import ChangeTimes
-from tui.parameters.effect import change_lines, figure_lines, step_line
+from tui.parameters.effect import change_lines, step_line
 from tui.parameters.fields import GIVEN, FlagField, FormField
+from tui.parameters.source import FormSource
 
 _HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
 
@@ -122,7 +123,7 @@ def _factors(scales: tuple[str, ...]) -> dict[str, float]:
     return factors
 
 
-class TraceForm:
+class TraceForm(FormSource):
     """The scales of a replay: all of it, each operation, group kind, stage and rank."""
 
     def __init__(self) -> None:
@@ -148,30 +149,9 @@ class TraceForm:
             self._fields = (basis.results.measured, _fields_of(basis.results))
         return self._fields[1]
 
-    def title(self, group: str, basis: TraceBasis, width: int) -> str:
-        """The name of the group."""
-        return group
-
     def balanced(self, run: MeasuredResults, parameters: Parameters) -> Parameters:
         """The parameters and, beside them, stages that compute equally long. Raises `UsageError`."""
         return parameters_of(balanced(run.with_parameters(parameters)))
-
-    def effect(
-        self,
-        opened: MeasuredResults,
-        now: MeasuredResults,
-        state: list[Line],
-        changes: Sequence[ChangeTimes],
-        progress: str,
-        size: tuple[int, int],
-        glyphs: Glyphs,
-    ) -> list[Line]:
-        """The step time, each change alone, and when each rank ends."""
-        width, height = size
-        lines = [*figure_lines(opened, now, glyphs, width), *state]
-        alone = change_lines(changes, progress, opened, width - 1)
-        lines += [[], *alone] if alone else []
-        return [*lines, [], *_ends(opened, now, height - len(lines) - 1)]
 
     def compact(
         self,
@@ -187,7 +167,26 @@ class TraceForm:
         lines = [step_line(opened, now), *state]
         alone = change_lines(changes, progress, opened, width)
         lines += alone[: max(height - len(lines) - 2, 0)]
-        return [*lines, *_ends(opened, now, height - len(lines))]
+        return [*lines, *self.ends(opened, now, height - len(lines))]
+
+    def ends(self, opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line]:
+        """Without room for all of them those whose end moves most, of equal ones those that end last."""
+        if rows < 2 or not opened.timed:
+            return []
+        # The last row says how many there are more.
+        rows -= rows - 1 < len(opened.run.ranks) and rows > 2
+        ends = [
+            (rank_trace.last_ns, other.last_ns)
+            for rank_trace, other in zip(opened.run.ranks, now.run.ranks, strict=True)
+        ]
+        shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
+        lines = [_HEADING]
+        for index in shown:
+            old, new = ends[index]
+            words = f"{opened.run.ranks[index].number:>6}{duration(old):>13}{duration(new):>11}"
+            lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
+        left = len(ends) - len(shown)
+        return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines
 
 
 def _fields_of(results: MeasuredResults) -> list[FormField]:
@@ -234,28 +233,6 @@ def _fields_of(results: MeasuredResults) -> list[FormField]:
         )
         for rank in run.ranks
     ]  # fmt: skip
-
-
-def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line]:
-    """When each rank ends. Where there is no room for all, those whose end moves most, of equal ones those
-    that end last.
-    """
-    if rows < 2 or not opened.timed:
-        return []
-    # The last row says how many there are more.
-    rows -= rows - 1 < len(opened.run.ranks) and rows > 2
-    ends = [
-        (rank_trace.last_ns, other.last_ns)
-        for rank_trace, other in zip(opened.run.ranks, now.run.ranks, strict=True)
-    ]
-    shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
-    lines = [_HEADING]
-    for index in shown:
-        old, new = ends[index]
-        words = f"{opened.run.ranks[index].number:>6}{duration(old):>13}{duration(new):>11}"
-        lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
-    left = len(ends) - len(shown)
-    return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines
 
 
 def _part(field: str, label: str, help: str) -> FormField:

@@ -25,8 +25,7 @@ from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, KnownStepTimes, changes_of
 from tui.parameters.effect import state_lines
 from tui.parameters.fields import GIVEN, FormField
-from tui.parameters.form import DraftForm, form_lines, help_lines, is_reason
-from tui.parameters.refusal import Refusal
+from tui.parameters.form import DraftForm, Refusal, form_lines, help_lines, is_reason
 from tui.session import Run, Session
 from tui.summary.panels import help_line
 

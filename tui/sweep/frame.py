@@ -1,14 +1,149 @@
-"""Screen 7 as lines: the plot beside or below the table, and what is said of the points."""
+"""Screen 7 as lines: the plot beside or below the table, and what is said of the points.
+
+The plot has the points of a sweep in a plane: a time or a rate against memory, GPUs or cost, in cells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
+from simcore.records import NamedTuple
+from simcore.sweep.front import per_work
 from simcore.sweep.point import Point
-from simcore.units import plural
-from tui.frame import Glyphs, Line, cells, fitted, rule, wrapped
+from simcore.units import byte_size, digits, duration, plural
+from tui.frame import ASCII, Glyphs, Line, cells, end_cut, fitted, rule, wrapped
 from tui.sweep.found import FAILED, RUNNING, ShownSweep
-from tui.sweep.plot import PlotAxis, plot
+
+# Figures that differ by more than this are drawn by their logarithm.
+_LINEAR_UP_TO = 5.0
+
+
+class PlotAxis(NamedTuple):
+    """words: what it shows. value: of a point. text: a figure in words."""
+
+    words: str
+    value: Callable[[Point], float]
+    text: Callable[[float], str]
+
+
+def _step(point: Point) -> float:
+    return point.step_time_ns or 0
+
+
+_STEP = PlotAxis("step time", _step, lambda ns: duration(round(ns)))
+_MEMORY = PlotAxis("memory", lambda point: point.memory_peak_bytes or 0, lambda size: byte_size(round(size)))
+_GPUS = PlotAxis("GPUs", lambda point: point.gpus or 0, lambda count: digits(round(count)))
+_COST = PlotAxis("$ a step", lambda point: point.cost or 0.0, lambda price: f"$ {price:.4g}")
+_PLACE = PlotAxis("number of the point", lambda point: point.number, lambda number: digits(round(number)))
+
+
+def planes(points: Sequence[Point]) -> list[tuple[PlotAxis, PlotAxis]]:
+    """(up, right) of each plane that shows something of these points, the most telling first."""
+    up = []
+    same_work = len({point.work for point in points}) == 1
+    if same_work:
+        up.append(_STEP)
+    rate = per_work(points)
+    if rate is not None:
+        value = rate.value
+        up.append(PlotAxis(rate.words, lambda point: value(point) or 0.0, rate.text))
+    right = []
+    if len({point.memory_peak_bytes for point in points}) > 1:
+        right.append(_MEMORY)
+    if len({point.gpus for point in points}) > 1:
+        right.append(_GPUS)
+    if all(point.cost is not None for point in points):
+        right.append(_COST)
+    return [(plot_axis, other) for other in right or [_PLACE] for plot_axis in up]
+
+
+class Signs(NamedTuple):
+    """The glyphs of points; letters in place of marks are those of the comparison."""
+
+    front: str
+    one: str
+    more: str
+    here: str
+
+
+_BLOCK_SIGNS, _ASCII_SIGNS = Signs("●", "·", ":", "◆"), Signs("*", ".", ":", "@")
+
+
+def plot(
+    shown_sweep: ShownSweep,
+    plane: tuple[PlotAxis, PlotAxis],
+    here: Point | None,
+    marked: Sequence[Point],
+    size: tuple[int, int],
+    glyphs: Glyphs,
+) -> list[Line]:
+    """`size` (columns, rows) of lines: the plane with its figures at the edges, and what its glyphs mean."""
+    width, height = size
+    points, front = shown_sweep.outcome.front.points, shown_sweep.outcome.front
+    up, right = plane
+    signs = _ASCII_SIGNS if glyphs is ASCII else _BLOCK_SIGNS
+    ups, rights = [up.value(point) for point in points], [right.value(point) for point in points]
+    above, below = up.text(max(ups)), up.text(min(ups))
+    gutter = min(max(len(above), len(below)), width // 3)
+    rows, columns = max(height - 3, 1), max(width - gutter - 2, 1)
+    down_of, across_of = _scale(ups, rows), _scale(rights, columns)
+    grid = [[(" ", "")] * columns for _ in range(rows)]
+    count: dict[tuple[int, int], int] = {}
+
+    def place(point: Point) -> tuple[int, int]:
+        return rows - 1 - down_of(up.value(point)), across_of(right.value(point))
+
+    for point in points:
+        row, column = place(point)
+        count[row, column] = count.get((row, column), 0) + 1
+        grid[row][column] = (signs.one if count[row, column] == 1 else signs.more, "dim")
+    for point in front.front:
+        row, column = place(point)
+        grid[row][column] = (signs.front, "accent")
+    for letter, point in zip("AB", marked, strict=False):
+        if point.is_run and point.fits:
+            row, column = place(point)
+            grid[row][column] = (letter, "warn")
+    if here is not None and here.is_run and here.fits:
+        row, column = place(here)
+        grid[row][column] = (signs.here, "bright reversed")
+    title = f"{up.words}{_scaled(ups)} over {right.words}{_scaled(rights)}"
+    lines: list[Line] = [fitted([(" " * gutter, ""), (f"  {end_cut(title, columns)}", "dim")], width)]
+    for row in range(rows):
+        text = above if row == 0 else below if row == rows - 1 else ""
+        edge = glyphs.vertical
+        lines.append([(f"{end_cut(text, gutter):>{gutter}} ", "dim"), (edge, "dim"), *grid[row]])
+    left_text, right_text = right.text(min(rights)), right.text(max(rights))
+    room = max(columns - len(left_text), 0)
+    ends = f"{left_text}{right_text:>{room}}" if len(right_text) < room else left_text
+    lines.append([(" " * (gutter + 2), ""), (ends, "dim")])
+    others = len(points) - len(front.front)
+    legend: Line = [(" " * 2, ""), (signs.front, "accent"), (f" front {len(front.front)}", "dim")]
+    if others:
+        legend += [("  ", ""), (f"{signs.one} {signs.more}", "dim"), (f" others {others}", "dim")]
+    if here is not None:
+        legend += [("  ", ""), (signs.here, "bright reversed"), (" cursor", "dim")]
+    lines.append(legend)
+    return [fitted(line, width) for line in lines[:height]]
+
+
+def _is_log(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) / min(values) > _LINEAR_UP_TO
+
+
+def _scaled(values: Sequence[float]) -> str:
+    return " (log)" if _is_log(values) else ""
+
+
+def _scale(values: Sequence[float], places: int) -> Callable[[float], int]:
+    """Where a value lies among so many places, from the least to the largest of `values`."""
+    way: Callable[[float], float] = math.log if _is_log(values) else float
+    least, most = way(min(values)), way(max(values))
+    if most <= least:
+        return lambda value: places // 2
+    return lambda value: round((way(value) - least) / (most - least) * (places - 1))
+
 
 # From this width on the plot stands beside the table; it has a share of the width, within bounds.
 WIDE = 110

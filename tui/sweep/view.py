@@ -21,9 +21,17 @@ from tui.prompt import Prompt
 from tui.session import KeptRun, Run, Session
 from tui.sweep.asking import FORM, command_words, is_model, prepared, suggested, why_not
 from tui.sweep.found import ShownSweep
-from tui.sweep.frame import beside, plane_lines, rows_below, said_lines, table_width, without
+from tui.sweep.frame import (
+    PlotAxis,
+    beside,
+    plane_lines,
+    planes,
+    rows_below,
+    said_lines,
+    table_width,
+    without,
+)
 from tui.sweep.opening import differs
-from tui.sweep.plot import PlotAxis, planes
 from tui.sweep.points import PointTable, details
 from tui.sweep.saved import SavedSweep
 from tui.table_view import TableView, table_bindings

@@ -1,4 +1,7 @@
-"""Textual's driver for a terminal that may be slow, stopped, or gone; mouse reports, how signals end it."""
+"""Textual's driver for a terminal that may be slow, stopped, or gone.
+
+What is written to it, and how much of that is still on its way; mouse reports; how signals end it.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,101 @@ import select
 import signal
 import sys
 import termios
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import groupby
 from threading import Thread
 from time import monotonic
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
-from tui.terminal.output import Output, SentPicture
+_LOOK_AGAIN_S = 0.1
+# No more synchronized output, the default style.
+_END_OF_PICTURE = b"\x1b[?2026l\x1b[m"
+
+
+def _own_descriptor(shared: int) -> int:
+    """The same terminal, opened anew so that writing never blocks; the shell's descriptor stays as it is."""
+    try:
+        return os.open(os.ttyname(shared), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return shared
+
+
+class SentPicture(str):
+    """Sequences that draw: what may be left out when the program ends before they are written."""
+
+
+class Output:
+    """The file that Textual's writer thread writes to: it counts what is still on its way.
+
+    written: called in the writer's thread when nothing is. gone: called once, when writing fails.
+    """
+
+    def __init__(self, stream: TextIO, written: Callable[[], None], gone: Callable[[], None]) -> None:
+        self._descriptor = _own_descriptor(stream.fileno())
+        self._encoding, self._errors = stream.encoding, stream.errors or "strict"
+        self._written, self._gone = written, gone
+        # An entry for each text that was given to the writer: no lock, which a signal handler that
+        # writes could find held by what it has interrupted.
+        self._expected: deque[None] = deque()
+        self._held: list[str] = []
+        self._drops_pictures = False
+        self._is_gone = False
+
+    @property
+    def expected(self) -> int:
+        """How many texts were given to the writer and are not written yet."""
+        return len(self._expected)
+
+    def expect(self) -> None:
+        """A text will be written."""
+        self._expected.append(None)
+
+    def drop_pictures(self, drop: bool = True) -> None:
+        """From now on write only what is no picture, or everything again."""
+        self._drops_pictures = drop
+
+    def write(self, text: str) -> None:
+        """Hold a text until the writer has no more for now, and flushes."""
+        self._held.append(text)
+
+    def flush(self) -> None:
+        """Write what is held. A terminal that is gone takes everything."""
+        held, self._held = self._held, []
+        for is_picture, texts in groupby(held, lambda text: isinstance(text, SentPicture)):
+            if not self._is_gone and not (is_picture and self._drops_pictures):
+                try:
+                    self._write_all("".join(texts).encode(self._encoding, self._errors), is_picture)
+                except OSError:
+                    self._is_gone = True
+                    self._gone()
+        for _ in held:
+            self._expected.popleft()
+        if held and not self._expected:
+            self._written()
+
+    def _write_all(self, data: bytes, is_picture: bool) -> None:
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[os.write(self._descriptor, left) :]
+            except BlockingIOError:
+                select.select([], [self._descriptor], [], _LOOK_AGAIN_S)
+                if is_picture and self._drops_pictures:
+                    # A sequence may be cut in two: the terminal forgets it at the next one.
+                    left = memoryview(_END_OF_PICTURE)
+                    is_picture = False
+
+    def fileno(self) -> int:
+        return self._descriptor
+
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -57,32 +142,6 @@ def wake_on_signals(loop: asyncio.AbstractEventLoop) -> None:
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
 
-# Buttons and the wheel; motion while a button is held; places past column 223.
-_MODES = ("1000", "1002", "1006")
-
-
-class MouseDriver(LinuxDriver):
-    """Textual's driver with motion reported only while a button is held.
-
-    Textual asks for all motion (mode 1003): every cell the pointer crosses would come over the line.
-    """
-
-    def _enable_mouse_support(self) -> None:
-        self._ask("h")
-
-    def _disable_mouse_support(self) -> None:
-        self._ask("l")
-
-    def _enable_mouse_pixels(self) -> None:
-        """By cells is enough: by pixels (1016) motion would be reported ten times as often."""
-
-    def _ask(self, ending: str) -> None:
-        if self._mouse:
-            for mode in _MODES:
-                self.write(f"\x1b[?{mode}{ending}")
-            self.flush()
-
-
 # How long the end waits for a terminal that does not take what was sent to it.
 _PATIENCE_S = 1.5
 # Asks whether the terminal knows synchronized output. Textual asks it once and reads every
@@ -93,7 +152,7 @@ _ANSWER_WITHIN_S = 2.0
 _MOUSE_MODES = (1000, 1002, 1006)
 
 
-class TerminalDriver(MouseDriver):
+class TerminalDriver(LinuxDriver):
     """Textual's driver, writing to standard output: standard error may be a log file.
 
     It knows whether the terminal has drawn the last picture, ends when the terminal goes away,

@@ -1,18 +1,96 @@
-"""What is typed on the timeline: the search, which jumps while one types, and the filter."""
+"""What the timeline asks: the search, which jumps while one types, the filter, which lanes, which mark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
+from textual import events
+from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from simcore.units import plural
+from tui.frame import Glyphs, Line
+from tui.panel import Panel
 from tui.prompt import LivePrompt, Prompt
 from tui.timeline.filtering import Filter, missing
 from tui.timeline.jumps import first_match, match_words, new_search, no_match_words, place_of, return_to
+from tui.timeline.margins import stretch_figures
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
+
+# Of many marks the stretches to the nearest ones: the chosen one stays in view.
+_MOST_STRETCHES = 6
+_ENDING = "a letter or Enter goes there, Delete removes, Esc closes this"
+
+
+class MarksPanel(Panel):
+    """Covers the screen with the marks; gives the letter of the one to go to."""
+
+    CSS = "MarksPanel { background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("apostrophe", "dismiss(None)", "back"),
+        Binding("enter", "go", "go there"),
+        Binding("delete,backspace", "remove", "remove the mark"),
+    ]
+
+    def __init__(self, model: TimelineModel, glyphs: Glyphs) -> None:
+        super().__init__("Marks", self._make, glyphs, _ENDING)
+        self._model, self._marks = model, model.marks
+        self._chosen = 0
+        self._choose(len(self._marks.all) - 1)
+
+    def _choose(self, index: int) -> None:
+        self._chosen = max(0, min(index, len(self._marks.all) - 1))
+        self._lines.keep = self._chosen
+        self._lines.more = lambda hidden: f"{hidden} more"
+
+    def _make(self, width: int) -> list[Line]:
+        """A line a mark, the newest last; then from the chosen one to the cursor and to the others."""
+        axis, cursor, marks = self._model.source.axis, self._model.cursor_ns, self._marks.all
+        if not marks:
+            return [[("  no marks: m sets one at the cursor", "")]]
+        lines: list[Line] = []
+        for index, mark in enumerate(marks):
+            sign = ">" if index == self._chosen else " "
+            away = axis.length(abs(mark.time_ns - cursor))
+            side = f"{away} before" if mark.time_ns < cursor else f"{away} after"
+            if mark.time_ns == cursor:
+                side = "at"
+            words = f"{axis.clock(mark.time_ns)}   {mark.title:<20} {side} the cursor"
+            lines.append([(f"{sign} {mark.letter}  ", "key"), (words, "accent" if sign == ">" else "")])
+        chosen = marks[self._chosen]
+        others = [(mark.letter, mark.time_ns) for mark in marks if mark is not chosen]
+        others.sort(key=lambda mark: abs(mark[1] - chosen.time_ns))
+        lines += [[], [(f"  From {chosen.letter}, on {self._model.whose}:", "")]]
+        for name, time_ns in [("cursor", cursor), *others[:_MOST_STRETCHES]]:
+            first, last = sorted((chosen.time_ns, time_ns))
+            start: Line = [(f"  {chosen.letter} .. {name:<6} {axis.length(last - first):>10}  ", "bright")]
+            lines.append(start + stretch_figures(self._model, first, last, start, width))
+        return lines
+
+    def on_key(self, event: events.Key) -> None:
+        """A mark's letter goes there: before `j`, `k` and the others move."""
+        if event.character and self._marks.of(event.character):
+            event.stop()
+            event.prevent_default()
+            self.dismiss(event.character)
+
+    def action_scroll(self, by: int) -> None:
+        self._choose(self._chosen + by)
+        self._lines.redraw()
+
+    def action_go(self) -> None:
+        marks = self._marks.all
+        self.dismiss(marks[self._chosen].letter if marks else None)
+
+    def action_remove(self) -> None:
+        marks = self._marks.all
+        if marks:
+            self._marks.remove(marks[self._chosen].letter)
+            self.action_scroll(0)
+
 
 # A search works so long before it lets keys through.
 _PIECE_SECONDS = 0.03
@@ -21,7 +99,7 @@ _LANES = "stage 5, stages 2-4, ranks 0-7,64, or words of a name; nothing: all"
 
 
 class Asking:
-    """Asks for a search of a view's model. redraw: shows where one is."""
+    """Asks of a view's model. redraw: shows where one is."""
 
     def __init__(self, view: Widget, model: TimelineModel, redraw: Callable[[], None]) -> None:
         self._view, self._model, self._redraw = view, model, redraw
@@ -158,3 +236,9 @@ class Asking:
             prompt = Prompt(_ONLY, text, form=f"no lane matches: {_LANES}")
             self._view.app.push_screen(prompt, self._only_typed)
         self._redraw()
+
+    # -- marks -------------------------------------------------------------------------
+
+    def marks(self, glyphs: Glyphs, go: Callable[[str | None], None]) -> None:
+        """Show the marks; go: to the one with a letter, None for none."""
+        self._view.app.push_screen(MarksPanel(self._model, glyphs), go)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from tui.frame import Glyphs, Line
 from tui.timeline.lanes import SpanLane
-from tui.timeline.names import Named
 
 # Cells that are not on the path, and those on it in which mostly something else, or nothing, is done.
 OFF_PATH, TRACE = "bubble", "bright"
@@ -109,8 +108,10 @@ def mark_fills(
         at = flags.find(1, at + 1)
 
 
-def mark_names(pieces: list[tuple[str, str]], flags: bytearray, named: Iterable[Named]) -> None:
-    """Without colour: other brackets around the names of spans on the path."""
+def mark_names(pieces: list[tuple[str, str]], flags: bytearray, named: Iterable[tuple[int, int]]) -> None:
+    """Without colour: other brackets around the names of spans on the path. named: first column of each with
+    its ends, and the one behind it.
+    """
     for left, right in named:
         if any(flags[left:right]):
             pieces[left] = _NAME_ENDS[0], pieces[left][1]

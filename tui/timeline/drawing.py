@@ -1,10 +1,14 @@
-"""From the spans of a lane to cells: what fills most of a cell decides its glyph and colour."""
+"""From the spans of a lane to cells: what fills most of a cell decides its glyph and colour.
+
+Names stand inside spans, from five cells on, cut at the span's end, never wrapped. Where a span ends inside
+a cell stands an eighth block, the left kind in front, the right one behind.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import compress, groupby, islice
+from itertools import compress, groupby, islice, takewhile
 from operator import add, and_, itemgetter, ne
 
 from simcore.records import NamedTuple
@@ -12,11 +16,10 @@ from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
 from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
 from tui.timeline.lanes import SpanLane
-from tui.timeline.names import Edge, edge_cells, put_edges, write_names
 from tui.timeline.window import Window
 
 _IDLE, _BWD, _WG = (KINDS.index(name) for name in ("idle", "bwd", "wg"))
-NOTHING = -1
+_NOTHING = -1
 # What runs, as against waiting for something: no cell is blank in which one of these does.
 _RUNNING = frozenset(range(len(KINDS))) - NAMELESS
 # A row of more runs of one kind is drawn by how busy it is: each run is a segment to send.
@@ -57,7 +60,7 @@ def drawn_lane(
         _repeat_instants(sums, edges)
     kinds = kinds_of(sums, columns)
     crowded = False
-    found_edges: dict[int, Edge] = {}
+    found_edges: dict[int, _Edge] = {}
     if lane.by_majority:
         cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
         pieces = list(map(cell_of.__getitem__, kinds))
@@ -70,15 +73,15 @@ def drawn_lane(
             crowded = True
             pieces = _shaded(seen, sums, edges, glyphs)
         elif colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
-            found_edges = edge_cells(kinds, sums, edges)
+            found_edges = _edge_cells(kinds, sums, edges)
     else:
         pieces = _by_busy(kinds, sums, edges, glyphs)
     on_path = None if path is None else path.columns(lane, edges)
     if on_path is not None:
         mark_fills(pieces, on_path, lane, glyphs, letters=not colour or glyphs is ASCII)
     plain: Line = _joined([(text, "") for text, _ in pieces] if not colour else pieces) if tall else []
-    named = write_names(pieces, kinds, found_edges, lane, window, edges, colour)
-    put_edges(pieces, found_edges)
+    named = _write_names(pieces, kinds, found_edges, lane, window, edges, colour)
+    _put_edges(pieces, found_edges)
     for seam in lane.seams:
         if edges[0] < seam < edges[-1]:
             pieces[bisect_right(edges, seam) - 1] = (glyphs.vertical, "bright")
@@ -108,13 +111,13 @@ def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
 
 
 def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
-    """Which category fills most of each column, the first in KINDS of equal ones; NOTHING where none does.
+    """Which category fills most of each column, the first in KINDS of equal ones; _NOTHING where none does.
 
     Input and weight gradient count together as backward. Where a schedule takes them apart the cell
     is of the larger one, and plainly backward where both have over a third.
     """
     if not sums:
-        return [NOTHING] * columns
+        return [_NOTHING] * columns
     together = sums
     if _WG in sums and _BWD in sums:
         together = {kind: values for kind, values in sums.items() if kind != _WG}
@@ -128,7 +131,7 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
         most = list(map(max, by_column))
         kinds = [order[values.index(ns)] for values, ns in zip(by_column, most, strict=True)]
     if 0 in most:
-        kinds = [kind if ns else NOTHING for kind, ns in zip(kinds, most, strict=True)]
+        kinds = [kind if ns else _NOTHING for kind, ns in zip(kinds, most, strict=True)]
     if together is not sums:
         for column, (kind, other) in enumerate(zip(kinds, sums[_WG], strict=True)):
             if kind == _BWD and 3 * other >= 2 * together[_BWD][column]:
@@ -137,7 +140,7 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
 
 
 def _majority_piece(kind: int, glyphs: Glyphs) -> tuple[str, str]:
-    if kind in (NOTHING, _IDLE):
+    if kind in (_NOTHING, _IDLE):
         return " ", ""
     return glyphs.fills[_GLYPH[KINDS[kind]]], KINDS[kind]
 
@@ -167,15 +170,15 @@ def _half_empty(
     edges: Sequence[int],
     glyphs: Glyphs,
 ) -> list[int]:
-    """The kinds, NOTHING where a cell is mostly empty: that has a trace, no matter what its neighbours are.
+    """The kinds, _NOTHING where a cell is mostly empty: that has a trace, no matter what its neighbours are.
 
     Else gaps shorter than a cell, and spans of a few ns, would look like work without a break.
     """
     filled = list(map(sum, zip(*(values for kind, values in sums.items() if kind != _IDLE), strict=True)))
     left = list(kinds)
     for column, kind in enumerate(kinds):
-        if kind not in (NOTHING, _IDLE) and 2 * filled[column] < edges[column + 1] - edges[column]:
-            left[column] = NOTHING
+        if kind not in (_NOTHING, _IDLE) and 2 * filled[column] < edges[column + 1] - edges[column]:
+            left[column] = _NOTHING
             pieces[column] = glyphs.partly, KINDS[kind]
     return left
 
@@ -187,7 +190,7 @@ def _by_busy(
     pieces = []
     role = ""
     for column, kind in enumerate(kinds):
-        if kind == NOTHING:
+        if kind == _NOTHING:
             # Blanks between spans have their role: a segment less each.
             pieces.append((" ", role))
             continue
@@ -210,7 +213,7 @@ def _shaded(
         if kind == _IDLE:
             # Merged with neighbours that are idle: what is not keeps its own kind.
             kind = kinds[column]
-        if kind in (NOTHING, _IDLE):
+        if kind in (_NOTHING, _IDLE):
             pieces.append((" ", ""))
             continue
         busy = sum(values[column] for values in computing)
@@ -251,3 +254,170 @@ def _merged(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
 def _runs(kinds: list[int]) -> int:
     changes: int = sum(map(ne, kinds, islice(kinds, 1, None)))
     return 1 + changes
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+# Kinds that are a thin line or nothing: they leave their part of an edge cell empty.
+_THIN = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "host"))
+_FULL = frozenset(KINDS.index(name) for name in ("bwd", "wg", "opt"))
+# Kinds that do not fill a cell: an edge that does, beside nothing, would look like a span of its own.
+_LOW = frozenset(range(len(KINDS))) - _FULL - _THIN
+# So many cells of one kind make the end of it worth telling.
+_LONG_ENOUGH = 4
+
+
+class _Edge(NamedTuple):
+    """A cell in which one kind gives way to another.
+
+    beside: 0, or where (-1 left, 1 right) a name must stand, which makes its kind as high as a cell.
+    """
+
+    glyph: str
+    role: str
+    beside: int
+
+
+def _edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence[int]) -> dict[int, _Edge]:
+    """The columns in which the kind on the left gives way to the one on the right.
+
+    One of the two fills some cells: where short ones alternate, edges would say less than they cost.
+    No other has more than half an eighth of the cell.
+
+    kinds: what fills most of each column. sums: ns of each kind by column.
+    """
+    edge_at: dict[int, _Edge] = {}
+    columns = range(1, len(kinds) - 1)
+    filled = list(map(sum, zip(*sums.values(), strict=True)))
+    for column in compress(columns, map(ne, kinds, kinds[2:])):
+        left, right = kinds[column - 1], kinds[column + 1]
+        if not (
+            _is_one_kind(kinds[max(column - _LONG_ENOUGH, 0) : column])
+            or _is_one_kind(kinds[column + 1 : column + 1 + _LONG_ENOUGH])
+        ):
+            continue
+        whole = edges[column + 1] - edges[column]
+        behind = sums[right][column] if right in sums else 0
+        before = sums[left][column] if left in sums else 0
+        others = filled[column] - before - behind
+        if 16 * others > whole or (right != _NOTHING and not behind):
+            continue
+        part = before if left in sums else whole - others - behind
+        eighths = (16 * part + whole) // (2 * whole) if whole else 0
+        if not 0 < eighths < 8:
+            continue
+        role, beside = _role(left, right)
+        if role:
+            edge_at[column] = _Edge(_EIGHTHS[eighths], role, beside)
+    return edge_at
+
+
+def _is_one_kind(kinds: Sequence[int]) -> bool:
+    """Whether some columns are of one kind; those beyond the ends of the row would be too."""
+    return kinds.count(kinds[0]) == len(kinds)
+
+
+def _put_edges(pieces: list[tuple[str, str]], edges: dict[int, _Edge]) -> None:
+    """Put the edges into cells whose names are written."""
+    for column, edge in edges.items():
+        if not edge.beside or pieces[column + edge.beside][1].endswith(" reversed"):
+            pieces[column] = edge.glyph, edge.role
+
+
+def _role(left: int, right: int) -> tuple[str, int]:
+    """(style, `beside`) of an edge; style "" where both are thin."""
+    left_is_thin, right_is_thin = left in _THIN or left == _NOTHING, right in _THIN or right == _NOTHING
+    if left_is_thin and right_is_thin:
+        return "", 0
+    if right_is_thin:
+        return KINDS[left], -1 if left in _LOW else 0
+    if left_is_thin:
+        # A blank sliver at the left: what is in front and what is behind change places.
+        return f"{KINDS[right]} reversed", 1 if right in _LOW else 0
+    return f"{KINDS[left]} on {KINDS[right]}", 0
+
+
+# From this many cells on a span has its name inside.
+_NAMED_FROM = 5
+
+
+def _write_names(
+    pieces: list[tuple[str, str]],
+    kinds: list[int],
+    found_edges: dict[int, _Edge],
+    lane: SpanLane,
+    window: Window,
+    edges: list[int],
+    colour: bool,
+) -> list[tuple[int, int]]:
+    """Write each wide span's name over its cells; a cell that ends it inside keeps its edge. Gives where.
+
+    pieces: the cells, changed here. kinds: what fills most of each.
+    """
+    spans = lane.spans
+    columns = len(pieces)
+    least_ns = window.span_ns * _NAMED_FROM // columns
+    first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
+    inside = range(first, bisect_left(spans.start, window.last_ns))
+    written: list[tuple[int, int]] = []
+    if lane.longest_ns < least_ns:
+        return written
+    # Of many spans in view only the long ones can have a name, of few any.
+    in_parts = lane.drawn is not spans
+    few = len(inside) < 4 * columns
+    candidates: list[int] = list(inside) if few else _longest(lane, least_ns, inside)
+    for index in candidates:
+        start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
+        kind = spans.category[index]
+        if end - start < least_ns or kind in NAMELESS:
+            continue
+        left, right = window.column(start, columns), min(window.column(end - 1, columns) + 1, columns)
+        while left > 0 and edges[left - 1] == edges[left]:
+            left -= 1
+        # The cells at both ends may belong to a neighbour that fills more of them.
+        while left < right and left not in found_edges and kinds[left] != kind:
+            left += 1
+        while left < right and right - 1 not in found_edges and kinds[right - 1] != kind:
+            right -= 1
+        if in_parts:
+            left, right = _longest_part(kinds, kind, found_edges, left, right)
+        if right - left < _NAMED_FROM:
+            continue
+        starts_in_cell, ends_in_cell = left in found_edges, right - 1 in found_edges
+        left, right = left + starts_in_cell, right - ends_in_cell
+        name, room = KINDS[kind], right - left
+        # An edge sets the name apart as a blank does.
+        lead = "" if colour and starts_in_cell else " "
+        label = lane.label(spans.op[index], room - len(lead) - (not ends_in_cell))
+        if colour:
+            pieces[left:right] = [(char, f"{name} reversed") for char in f"{lead}{label}".ljust(room)]
+        else:
+            framed = f"[{label.ljust(room - 2)}]"
+            pieces[left:right] = [(char, name) for char in framed]
+        written.append((left, right))
+    return written
+
+
+def _longest_part(
+    kinds: list[int], kind: int, found_edges: dict[int, _Edge], left: int, right: int
+) -> tuple[int, int]:
+    """The longest stretch of cells of one kind from `left` to `right`, the first of equal ones; edges end it.
+
+    A name over all of them would hide where the span is something else, waiting for instance.
+    """
+    best, first = (left, left), left
+    for column in range(left, right + 1):
+        if column < right and kinds[column] == kind and (column == first or column not in found_edges):
+            continue
+        # The cell that ends it belongs to it where it is an edge.
+        end = column + (column < right and column in found_edges)
+        if end - first > best[1] - best[0]:
+            best = first, end
+        first = column if column in found_edges else column + 1
+    return best
+
+
+def _longest(lane: SpanLane, least_ns: int, inside: range) -> list[int]:
+    """The spans of `inside` that last at least `least_ns`."""
+    spans = lane.spans
+    long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, lane.by_length)
+    return [index for index in long_ones if index in inside]

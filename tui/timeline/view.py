@@ -25,7 +25,6 @@ from tui.session import Run, Session
 from tui.timeline import jumps, saved
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.margins import full_details
-from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
 from tui.timeline.saved import SavedTimeline
@@ -119,8 +118,8 @@ class TimelineView(ScreenView):
 
     @cached_property
     def _asking(self) -> Asking:
-        """What asks for a search, a filter or lanes."""
-        # Imported here: not before somebody types one.
+        """What asks for a search, a filter, lanes or a mark."""
+        # Imported here: not before somebody asks for one.
         from tui.timeline.asking import Asking
 
         return Asking(self, self.model, self.changed)
@@ -293,7 +292,7 @@ class TimelineView(ScreenView):
         self._do(lambda: jumps.set_mark(self.model))
 
     def action_marks(self) -> None:
-        self.app.push_screen(MarksPanel(self.model, self.glyphs), self._go_to_mark)
+        self._asking.marks(self.glyphs, self._go_to_mark)
 
     def _go_to_mark(self, letter: str | None) -> None:
         mark = self.model.marks.of(letter) if letter else None

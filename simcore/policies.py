@@ -24,18 +24,8 @@ from simcore.names import ASTRA_SIM_2, WORKLOAD_DIALECTS, Dialect
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.workload import Cells, Workload
-from simcore.workload.model import (
-    CUSTOMIZED,
-    DLRM,
-    INFERENCE,
-    LARGEST,
-    MICRO,
-    NO_POLICY,
-    PHASES,
-    TRANSFORMER,
-    GroupKind,
-    Phase,
-)
+from simcore.workload.model import LARGEST, PHASES, GroupKind, Phase
+from simcore.workload.policies import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
 
 Scope = tuple[GroupKind | None, GroupKind | None, GroupKind | None]
 

@@ -21,7 +21,8 @@ from simcore.analysis.accounts import FIRST_EXPOSED, IDLE_OP, class_accounts, re
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.diagnostics import printable
 from simcore.export.format import Chosen, Export, Progress, Request, choose, left_out, of_run, ranks_in_words
-from simcore.export.spans import ClassSpans, Fact, MeasuredSpan, measured_export, measured_spans, nested_rows
+from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
+from simcore.export.spans import ClassSpans, Fact, nested_rows
 from simcore.json_text import microseconds, quoted_json
 from simcore.layout import GROUP_KINDS
 from simcore.measured import MeasuredRun

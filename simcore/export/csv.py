@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 from simcore.export.format import Export, Progress, RankFile, Request, choose, of_run, ranks_in_words
-from simcore.export.spans import ClassSpans, Fact, MeasuredSpan, measured_export, measured_spans
+from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
+from simcore.export.spans import ClassSpans, Fact
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.program.ops import STREAMS

@@ -25,7 +25,7 @@ from simcore.workload import Cells, Workload
 from simcore.workload.formats.cell import KINDS
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_text import dialect_of
-from simcore.workload.model import TRANSFORMER
+from simcore.workload.policies import TRANSFORMER
 
 if TYPE_CHECKING:
     from simcore.workload.model import Maker

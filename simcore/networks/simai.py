@@ -29,7 +29,8 @@ from simcore.program.blocks import Structure
 from simcore.records import NamedTuple
 from simcore.units import digits, plain_number, plural
 from simcore.workload import Workload
-from simcore.workload.model import PHASES, TRANSFORMER, GroupKind, Phase
+from simcore.workload.model import PHASES, GroupKind, Phase
+from simcore.workload.policies import TRANSFORMER
 
 # SimAI keeps the time of a cell in 32 bits with a sign.
 _TOO_LONG_NS = 2**31

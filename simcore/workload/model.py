@@ -204,19 +204,3 @@ class Workload(Struct, frozen=True):
     def cells(self, phase: Phase) -> Cells:
         """The cells of one phase: `fwd`, `ig` (input gradient) or `wg` (weight gradient)."""
         return self.fwd if phase == "fwd" else self.ig if phase == "ig" else self.wg
-
-
-# The policies of ASTRA-sim 1.0: the first word of a workload text.
-TRANSFORMER = ("HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD")
-DLRM = ("HYBRID_DLRM", "HYBRID_DLRM_ENHANCED")
-CUSTOMIZED = "HYBRID_CUSTOMIZED"
-MICRO = "MICRO"
-INFERENCE = "DISTRIBUTED_INFERENCE"
-# A text without a header states none (LIBRA's are so).
-NO_POLICY = "LIBRA"
-
-# Who takes part in a row's collectives goes by the row's own policy under HYBRID_CUSTOMIZED.
-ROW_POLICIES = ("DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", MICRO, INFERENCE)
-POLICIES = (*TRANSFORMER, *DLRM, CUSTOMIZED, *ROW_POLICIES)
-# Policies that SimAI's generator writes too: whether a file is for SimAI is found from its content.
-OF_BOTH_DIALECTS = (*TRANSFORMER, MICRO)

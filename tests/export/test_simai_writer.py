@@ -21,7 +21,7 @@ from simcore.simulation import simulate
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.formats.cell import KINDS
 from simcore.workload.formats.simai_text import dialect_of
-from simcore.workload.model import TRANSFORMER
+from simcore.workload.policies import TRANSFORMER
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import FIXTURES, read, shared_folder, text_of
 from tests.workload.texts import row as text_row

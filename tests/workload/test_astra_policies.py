@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.workload.model import POLICIES
+from simcore.workload.policies import POLICIES
 
 from .texts import read, refused, row, told
 

@@ -22,7 +22,7 @@ from simcore.program.plan import schedule_defaults
 from simcore.program.schedule_choice import chosen_schedule
 from simcore.simulation import place
 from simcore.workload import Workload
-from simcore.workload.model import NO_POLICY
+from simcore.workload.policies import NO_POLICY
 
 
 class Basis(Protocol):

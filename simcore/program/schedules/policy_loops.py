@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from simcore.program.ops import FWD, IG, RECOMPUTE, WG
 from simcore.program.policy_builder import BY_SYSTEM, FIRST, NEWEST, OLDEST, PolicyBuilder
-from simcore.workload.model import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
+from simcore.workload.policies import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
 
 # Row -> op of its weight-gradient collective of the pass before.
 Reduced = dict[int, int | None]

@@ -7,7 +7,7 @@ from functools import partial
 from simcore.workload.formats.cell import looks_like_collective
 from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.simai_text import read, read_without_header
-from simcore.workload.model import POLICIES, TRANSFORMER
+from simcore.workload.policies import POLICIES, TRANSFORMER
 
 # These are words of common prose too: a row count or a row has to follow.
 _SHORT = ("DATA", "MODEL", "MICRO")

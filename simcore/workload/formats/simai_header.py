@@ -19,7 +19,8 @@ from simcore.units import plural
 from simcore.workload.formats.cell import Findings, TextCell, cells_of, quoted, read_number
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_rows import ROW_CELLS, starts_row
-from simcore.workload.model import DLRM, Header
+from simcore.workload.model import Header
+from simcore.workload.policies import DLRM
 
 # Key of the file -> field of Header.
 _NUMBERS = {

@@ -28,7 +28,8 @@ from simcore.workload.formats.cell import (
     skips_comment,
 )
 from simcore.workload.formats.format import is_comment
-from simcore.workload.model import ROW_POLICIES, Cells
+from simcore.workload.model import Cells
+from simcore.workload.policies import ROW_POLICIES
 
 ROW_CELLS = 12
 DEPENDENCY = 1

@@ -22,15 +22,8 @@ from simcore.workload.formats.cell import (
 from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.simai_header import HeaderReader, read_policy_header
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows, read_rows, starts_row
-from simcore.workload.model import (
-    CUSTOMIZED,
-    LARGEST,
-    NO_POLICY,
-    OF_BOTH_DIALECTS,
-    TRANSFORMER,
-    Cells,
-    Workload,
-)
+from simcore.workload.model import LARGEST, Cells, Workload
+from simcore.workload.policies import CUSTOMIZED, NO_POLICY, OF_BOTH_DIALECTS, TRANSFORMER
 
 _SIMAI_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
 # `layernorm1` is a row of ASTRA-sim's own transformer: these three are AICB's only as they stand.

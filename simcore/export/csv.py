@@ -1,4 +1,4 @@
-"""A timeline as comma-separated values, simulated or measured: one line a span, equal ranks in one line.
+"""A timeline as comma-separated values: one line a span, equal ranks in one line.
 
 Written as RFC 4180 says, with a header line, in UTF-8, lines ended by a newline alone. A name that a
 spreadsheet would take for a formula (it begins with = + - @) has an apostrophe in front.
@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 from simcore.export.format import Export, Progress, RankFile, Request, choose, of_run, ranks_in_words
-from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
 from simcore.export.spans import ClassSpans, Fact
-from simcore.measured import MeasuredRun
-from simcore.measured.columns import RankTrace
 from simcore.program.ops import STREAMS
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
@@ -65,12 +62,12 @@ def field(text: str) -> str:
     return text
 
 
-def _head() -> bytes:
+def head() -> bytes:
     """The header line."""
     return (",".join(COLUMNS) + "\n").encode()
 
 
-def _in_pieces(lines: Iterable[str], progress: Progress) -> Iterator[bytes]:
+def in_pieces(lines: Iterable[str], progress: Progress) -> Iterator[bytes]:
     """Lines as bytes, many at a time."""
     batch: list[str] = []
     for line in lines:
@@ -86,13 +83,13 @@ def _in_pieces(lines: Iterable[str], progress: Progress) -> Iterator[bytes]:
 def _pieces(
     simulation: Simulation, classes: list[tuple[int, list[int]]], progress: Progress
 ) -> Iterator[bytes]:
-    yield _head()
+    yield head()
     for number, ranks in classes:
         spans = ClassSpans(simulation, number)
         whose = f"{field(ranks_in_words(ranks))},{len(ranks)},{spans.rank_class.stage}"
-        yield from _in_pieces(_op_lines(spans, whose), progress)
+        yield from in_pieces(_op_lines(spans, whose), progress)
         # Received transfers are the senders' spans, said once more.
-        yield from _in_pieces(_received_lines(spans, whose), Progress(0))
+        yield from in_pieces(_received_lines(spans, whose), Progress(0))
 
 
 def _op_lines(spans: ClassSpans, whose: str) -> Iterator[str]:
@@ -126,27 +123,3 @@ def _ends(fact: Fact, before: str) -> tuple[str, str]:
     first = f"{before},{fact.phase},{fact.kind},{field(fact.layer)},{row_and_line},"
     numbers = (fact.bytes, fact.group, fact.members or "", fact.blocking, fact.other_stage)
     return first, "".join(f",{'' if number == -1 else number}" for number in numbers) + "\n"
-
-
-def export_measured(run: MeasuredRun, request: Request) -> Export:
-    """The spans of a measured run's ranks. Raises `UsageError` for what a trace cannot give."""
-    return measured_export(run, request, _measured_pieces)
-
-
-def _measured_pieces(_: MeasuredRun, ranks: list[RankTrace], progress: Progress) -> Iterator[bytes]:
-    yield _head()
-    for rank in ranks:
-        whose = f"{rank.number},1,{'' if rank.stage is None else rank.stage}"
-        yield from _in_pieces((_measured_line(whose, span) for span in measured_spans(rank)), progress)
-
-
-def _measured_line(whose: str, span: MeasuredSpan) -> str:
-    """What was not measured is empty: the end and duration of a launch, all times of what has none."""
-    start = "" if span.known == "placed" else span.start
-    end, ns = ("", "") if span.known in ("launch", "placed") else (span.end, span.end - span.start)
-    batch = "" if span.batch < 0 else span.batch
-    size = "" if span.bytes < 0 else span.bytes
-    return (
-        f"{whose},{field(span.group)},{field(span.category)},{span.kind},{field(span.name)},{span.number},"
-        f"{span.line},{batch},{start},{end},{ns},{size},{field(span.group)},,,\n"
-    )

@@ -35,7 +35,9 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
     ops = simulation.timeline.stage_program(number).ops
     costs = simulation.program.costs
     late: Late = {}
-    for segment in range(_behind_last_backward(simulation, number, accounts), len(accounts.account)):
+    behind = _behind_last_backward(simulation, number, accounts)
+    # Nothing is late of a run that computes nothing: micro-benchmarks of collectives have no backward.
+    for segment in range(behind, len(accounts.account) if behind else 0):
         op = accounts.op[segment]
         if op < 0 or not FIRST_EXPOSED <= accounts.account[segment] < WAIT or ops.stream[op] == COMPUTE:
             continue

@@ -166,12 +166,18 @@ def _by_row(facts: Facts, number: int, kind: str) -> dict[str, _RowWait]:
 
 
 def late_gradients(facts: Facts) -> Sentence | None:
-    """The gradient reductions at the end that nothing hides, and what the flag that would hide it gives."""
+    """The gradient reductions at the end that nothing hides, and what the flag that would hide it gives.
+
+    Silent on what an overlap gives where compute is not modelled: it would lie beside other communication.
+    """
     sums = [sum(sum(ops.values()) for ops in kinds.values()) for kinds in facts.late]
     if not facts.worth(facts.mean(sums), 0.005):
         return None
     simulation = facts.simulation
-    most = max(range(len(sums)), key=lambda number: (sums[number], -number))
+    # Of ranks whose figure is the same in words those that end last: it is theirs that the step waits for.
+    same = [number for number, ns in enumerate(sums) if duration(ns) == duration(max(sums))]
+    finish = simulation.timeline.times.finish
+    most = max(same, key=lambda number: (finish[number], sums[number], -number))
     ops, start, end = simulation.timeline.columns(most)
     last = last_backward_ns(simulation, most, facts.accounts[most])
     # All that it takes then: the accounts give what runs beside another one to one of the two.
@@ -200,7 +206,8 @@ def late_gradients(facts: Facts) -> Sentence | None:
         longest = f"the {collective} of {name}{more} longest ({what}, {time}{each})"
         text = f"{len(reductions)} gradient collectives, {longest}, {'come' if comes else 'end'}"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
-    changes = _hiding(simulation) if row in simulation.program.structure.prologue else {}
+    can_hide = row in simulation.program.structure.prologue and simulation.workload.has_compute
+    changes = _hiding(simulation) if can_hide else {}
     other = facts.step_with(**changes) if changes else None
     saved_ns = 0
     # What makes the step longer is no advice.

@@ -51,6 +51,7 @@ class Background:
         self._subject: object = None
         self._found: Any = None
         self._is_there = False
+        self._then: Callable[[Any], None] | None = None
         self.done = self.total = 0
 
     def of(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> Any:
@@ -60,10 +61,15 @@ class Background:
         """
         if self._subject is not subject:
             self._subject, self._found, self._is_there = subject, None, False
+            self._then = None
             self.done = self.total = 0
             # Not before the picture that asks for it is on the terminal.
             self._app.call_after_refresh(self._start, subject, find)
         return self._found if self._is_there else None
+
+    def then(self, do: Callable[[Any], None]) -> None:
+        """Call `do` with what is looked for, once it is there; not where another subject comes first."""
+        self._then = do
 
     def known(self, subject: object) -> Any:
         """What was found of a subject; None where it was not: nothing is looked for."""
@@ -115,6 +121,9 @@ class Background:
             # Those that are not open, too: one of them may have asked.
             for view in self._app.views.values():
                 view.redraw()
+            do, self._then = self._then, None
+            if do is not None:
+                do(outcome)
 
 
 class ModelsBehind(Background):

@@ -35,9 +35,9 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 
 
 # For how many micro-batches a schedule is made, in fewer letters.
-_MADE_FOR = (("made for", "for"), (" micro-batches or more", "+ mb"), (", simulated with ", ", here "))
-# What each of twice as many micro-batches takes, or half of them, is left out first.
-_TWICE = re.compile(r"(\(twice the batch), [^)]*\)")
+_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, simulated with \d+")
+# What each of twice as many micro-batches takes, or half of them, is left out last.
+_TWICE = re.compile(r"\(twice the batch, ([^)]*)\)")
 # What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
 # a flag keeps its name as long as it can, and then words of its name.
 _SHORT = {
@@ -48,7 +48,7 @@ _SHORT = {
 
 
 # What a bracket begins with that no meaning says.
-_KEPT = ("does not fit", "fits", "made for", "for", "drops")
+_KEPT = ("does not fit", "fits", "made for", "best from", "drops")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
@@ -56,10 +56,10 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     change = change_words(knob, dims, with_time)
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
-        for long, short in _MADE_FOR:
-            change = change.replace(long, short)
+        change = _MADE_FOR.sub(r"best from \1 mb on", change)
         # What stands behind says what the gain is of.
-        change = _TWICE.sub(r"\1)", change)
+        forms = (_TWICE.sub(form, change) for form in (r"(2 x batch, \1)", "(twice the batch)"))
+        change = next((form for form in forms if len(form) <= room), _TWICE.sub("(twice the batch)", change))
     for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.
         change = change.replace(flag, word) if len(change) > room else change
@@ -79,8 +79,10 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
         return ""
     needed, before = (f"{size / 1e9:.1f}" for size in (knob.memory_bytes, now))
     beside = "as now" if needed == before else f"now {before}"
-    long = f"needs about {needed} GB, {beside}"
-    forms = (f"{who} {long}", long, f"needs ~{needed} GB, {beside}")
+    # It may hold of this change alone: who it is stays.
+    brief = "1st" if who == "the first" else "this"
+    forms = (f"{who} needs about {needed} GB, {beside}", f"{who} needs ~{needed} GB, {beside}",
+             f"{brief} needs ~{needed} GB, {beside}", f"{brief}: ~{needed} GB, {beside}")  # fmt: skip
     return next((words for words in forms if len(words) <= room), "")
 
 

@@ -23,8 +23,6 @@ BOTH_LISTS = 3
 _ANY = 1000
 # The heading.
 MATTERS = f"how much each thing matters: {LESS_TIME} on it"
-# What `t` says before the what-if table is there.
-STILL_COMPUTING = "still computing what would help: press t when it is there"
 # The panel of the what-if table.
 WHAT_IF = "what-if"
 

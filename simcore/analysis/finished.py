@@ -56,6 +56,11 @@ _OTHERWISE = {
     _LAYOUT_ASSUMED: "", "backward-unsent": "with it ", "gather-is-shard": "with it ",
     "all-parameters": "without it ", "pp-comm-differs": "by these rows ",
 }  # fmt: skip
+# The same in the words of a panel with a row for it.
+_IN_BRIEF = {
+    _LAYOUT_ASSUMED: "megatron", "backward-unsent": "with it", "gather-is-shard": "whole",
+    "all-parameters": "without it", "pp-comm-differs": "else",
+}  # fmt: skip
 
 
 class Finished(Struct, frozen=True, dict=True):
@@ -112,10 +117,12 @@ class Finished(Struct, frozen=True, dict=True):
         step, front = self.step_time_ns, _OTHERWISE[note.code]
         if other is None or not step:
             return note
-        words = "takes as long"
-        if other != step:
-            words = f"would be {duration(other)} ({change_percent(step, other)})"
-        return replace(note, message=f"{note.message}: {front}the step {words}")
+        if other == step:
+            return replace(note, message=f"{note.message}: {front}the step takes as long")
+        share = change_percent(step, other)
+        brief = f"{note.brief}; {_IN_BRIEF[note.code]} {share}" if note.brief else ""
+        message = f"{note.message}: {front}the step would be {duration(other)} ({share})"
+        return replace(note, message=message, brief=brief)
 
     def _step_ns_of(self, changed: Callable[[Workload], Workload | None]) -> int | None:
         """The step of a file with other rows, ns; dp, which its rows may tell, stays what it is."""

@@ -33,9 +33,20 @@ def schedule_words(program: Program) -> str:
     return words if program.virtual_stages == 1 else f"{words}, {program.virtual_stages} virtual stages"
 
 
-def _short_schedule(program: Program) -> list[str]:
+def _overlaps(simulation: Simulation) -> list[str]:
+    """The flags given by which collectives run beside compute, without dashes; none without a schedule."""
+    if not simulation.program.has_pipeline_schedule:
+        return []
+    flags = ("overlap_grad_reduce", "overlap_param_gather", "overlap_fwd_bwd")
+    return [flag.replace("_", "-") for flag in flags if getattr(simulation.parameters, flag)]
+
+
+def _short_schedule(simulation: Simulation) -> list[str]:
     """The same as facts of a small screen: `interleaved vpp 8`, `16 mb`."""
+    program = simulation.program
     chunks = f" vpp {program.virtual_stages}" if program.virtual_stages > 1 else ""
+    # Beside `interleaved vpp 8` 80 columns have room for the layout or for this.
+    chunks = chunks or " overlap" * bool(_overlaps(simulation))
     words = f"{printable(program.schedule, 20)}{chunks}"
     return [words, f"{program.microbatches} mb"] if program.has_pipeline_schedule else [words]
 
@@ -75,12 +86,15 @@ def headline(results: Finished, wide: bool) -> list[str]:
         return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
     if not wide:
         made = ["rescaled"] if simulation.workload.rescaled else []
-        return [_short_layout(layout), *made, *_short_schedule(program)]
+        return [_short_layout(layout), *made, *_short_schedule(simulation)]
     ranks = _ranks_words(layout)
     ns = microbatch_ns(results)
     # Of one micro-batch alone the step time says it.
     has_mean = program.steps == 1 and ns != results.step_time_ns and results.microbatches_alike
-    schedule = schedule_words(program) + (f", mean {duration(ns)}" if ns and has_mean else "")
+    overlaps = _overlaps(simulation)
+    schedule = schedule_words(program) + (f", {overlaps[0]}" if len(overlaps) == 1 else "")
+    schedule += ", with overlaps" if len(overlaps) > 1 else ""
+    schedule += f", mean {duration(ns)}" if ns and has_mean else ""
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
     return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]
@@ -109,7 +123,7 @@ def facts(results: Finished) -> list[tuple[str, str]]:
         ("format", f"{workload.format}, {printable(workload.policy)}"),
         ("rows", f"{len(workload)}{declared}: {structure_words(simulation)}"),
         ("ranks", layout_words(simulation.layout)),
-        ("schedule", schedule_words(program)),
+        ("schedule", ", ".join((schedule_words(program), *_overlaps(simulation)))),
         ("cluster", f"{simulation.network.words()}; {printable(simulation.parameters.network)}"),
         (
             "simulated",

@@ -101,7 +101,8 @@ def _bubble(results: Finished) -> Place | None:
     as_long = _stages(
         results, {class_number for class_number, first, last in bubbles if last - first == end - start}
     )
-    stretch = f"{duration(end - start)} at a stretch"
+    share = percent(end - start, results.step_time_ns)
+    stretch = f"{duration(end - start)} ({share} %) at a stretch"
     words = f"{stretch}: {as_long}"
     if not as_long:
         same = {class_number for class_number, first, last in bubbles if (first, last) == (start, end)}
@@ -147,7 +148,8 @@ def _collective(results: Finished) -> Place | None:
     rows = {row for group in exposed for row in group.rows.indices}
     cells = [cell for group in exposed for cell in group.cells.values() if cell.collective and cell.group]
     what = ", ".join(dict.fromkeys(f"{cell.group} {cell_name(cell.collective)}" for cell in cells))
-    words = f"{duration(ns)}: {printable(name, _NAME)}, {what}"
+    share = percent(ns, results.step_time_ns)
+    words = f"{duration(ns)} ({share} %): {printable(name, _NAME)}, {what}"
     for number, accounts in enumerate(results.accounts):
         inside = [
             index

@@ -19,7 +19,7 @@ from simcore.parameters import Parameters, replaced, stated
 from simcore.ranks import RankSet
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
-from simcore.units import duration, plural
+from simcore.units import duration, percent, plural
 
 if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
@@ -227,7 +227,7 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
             first = executed.start[who][place] if what == "wait" else executed.begin[who][place]
             name = shown_name(self.name_of(who, place))
-            text = f"{duration(ns)} of rank {who}: {name}"
+            text = f"{duration(ns)} ({percent(ns, self.step_time_ns)} %) of rank {who}: {name}"
             places.append(Place(what, text, who, first, first + ns, ns, place))
         return places
 

@@ -94,7 +94,12 @@ class Recovered(Struct, frozen=True, dict=True):
         config, difference = self.config, self.difference
         line = difference.line if difference is not None and difference.row is not None else None
         if config is None:
-            return "not AICB's rows" if line is None else f"line {line} is not what AICB writes"
+            if line is None:
+                return "not AICB's rows"
+            assert difference is not None
+            if difference.field == "name":
+                return f"not AICB's: a name in line {line}"
+            return f"line {line} is not what AICB writes"
         said = f"AICB: {_name(config) or f'hidden {config.hidden}'}, {plural(config.layers, 'layer')}"
         if self.differing == 1 and line is not None:
             return f"{said}; line {line} is not what AICB writes"

@@ -258,11 +258,11 @@ def _slots(results: Timed) -> list[str]:
     totals = results.sum_ns(results.all_ranks)
     whole, bubble, wait = sum(totals), totals[BUBBLE], totals[WAIT]
     return [
-        f"With {plural(batches, 'micro-batch')} on {stages} stages every stage has {empty} of {slots} slots "
-        f"empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
+        f"With {plural(batches, 'micro-batch')} on {stages} equal stages every stage has {empty} of {slots} "
+        f"slots empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
         f"{percent(results.mean_busy_ns, results.step_time_ns)} %; {percent(bubble, whole)} % are bubble, "
         f"{percent(wait, whole)} % waiting for the last member of a collective. More micro-batches in a step "
-        "would leave fewer of them empty."
+        "would leave fewer of them empty; what that brings a recorded step does not tell."
     ]
 
 

@@ -55,6 +55,11 @@ def _number(results: Timed, rank: int) -> int:
     return results.measured.ranks[rank].number
 
 
+def _took(results: Timed, ns: int) -> str:
+    """`3.077 s (79.8 %)`: what takes `ns`, with its share of the step."""
+    return f"{duration(ns)} ({percent(ns, results.step_time_ns)} %)"
+
+
 def _end(results: Timed) -> Place | None:
     """The rank that ends last."""
     ends = [rank.last_ns for rank in results.run.ranks]
@@ -95,8 +100,7 @@ def _waiting(results: Timed, account: int, what: str) -> Place | None:
         return None
     number, start, end, piece = longest
     name = said_op(piece_name(results, number, piece), _NAME)
-    share = percent(end - start, results.step_time_ns)
-    words = f"{duration(end - start)} ({share} %) at a stretch: rank {_number(results, number)} in {name}"
+    words = f"{_took(results, end - start)} at a stretch: rank {_number(results, number)} in {name}"
     return Place(what, words, number, start, end, end - start)
 
 
@@ -114,7 +118,7 @@ def _op(results: Timed) -> Place | None:
         return None
     number, op = max(computing, key=lambda key: computing[key])
     ns, ops = computing[number, op], results.run.ranks[number].ops
-    words = f"{duration(ns)} of rank {_number(results, number)}: {short_name(ops.name[op], _NAME)}"
+    words = f"{_took(results, ns)} of rank {_number(results, number)}: {short_name(ops.name[op], _NAME)}"
     return Place("op", words, number, ops.start[op], ops.end[op], ns)
 
 
@@ -142,13 +146,13 @@ def _gap(results: Timed) -> Place | None:
     if longest is None:
         return None
     number, start, end = longest
-    words = f"{duration(end - start)} from {duration(start)} on: rank {_number(results, number)}"
+    words = f"{_took(results, end - start)} from {duration(start)} on: rank {_number(results, number)}"
     return Place("idle", words, number, start, end, end - start)
 
 
 def _place(results: Timed, what: str, number: int, start: int, end: int, piece: int) -> Place:
     name = said_op(piece_name(results, number, piece), _NAME)
-    words = f"{duration(end - start)} of rank {_number(results, number)}: {name}"
+    words = f"{_took(results, end - start)} of rank {_number(results, number)}: {name}"
     return Place(what, words, number, start, end, end - start)
 
 

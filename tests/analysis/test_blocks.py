@@ -91,8 +91,8 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "The micro-batches of the file are unequal. The header asks for one with 3 layers, lines 3-7: "
-        f"with --microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
+        "Mend the file first: its micro-batches are unequal. The header asks for one with 3 layers, lines 3-7"
+        f": with --microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
         "block, of 1 layer, which repeats line 4."
     )
     # The same step as that of a file without these lines.
@@ -107,7 +107,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
-        " The count of rows, 6, fits one with 4, cut in two by lines 7-8: without them "
+        " The count of 6 rows fits one with 4, cut in two by lines 7-8: without them "
         f"{duration(joined.step_time_ns)}."
     )
     assert "Lines 8-10" not in text

@@ -158,9 +158,9 @@ def test_the_map_of_a_million_ranks_is_one_row() -> None:
 def test_the_worst_places_of_seed_002() -> None:
     assert [(place.what, place.words) for place in seed().worst] == [
         ("end", "14.774 s, last to end: ranks 0-63"),
-        ("bubble", "4.096 s at a stretch: stage 0, from 3.064 s"),
+        ("bubble", "4.096 s (27.7 %) at a stretch: stage 0, from 3.064 s"),
         ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
-        ("exposed", "228.3 ms: grad_param_comm, dp reduce-scatter"),
+        ("exposed", "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"),
         ("link", "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"),
     ]
     wait = seed(slow_rank=("37=1.3",)).worst[1]
@@ -252,7 +252,9 @@ def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it()
 def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> None:
     """DATA runs the all-reduce of weight gradients alone; the file states two more."""
     results = Results(made(["mlp -1 50 ALLGATHER 400 0 ALLTOALL 400 70 ALLREDUCE 4000 0"]))
-    assert [one.words for one in results.worst if one.what == "exposed"] == ["5.999 us: mlp, all all-reduce"]
+    assert [one.words for one in results.worst if one.what == "exposed"] == [
+        "5.999 us (98.0 %): mlp, all all-reduce"
+    ]
 
 
 def test_who_is_everybody_is_said_to_be_all_ranks() -> None:

@@ -121,7 +121,7 @@ def test_seed_001_is_none_and_that_is_said_why() -> None:
     assert found.line() == (
         "not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write"
     )
-    assert found.title() == "line 10 is not what AICB writes"
+    assert found.title() == "not AICB's: a name in line 10"
 
 
 @pytest.mark.parametrize("name", OF_CORPUS)

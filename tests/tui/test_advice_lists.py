@@ -162,6 +162,19 @@ def test_the_layout_of_a_part_of_the_ranks_is_not_said_to_be_theirs() -> None:
     assert seed().headline(False)[0] == "1024: tp 8 dp 8 pp 16"
 
 
+def test_the_first_row_says_that_collectives_run_beside_compute() -> None:
+    """After `t` on `1f1b, overlap-grad-reduce` it had `1f1b` alone."""
+    plain_words = "1f1b, 16 micro-batches, mean 923.4 ms"
+    assert seed().headline(True)[1] == plain_words
+    one, both = seed(overlap_grad_reduce=True), seed(overlap_grad_reduce=True, overlap_param_gather=True)
+    assert one.headline(True)[1].startswith("1f1b, 16 micro-batches, overlap-grad-reduce, mean ")
+    assert both.headline(True)[1].startswith("1f1b, 16 micro-batches, with overlaps, mean ")
+    assert one.headline(False)[1:] == both.headline(False)[1:] == ["1f1b overlap", "16 mb"]
+    assert dict(both.figures.facts)["schedule"] == (
+        "1f1b, 16 micro-batches, overlap-grad-reduce, overlap-param-gather"
+    )
+
+
 async def test_what_the_command_line_gave_is_counted_and_has_a_field(make_app: MakeApp) -> None:
     slow = measured_results(run_of(SLOW_RANK, 2), Parameters(slow_host=("1=2",)))
     for run, counted in ((slow, "0 changed, 1 given"), (MeasuredResults(run_of(SLOW_RANK, 2)), "0 changed")):
@@ -206,9 +219,10 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
     words = "--schedule zb-v (made for 31 micro-batches or more, simulated with 16)"
     made = WhatIf(words, None, 90, flags="-")
-    assert change_name(made, (), 50) == "zb-v (for 31+ mb, here 16)"
+    assert change_name(made, (), 50) == "zb-v (best from 31 mb on)"
     twice = WhatIf("--microbatches 32 (twice the batch, 694.5 ms each)", None, 90, flags="-", microbatches=32)
     assert change_name(twice, (), 60) == "microbatches 32 (twice the batch, 694.5 ms each)"
+    assert change_name(twice, (), 43) == "microbatches 32 (2 x batch, 694.5 ms each)"
     assert change_name(twice, (), 40) == "microbatches 32 (twice the batch)"
     peers = "rank 7 as fast as its peers"
     fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")

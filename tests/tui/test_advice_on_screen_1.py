@@ -11,7 +11,7 @@ from simcore.ranks import RankSet
 from simcore.run.findings import WhatIf, different_changes
 from simcore.run.track import Track
 from simcore.simulation import simulate
-from simcore.units import byte_size
+from simcore.units import byte_size, duration
 from simcore.workload import open_workload
 from simcore.workload.formats.simai_text import read
 from tests.tui.conftest import MakeApp
@@ -50,8 +50,12 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
         text = screen_text(app)
-        assert "microbatches 4 (twice" in text
         again = simulate(workload, Parameters(microbatches=4)).step_time_ns
+        half = duration(round(again / 2))
+        assert (
+            f"microbatches 4 (twice the batch, {half} a half)" in text
+            or f"(2 x batch, {half} a half)" in text
+        )
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
         assert f"{share:.1f}% same work" in text
         assert "/mb" not in text
@@ -60,9 +64,9 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         await run_over(pilot)
         assert f"{share:.1f}% same work" in screen_text(app)
         await press(pilot, "1")
-        # The first is that of `t`, and says with how many micro-batches it was simulated.
+        # The first is that of `t`, and says for how many micro-batches it is made.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
-        assert "simulated with 2)" in first or "here 2)" in first
+        assert "simulated with 2)" in first or "(best from 4 mb on)" in first
     # On seed 002 another schedule gains more: a small screen has the best of these.
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -77,8 +81,11 @@ def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
     knob = WhatIf("--schedule gpipe", None, 90, flags="--schedule gpipe", memory_bytes=66_320_000_000)
     long = "the first needs about 66.3 GB, now 60.5"
     assert needs_words("the first", knob, 60 * GB + GB // 2, 60) == long
-    short = "needs about 66.3 GB, now 60.5"
+    # Other rows may need more: who needs it stays.
+    short = "the first needs ~66.3 GB, now 60.5"
     assert needs_words("the first", knob, 60 * GB + GB // 2, len(long) - 1) == short
+    assert needs_words("the first", knob, 60 * GB + GB // 2, 28) == "1st needs ~66.3 GB, now 60.5"
+    assert needs_words("this one", knob, 60 * GB + GB // 2, 24) == "this: ~66.3 GB, now 60.5"
     assert needs_words("the first", knob, 66_300_000_000, 60) == "the first needs about 66.3 GB, as now"
     assert needs_words("the first", knob, 60 * GB, 21) == ""
     # Nobody knows.
@@ -125,10 +132,10 @@ def test_a_caveat_loses_words_before_it_is_cut() -> None:
     name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, simulated with 2)"
     change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
     assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, simulated with 2)")
-    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (for 4+ mb, here 2)"
-    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (for 4+ mb, here 2)"
+    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (best from 4 mb on)"
+    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (best from 4 mb on)"
     # The flag's name goes last, and what is left of it are words of it.
-    assert change_name(change, (), 44) == "zb-h1, param-gather (for 4+ mb, here 2)"
+    assert change_name(change, (), 44) == "zb-h1, param-gather (best from 4 mb on)"
     layout = WhatIf(
         "--stage-layout megatron (embedding on stage 0, loss on the last)", None, 90,
         flags="--stage-layout megatron", meaning="stage layout: ...",
@@ -238,7 +245,7 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
     assert (model.left_out, model.extent(WHAT_IF)) == (1, (1, 1))
     long = "the first needs about 60.5 GB, as now"
     assert _needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 all")
-    assert _needs_and_keys(model, 100, 5, 28) == ("needs ~60.5 GB, as now", "4 all")
+    assert _needs_and_keys(model, 100, 5, 28) == ("1st: ~60.5 GB, as now", "4 all")
 
 
 # -- what a change that was tried costs --------------------------------------------------

@@ -14,7 +14,8 @@ from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
 from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView, binding
-from tui.panels import STILL_COMPUTING, WHAT_IF
+from tui.panels import WHAT_IF
+from tui.runs.runs import NO_CHANGE
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _ONE_RUN = "There is only one run: change a parameter (5), or try a change (t)."
 _ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
-_NO_CHANGE = "no change is known that would make the run on the screen shorter"
 _NO_TIMES = "An order of operations without times has nothing to compare."
 _NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
 _NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: ) takes that as B again"
@@ -270,9 +270,9 @@ class CompareView(ScreenView):
             run = self.session.current
             knobs = self._app.runs.what_if(run) if advice is None else advice.knobs
             if knobs is None:
-                self._app.say(STILL_COMPUTING)
+                self._app.runs.try_best()
             elif not knobs:
-                self._app.say(_NO_CHANGE)
+                self._app.say(NO_CHANGE)
             else:
                 self._app.runs.try_change(knobs[0] if advice is None else advice.chosen())
         self.redraw()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # The table is of the run on the screen: a change of it would take away what is being looked for.
 STILL_RUNNING = "a run is in progress: wait for it, or stop it (5, Esc), then press t"
+_TRIES_BEST = "t tries the best change as soon as it is known: still computing"
+NO_CHANGE = "no change is known that would make the run on the screen shorter"
 
 
 class RunsHost(Host):
@@ -77,6 +79,19 @@ class Runs:
         else:
             assert knob.parameters is not None, "each row of the table is a run"
             self.try_parameters(knob.parameters)
+
+    def try_best(self) -> None:
+        """Try the best change once it is known, where no key is pressed before."""
+        self._app.say(_TRIES_BEST)
+
+        def try_it(knobs: Sequence[WhatIf]) -> None:
+            # A key clears the line that says so.
+            if self._app.said == _TRIES_BEST:
+                self._app.say("" if knobs else NO_CHANGE)
+                if knobs:
+                    self.try_change(knobs[0])
+
+        self._app.what_ifs.then(try_it)
 
     def try_parameters(self, parameters: Parameters) -> bool:
         """Run these as the draft and keep the run; False, which is said, while another one is looked for."""

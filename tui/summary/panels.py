@@ -126,12 +126,20 @@ def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
     return [[(f"  {row}", "bright")] for row in large(words)]
 
 
+# Places that go first where there is no room for all: who ends last has not been named a cause by that, and a
+# port that is busy holds nobody up by itself.
+_LAST_TOLD = ("end", "idle", "link")
+
+
 def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> list[Line]:
-    """The places worth a look, those around the cursor."""
+    """The places worth a look, those around the cursor; without one those that have a cause."""
     row, _ = model.cursor(WORST)
     lines: list[Line] = []
     places = model.results.worst
-    for index in rows_around(row, len(places), rows):
+    shown = list(rows_around(row, len(places), rows))
+    if not focused and rows < len(places):
+        shown = sorted(sorted(range(len(places)), key=lambda at: places[at].what in _LAST_TOLD)[:rows])
+    for index in shown:
         place, at = places[index], focused and index == row
         words = _place_words(place.words, max(width - 10, 10))
         mark = ">" if at else " "
@@ -142,13 +150,14 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
 # What goes first where a place has no room for all of its words.
 _LESS = (
     # The words have the sum of all stretches, which this one would seem to contradict.
-    (r"^(.*) at a stretch", r"longest \1"), (r" \([0-9.]+ %\)", ""), (r" alike", ""), (r", last to end", ""),
-    (r" from \S+ \S+ on", ""), (r", most with \w+", ""), (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"),
+    (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
+    (r", last to end", ""), (r" from \S+ \S+ on", ""), (r", most with \w+", ""),
+    (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r" \([0-9.]+ %\)", ""),
 )  # fmt: skip
 
 
 def _place_words(words: str, room: int) -> str:
-    """Of a place what has room: who it is comes before what share that is, and before how it lies."""
+    """Of a place what has room: who it is comes before what share that is, and this before how it lies."""
     for less, left in _LESS:
         if len(words) <= room:
             break
@@ -176,7 +185,13 @@ def note_lines(
         if len(words) > max(left + 1, 1):
             if diagnostic.brief:
                 brief = cells(diagnostic.brief, 200)
-                words = [cells(brief if len(place) + len(brief) > room else f"{place}{brief}", room)]
+                # What is at stake stands at its end: it goes rather than that it is cut.
+                words = textwrap.wrap(brief, room, break_on_hyphens=False)
+                if len(words) > max(left + 1, 1):
+                    brief = brief.rpartition("; ")[0] or brief
+                    words = [cells(brief, room)]
+                if len(place) + len(brief) <= room:
+                    words = [f"{place}{brief}"]
             else:
                 # What is left over of the last line ends with dots.
                 most = max(left + 1, 1)

@@ -74,7 +74,7 @@ class SummaryView(PanelsView):
     def action_try(self) -> None:
         model = self.model
         if model.knobs is None and not self.session.running:
-            self._app.say("still computing what would help: press t when it is there")
+            self._app.runs.try_best()
         else:
             self._app.runs.try_change(model.chosen() or model.best())
 

@@ -8,7 +8,7 @@ from textual.binding import BindingType
 
 from tui.frame import Line
 from tui.frame_view import binding
-from tui.panels import STILL_COMPUTING, WHAT_IF
+from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.why.frame import LEGS, SUMS, WhyModel, draw, shows_all
@@ -82,7 +82,7 @@ class WhyView(PanelsView):
 
     def action_try(self) -> None:
         if self.model.panel == WHAT_IF and self.model.knobs is None:
-            self._app.say(STILL_COMPUTING)
+            self._app.runs.try_best()
         elif self.model.panel == WHAT_IF:
             super().action_try()
         else:

@@ -118,6 +118,9 @@ def idle(facts: Facts) -> Sentence | None:
     return Sentence("idle", text, worst)
 
 
+_MEND_FIRST = "mend the file first: its micro-batches are unequal"
+
+
 def _uneven(facts: Facts) -> UnequalBlocks | None:
     """How unequal the micro-batches are; None where they count as equal, or where other times than those of
     the file decide.
@@ -136,8 +139,11 @@ def uneven_microbatches(facts: Facts) -> Sentence | None:
     if uneven is None:
         return None
     found = _not_asked_for(facts)
-    ns, text = found if found is not None else (facts.step_ns, _as_they_are(facts, uneven))
-    return Sentence("uneven-microbatches", text, ns, "the micro-batches of the file are unequal", fault=True)
+    if found is None:
+        cause, text = "the micro-batches of the file are unequal", _as_they_are(facts, uneven)
+        return Sentence("uneven-microbatches", text, facts.step_ns, cause, fault=True)
+    # Which of two readings is meant only its author knows: no change of the run decides that.
+    return Sentence("uneven-microbatches", found[1], found[0], _MEND_FIRST, fault=True)
 
 
 def _as_they_are(facts: Facts, uneven: UnequalBlocks) -> str:
@@ -203,7 +209,7 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
     (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
     step = f": without {'it' if len(extra.between) == 1 else 'them'} {duration(ns)}" if ns is not None else ""
-    return f"The count of rows, {count}, fits one with {layers}, cut in two by {lines}{step}."
+    return f"The count of {count} rows fits one with {layers}, cut in two by {lines}{step}."
 
 
 def _count_words(count: int) -> str:

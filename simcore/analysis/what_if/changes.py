@@ -23,7 +23,7 @@ from simcore.records import NamedTuple, asdict, replace
 from simcore.run.figures import alike_work_ns
 from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
-from simcore.units import change_percent, duration
+from simcore.units import change_percent, duration, plural
 
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
@@ -110,9 +110,30 @@ def _even_experts(simulation: Simulation) -> Iterator[Change]:
         yield Change(fields, caveat=f"drops {100 * dropped:.1f} % of tokens" if dropped else "")
 
 
-def _meaning(simulation: Simulation, change: Change) -> str:
+class Tried(NamedTuple):
+    """What a change makes of the run: the step time, ns, and what a rank of the fullest stage needs, about,
+    bytes, None where nobody knows. alike_ns: what as much work as the run's takes of a step of more.
+    """
+
+    ns: int
+    memory_bytes: int | None = None
+    alike_ns: int | None = None
+
+
+def _holds_all_already(simulation: Simulation, tried: Tried) -> bool:
+    """Whether a change needs as much memory as now since no schedule could hold more: nobody expects that of
+    interleaved stages.
+    """
+    now, count = Finished(simulation), simulation.program.microbatches
+    as_now = tried.memory_bytes is not None and tried.memory_bytes == memory_bytes(now)
+    return as_now and count > 1 and max(now.held_microbatches) == count
+
+
+def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int | None) -> str:
     """What a change does whose name does not say it: a stage layout takes rows away, which looks like a gain;
     a schedule in place of layer-loop is there for its overlap; and what is assumed of an overlap.
+
+    schedule_ns: as `_row` has it.
     """
     fields, said = change.fields, []
     if fields.get("stage_layout", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
@@ -122,7 +143,16 @@ def _meaning(simulation: Simulation, change: Change) -> str:
         # What the gain rests on comes first: a small screen has no room for more.
         said.append("assumed: a collective beside compute slows neither")
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
-        said.append(f"layer-loop cannot overlap, so the same rows run under {fields['schedule']}")
+        alone = ""
+        if schedule_ns is not None:
+            base, takes = simulation.step_time_ns, "as long"
+            if duration(schedule_ns) != duration(base):
+                takes = f"{duration(schedule_ns)} ({change_percent(base, schedule_ns)})"
+            alone = f", which alone takes {takes}"
+        said.append(f"layer-loop cannot overlap, so the same rows run under {fields['schedule']}{alone}")
+    if fields.get("virtual_stages") and _holds_all_already(simulation, tried):
+        count = simulation.program.microbatches
+        said.append(f"no more memory, as a stage holds all {plural(count, 'micro-batch')} already")
     if gathers and any(one.code == "gather-is-shard" for one in simulation.diagnostics):
         said.append(_SHARD)
     return "; ".join(said)
@@ -146,21 +176,14 @@ def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
     return replace(row, meaning=f"{row.meaning}; with all of it, {words}")
 
 
-class Tried(NamedTuple):
-    """What a change makes of the run: the step time, ns, and what a rank of the fullest stage needs, about,
-    bytes, None where nobody knows. alike_ns: what as much work as the run's takes of a step of more.
-    """
-
-    ns: int
-    memory_bytes: int | None = None
-    alike_ns: int | None = None
-
-
 Try = Callable[[Change], "Tried | None"]
 
 
-def _row(simulation: Simulation, change: Change, tried: Tried) -> WhatIf:
-    """A change and what it makes of the run, with all that has to be known of it."""
+def _row(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int | None = None) -> WhatIf:
+    """A change and what it makes of the run, with all that has to be known of it.
+
+    schedule_ns: the step with its schedule alone, where it has another change beside it.
+    """
     ns, count = tried.ns, change.fields.get("microbatches")
     # A schedule in place of a file's states as many as the run has.
     count = count if count != simulation.program.microbatches else None
@@ -174,7 +197,8 @@ def _row(simulation: Simulation, change: Change, tried: Tried) -> WhatIf:
     return WhatIf(
         words, None, ns, flags=change.flags, microbatches=count,
         alike_ns=tried.alike_ns if count else None,
-        parameters=replace(simulation.parameters, **change.fields), meaning=_meaning(simulation, change),
+        parameters=replace(simulation.parameters, **change.fields),
+        meaning=_meaning(simulation, change, tried, schedule_ns),
         memory_bytes=tried.memory_bytes, unequal=unequal,
     )  # fmt: skip
 
@@ -206,10 +230,10 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
     alike_ns: dict[str, int] = {}
     rows: dict[str, WhatIf] = {}
 
-    def try_one(change: Change) -> None:
+    def try_one(change: Change, schedule_ns: int | None = None) -> None:
         tried = step(change)
         if tried is not None:
-            row = _row(simulation, change, tried)
+            row = _row(simulation, change, tried, schedule_ns)
             alike_ns[change.flags] = tried.ns if row.alike_ns is None else row.alike_ns
             rows[change.flags] = row
 
@@ -230,7 +254,7 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
     pairs += combinations([change for change in best if base - alike_ns[change.flags] >= least], 2)
     for first, other in pairs:
         both = first.with_other(other)
-        try_one(both)
+        try_one(both, alike_ns.get(first.flags))
         alone = min(alike_ns.get(change.flags, base) for change in (first, other))
         if alone - alike_ns.get(both.flags, alone) < least:
             rows.pop(both.flags, None)

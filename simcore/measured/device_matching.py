@@ -133,8 +133,8 @@ def _met(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> bool:
 
 
 def _refuted(ranks: Sequence[RankTrace], together: Sequence[tuple[Call, ...]]) -> set[tuple[Call, ...]]:
-    """What order pairs and was no collective: the members end apart. Nor is the only one of many whose members
-    end at once: it alone has set their clocks, so that its ends prove nothing.
+    """What order pairs though it was no collective: its members end apart. Of many the only one whose members
+    end at once is no match either: it alone has set their clocks, so that its ends prove nothing.
     """
     guessed = [calls for calls in together if len(calls) > 1 and _is_guessed(ranks, calls)]
     tried = Counter(map(_members, guessed))

@@ -122,7 +122,9 @@ def test_calls_that_end_apart_are_no_collective_and_nobody_waits_in_them() -> No
     spans, waited = device_spans(first), 0.0
     for mine, other in zip(*calls, strict=True):
         before = [(mine["ts"], other["ts"] + late_us)]
-        computes = [(start, end) for start, end in spans["compute"] if start < before[0][1] and end > mine["ts"]]
+        computes = [
+            (start, end) for start, end in spans["compute"] if start < before[0][1] and end > mine["ts"]
+        ]
         waited += union_ns(before + computes) - union_ns(computes)
     assert [(wait.early, wait.late, wait.ns) for wait in results.waiting] == [(0, 1, round(waited * 1000))]
     assert not any("for each other" in line or "wait for" in line for line in results.words)

@@ -215,9 +215,9 @@ def _differs_most(results: Timed, rank: SlowRank) -> str:
     """
     name, own, peers = differs_most(results, rank)
     whose = f"{results.measured.unit} {rank.peers[0]}" if len(rank.peers) == 1 else "the others'"
-    calls = own.count != peers.count
-    mine = f"{duration(own.ns)} in {plural(own.count, 'call')}" if calls else duration(own.ns)
-    theirs = f"{duration(peers.ns)} in {peers.count}" if calls else duration(peers.ns)
+    counted = own.calls != peers.calls
+    mine = f"{duration(own.ns)} in {plural(own.calls, 'call')}" if counted else duration(own.ns)
+    theirs = f"{duration(peers.ns)} in {peers.calls}" if counted else duration(peers.ns)
     return f"they differ most in {said_op(name, 40)} ({mine}, {whose} {theirs})"
 
 

@@ -212,9 +212,9 @@ def slow_ranks(results: Timed) -> list[SlowRank]:
 
 
 class OwnWork(NamedTuple):
-    """What a rank computes in operations of one name: how many, and ns."""
+    """What a rank computes in operations of one name: how many calls, and ns."""
 
-    count: int
+    calls: int
     ns: int
 
 
@@ -232,7 +232,7 @@ def _is_slow(results: Timed, rank: SlowRank) -> bool:
     own_ns = peers_ns = own_alike = 0
     for own, peers in _work_beside(results, rank).values():
         own_ns, peers_ns = own_ns + own.ns, peers_ns + peers.ns
-        if abs(own.count - peers.count) <= _ALIKE_COUNTS * max(own.count, peers.count):
+        if abs(own.calls - peers.calls) <= _ALIKE_COUNTS * max(own.calls, peers.calls):
             own_alike, alike = own_alike + own.ns, alike + peers.ns
             slowed += peers.ns if own.ns > SLOW * peers.ns else 0
     same_work = own_alike >= _ALIKE * own_ns and alike >= _ALIKE * peers_ns

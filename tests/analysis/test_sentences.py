@@ -376,26 +376,6 @@ def of_experts(imbalance: str) -> Simulation:
     return simulate(ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened(), given)
 
 
-def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> None:
-    step_ns, least_ns = of_model().step_time_ns, Results(of_model()).fastest_ns
-    assert least_ns is not None
-    assert said(of_model())["schedule-range"] == (
-        f"No schedule was given: the step is between {duration(least_ns)}, without a bubble and with "
-        f"gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--virtual-stages, "
-        "--overlap-grad-reduce)."
-    )
-    hidden = {"overlap_grad_reduce": True, "overlap_param_gather": True}
-    others = [
-        of_model(virtual_stages=2), of_model(schedule="zb-h1"), of_model(schedule="zb-h2"),
-        of_model(**hidden), of_model(virtual_stages=2, **hidden),
-    ]  # fmt: skip
-    assert all(least_ns <= other.step_time_ns for other in others)
-    # Of many micro-batches the bubble is little: the end is near what can be reached.
-    many = Results(of_model(global_batch=64))
-    assert many.fastest_ns is not None
-    assert many.fastest_ns > 0.95 * of_model(global_batch=64, schedule="zb-h2").step_time_ns
-
-
 def without_compute(**cells: int) -> Simulation:
     """AICB's file of a machine without a GPU, but for some of its cells."""
     ns = {"fwd": 1, "ig": 1, "wg": 1} | cells

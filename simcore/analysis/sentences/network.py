@@ -266,7 +266,7 @@ def _on_whom(facts: Facts, sums: Sequence[int], most: int) -> str:
     """
     figure, words = facts.figure(sums[most]), [duration(ns) for ns in sums]
     ranks = [len(rank_class.ranks) for rank_class in facts.classes]
-    same = alike(words, words[most])
+    same = [number for number, word in enumerate(words) if word == words[most]]
     rest = {word: 0 for number, word in enumerate(words) if number not in same}
     if not rest:
         return figure

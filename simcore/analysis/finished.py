@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.fitting import Smaller
-    from simcore.analysis.model_figures import Imbalance, ModelFigures
+    from simcore.analysis.model_figures import Fastest, Imbalance, ModelFigures
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.run.gradients import Gradient
 
@@ -294,13 +294,13 @@ class Finished(Struct, frozen=True, dict=True):
         return "" if is_model or self.file_memory else "the file gives no parameter sizes"
 
     @cached_property
-    def fastest_ns(self) -> int | None:
+    def fastest(self) -> Fastest | None:
         """What a model without a given schedule takes at least, ns; None of any other run."""
         if self.simulation.workload.maker is None:
             return None
-        from simcore.analysis.model_figures import fastest_ns
+        from simcore.analysis.model_figures import fastest
 
-        return fastest_ns(self.simulation, self.accounts)
+        return fastest(self.simulation, self.accounts)
 
     @cached_property
     def smaller_runs(self) -> tuple[Smaller, ...]:

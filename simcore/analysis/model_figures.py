@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from simcore.analysis.accounts import ACCOUNTS
 from simcore.diagnostics import printable
 from simcore.model.costs import step_flops
 from simcore.model.gpu import Gpu, find_gpu
@@ -21,12 +22,17 @@ from simcore.model.memory import StageMemory, chunk_activations, memory_limit, s
 from simcore.model.sizes import Model
 from simcore.model.training import Training
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
+from simcore.program.ops import FWD, IG, RECOMPUTE
+from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, Struct, replace
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 
 # What a schedule can hide, by kind of group.
 _HIDDEN = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")
+# What the gradient that a stage hands on waits for, and what a schedule can hide from it.
+_ON_THE_WAY = (FWD, RECOMPUTE, IG)
+_NOT_ON_THE_WAY = (*_HIDDEN, "offload")
 
 
 class Throughput(NamedTuple):
@@ -91,11 +97,20 @@ def training_of(simulation: Simulation) -> tuple[Training, Gpu] | None:
     return _training_of_file(simulation)
 
 
-def fastest_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int | None:
-    """What a step of the same rows takes at least, ns, whatever its schedule: the rank that has most to do
-    without any bubble, with gradients, weights and transfers hidden. accounts: of each rank class.
+class Fastest(NamedTuple):
+    """What a step takes at least, ns; is_way: whether that is the way of one micro-batch, not the work."""
 
-    None where a schedule, virtual stages or overlap were given, and on one stage.
+    ns: int
+    is_way: bool
+
+
+def fastest(simulation: Simulation, accounts: Sequence[Accounts]) -> Fastest | None:
+    """What a step of the same rows takes at least, whatever its schedule, with gradients, weights and
+    transfers hidden: the work of the busiest rank without any bubble, or one micro-batch on its way through
+    all stages, where that is longer. accounts: of each rank class.
+
+    None where a schedule, virtual stages or overlap were given, on one stage, and where single ranks or links
+    are slow: another schedule may place other layers on them.
     """
     made, parameters = made_of(simulation), simulation.parameters
     given = (parameters.schedule, parameters.virtual_stages)
@@ -103,10 +118,59 @@ def fastest_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int | No
         return None
     if parameters.overlap_grad_reduce or parameters.overlap_param_gather or parameters.jitter:
         return None
-    return max(
+    if parameters.slow_rank or parameters.slow_link:
+        return None
+    work, way = _most_work_ns(simulation, accounts), _way_of_one_ns(simulation, accounts)
+    return Fastest(max(work, way), way > work)
+
+
+def _most_work_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
+    """What the busiest rank has to do, without bubbles and what can be hidden, ns. A schedule that goes both
+    ways gives each rank half of the work of two stages, where it fits: the less of the two.
+    """
+    work = [
         account.busy_ns + sum(ns for kind, ns in account.exposed_ns().items() if kind not in _HIDDEN)
         for account in accounts
-    )
+    ]
+    program, stages = simulation.program, simulation.layout.pp
+    both_ways = [schedule for schedule in SCHEDULES.values() if schedule.placement == "both-ways"]
+    if all(schedule.misfit(stages, program.microbatches) for schedule in both_ways):
+        return max(work)
+    least = [max(work)] * stages
+    for number, ns in enumerate(work):
+        stage = simulation.timeline.stage_of(number)
+        least[stage] = min(least[stage], ns)
+    halves = [(ns + other) // 2 for ns, other in zip(least, reversed(least), strict=True)]
+    return min(max(work), max(halves))
+
+
+def _way_of_one_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int:
+    """What one micro-batch takes forward through all stages and back, and an optimizer behind it, ns.
+
+    Weight gradients are no part of it, as schedules may put them off: the stage before waits for input
+    gradients alone.
+    """
+    counted = [
+        name.startswith("compute ")
+        or (name.startswith("exposed ") and name.partition(" ")[2] not in _NOT_ON_THE_WAY)
+        for name in ACCOUNTS
+    ]
+    ways: dict[int, dict[int, int]] = {}
+    for number, account in enumerate(accounts):
+        ops = simulation.timeline.stage_program(number).ops
+        of_class: dict[int, int] = {}
+        for at, name in enumerate(account.account):
+            op = account.op[at]
+            if op >= 0 and counted[name] and ops.microbatch[op] >= 0 and ops.phase[op] in _ON_THE_WAY:
+                batch = ops.microbatch[op]
+                of_class[batch] = of_class.get(batch, 0) + account.edge[at + 1] - account.edge[at]
+        # Of the ranks of a stage the fastest one: a way through the others takes no less.
+        of_stage = ways.setdefault(simulation.timeline.stage_of(number), of_class)
+        for batch, ns in of_class.items():
+            of_stage[batch] = min(of_stage.get(batch, ns), ns)
+    batches = set.intersection(*(set(of_stage) for of_stage in ways.values()))
+    way = max((sum(of_stage[batch] for of_stage in ways.values()) for batch in batches), default=0)
+    return way + min(account.ns("compute opt") for account in accounts)
 
 
 def made_of(simulation: Simulation) -> Made | None:

@@ -5,7 +5,8 @@ belong together by (communicator, number), else by (group and its ranks, operati
 then by order. Where a rank has fewer of them than another, its window began late or ended early: they are
 laid against the others' where sizes agree and the times between their ends are most alike. Neither rule looks
 at a clock, so that the match is the same whatever the clocks show; a collective ends for all of its members
-at once, and that brings the clocks together.
+at once, and that brings the clocks together. Order is a guess, though, which these clocks put to the test:
+kernels that end apart were not one collective.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _COMPARED = 256
 _LOOSE = frozenset(("broadcast", "send", "recv", "reduce", "gather", "scatter"))
 # Category of a communication -> the word of a rank trace for such a group.
 _KINDS = {"tp": "tp", "pp": "pp", "dp": "dp", "expert": "exp"}
+# Kernels of one collective end 1 to 332 us apart on clocks brought together (dlrm_8, hta_sampled); those that
+# order pairs wrongly, 13 to 134 ms (hta_sampled).
+_APART_NS = 1_000_000
 
 _Key = tuple[object, ...]
 
@@ -43,7 +47,8 @@ class DeviceClocks(Struct, frozen=True):
 
 def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> Matches:
     """What belongs together among the operations of devices. A call without a partner is a meeting of its
-    own, which nobody else comes to. on_one_clock: calls that were over before another began are no match.
+    own, which nobody else comes to. on_one_clock: calls that were over before another began are no match, nor
+    are those that order pairs and their ends refute.
     """
     groups: dict[tuple[object, ...], int] = {}
     meetings: list[Meeting] = []
@@ -56,10 +61,12 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
         group: GroupKey = (kind, groups.setdefault(key, len(groups)), 0)
         meetings.append(Meeting(kind, group, calls, True))
 
-    for key, calls in _together(ranks):
-        met = len(calls) > 1 and (not on_one_clock or _met(ranks, calls))
+    together = list(_together(ranks))
+    refuted = _refuted(ranks, [calls for _, calls in together]) if on_one_clock else set()
+    for key, calls in together:
+        met = len(calls) > 1 and (not on_one_clock or (calls not in refuted and _met(ranks, calls)))
         if met:
-            add(calls, (key, tuple(call.rank for call in calls)))
+            add(calls, (key, _members(calls)))
             continue
         for call in calls:
             said = _said(ranks, call)
@@ -123,6 +130,38 @@ def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
 def _met(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> bool:
     times = [times_of(ranks[call.rank], call) for call in calls]
     return min(end for _, end in times) >= max(start for start, _ in times) - TOLERANCE_NS
+
+
+def _refuted(ranks: Sequence[RankTrace], together: Sequence[tuple[Call, ...]]) -> set[tuple[Call, ...]]:
+    """What order pairs though it was no collective: its members end apart. Of many the only one whose members
+    end at once is no match either: it alone has set their clocks, so that its ends prove nothing.
+    """
+    guessed = [calls for calls in together if len(calls) > 1 and _is_guessed(ranks, calls)]
+    tried = Counter(map(_members, guessed))
+    at_once = [calls for calls in guessed if _ends_apart_ns(ranks, calls) <= _APART_NS]
+    agree = Counter(map(_members, at_once))
+    proven = {calls for calls in at_once if agree[_members(calls)] > 1 or tried[_members(calls)] == 1}
+    return set(guessed) - proven
+
+
+def _is_guessed(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> bool:
+    """Whether order alone has paired kernels that, as one collective, would end at once."""
+    devices, said = [ranks[call.rank].device for call in calls], [_said(ranks, call) for call in calls]
+    # What a host ran has no kernel: its threads are through when they get a core, milliseconds apart.
+    if not all(device is not None and device.on_device for device in devices):
+        return False
+    if all(one.sequence is not None and one.communicator is not None for one in said):
+        return False
+    return said[0].operation not in _LOOSE or any(one.ranks is None for one in said)
+
+
+def _members(calls: tuple[Call, ...]) -> tuple[int, ...]:
+    return tuple(call.rank for call in calls)
+
+
+def _ends_apart_ns(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> int:
+    ends = [times_of(ranks[call.rank], call)[1] for call in calls]
+    return max(ends) - min(ends)
 
 
 def _said(ranks: Sequence[RankTrace], call: Call) -> ToldCollective:

@@ -143,7 +143,8 @@ def cause_reason(graph: MeasuredGraph, meeting: int, rank: int, cause: Cause) ->
     """(reason, the rank that it names) for which `rank` waited. meeting: in which collective, or NONE."""
     if cause.why == BUSY:
         return QUEUED, graph.graph.track_of(cause)
-    if meeting != NONE:
+    # Nobody is known to come to a call without a partner: its rank is not the last.
+    if meeting != NONE and len(graph.ties.members[meeting]) > 1:
         pieces = graph.ties.pieces[rank]
         launched = pieces.kind[graph.waiting_piece(meeting, rank)] == AWAIT
         if launched or cause.track != rank:

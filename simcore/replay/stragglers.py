@@ -175,6 +175,9 @@ def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[s
 
 # A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
 SLOW = 1.1
+# Work is alike where so much of it is in operations of the same names, about as many of each; a rank is slow
+# where half of those take longer. One kernel that takes longer alone has more to do.
+_ALIKE_COUNTS, _ALIKE, _SLOWED = 0.1, 0.9, 0.5
 # A factor nearer to 1 is what rounding to whole ns has left.
 _NO_DIFFERENCE = 1e-6
 # A share of the step below which nothing is worth a sentence.
@@ -202,6 +205,70 @@ class SlowRank(NamedTuple):
 
 
 def slow_ranks(results: Timed) -> list[SlowRank]:
+    """Ranks that take longer for the same work as the others of their stage: most of the operations that both
+    run, and all of them together as `longer_ranks` has it.
+    """
+    return [rank for rank in longer_ranks(results) if _is_slow(results, rank)]
+
+
+class OwnWork(NamedTuple):
+    """What a rank computes in operations of one name: how many calls, and ns."""
+
+    calls: int
+    ns: int
+
+
+def differs_most(results: Timed, rank: SlowRank) -> tuple[str, OwnWork, OwnWork]:
+    """(the operation in which a rank computes longest against its peers, its own work, the peers' median)."""
+    work = _work_beside(results, rank)
+    return max(
+        ((name, *both) for name, both in work.items()), key=lambda one: (one[1].ns - one[2].ns, one[0])
+    )
+
+
+def _is_slow(results: Timed, rank: SlowRank) -> bool:
+    """Whether it does about the same work as its peers, and most of that takes longer."""
+    alike = slowed = 0
+    own_ns = peers_ns = own_alike = 0
+    for own, peers in _work_beside(results, rank).values():
+        own_ns, peers_ns = own_ns + own.ns, peers_ns + peers.ns
+        if abs(own.calls - peers.calls) <= _ALIKE_COUNTS * max(own.calls, peers.calls):
+            own_alike, alike = own_alike + own.ns, alike + peers.ns
+            slowed += peers.ns if own.ns > SLOW * peers.ns else 0
+    same_work = own_alike >= _ALIKE * own_ns and alike >= _ALIKE * peers_ns
+    return same_work and slowed >= _SLOWED * alike
+
+
+def _work_beside(results: Timed, rank: SlowRank) -> dict[str, tuple[OwnWork, OwnWork]]:
+    """Operation -> (what a rank computes in it, the median of its peers, the upper of two in the middle)."""
+    index = {trace.number: at for at, trace in enumerate(results.measured.ranks)}
+    mine = _work(results, index[rank.rank])
+    others = [_work(results, index[peer]) for peer in rank.peers]
+    names = dict.fromkeys((*mine, *(name for other in others for name in other)))
+    none = OwnWork(0, 0)
+
+    def middle(name: str) -> OwnWork:
+        all_of_it = [other.get(name, none) for other in others]
+        return OwnWork(*(sorted(column)[len(column) // 2] for column in zip(*all_of_it, strict=True)))
+
+    return {name: (mine.get(name, none), middle(name)) for name in names}
+
+
+def _work(results: Timed, rank: int) -> dict[str, OwnWork]:
+    """What a rank (its index) computes, by operation."""
+    accounts, pieces = results.accounts[rank], results.ties.pieces[rank]
+    names = results.measured.ranks[rank].ops.name
+    ns: dict[str, int] = {}
+    ops: dict[str, set[int]] = {}
+    for at, account in enumerate(accounts.account):
+        if account < FIRST_EXPOSED:
+            op = pieces.op[accounts.op[at]]
+            ns[names[op]] = ns.get(names[op], 0) + accounts.edge[at + 1] - accounts.edge[at]
+            ops.setdefault(names[op], set()).add(op)
+    return {name: OwnWork(len(ops[name]), ns[name]) for name in ns}
+
+
+def longer_ranks(results: Timed) -> list[SlowRank]:
     """Ranks that compute over a tenth longer than the median of the others of their stage, and over 1 % of
     the step; by stage, in the run's order. Of an even number of others the upper of the two in the middle.
     """

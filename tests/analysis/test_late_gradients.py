@@ -5,7 +5,7 @@ from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, WG
-from simcore.simulation import simulate
+from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
@@ -129,6 +129,54 @@ def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> No
         left.append(sum(end[op] - max(start[op], last) for op in reduced if ops.stream[op] != COMPUTE))
     assert duration(left[0]) != duration(left[1])
     assert late.endswith(f"since {duration(left[0])} would still come after the last backward.")
+
+
+def reduced_last_ns(simulation: Simulation, number: int) -> int:
+    """What of its gradient reductions a class runs behind its last backward, from spans alone."""
+    ops, start, end = simulation.timeline.columns(number)
+    layers = [op for op in range(len(ops.row)) if ops.microbatch[op] >= 0 and ops.stream[op] == COMPUTE]
+    last = max(end[op] for op in layers)
+    reductions = [
+        op for op in range(len(ops.row))
+        if ops.phase[op] == WG and ops.stream[op] != COMPUTE and end[op] > last
+        and simulation.workload.wg.collective[ops.row[op]] == "REDUCESCATTER"
+    ]  # fmt: skip
+    return sum(end[op] - max(start[op], last) for op in reductions)
+
+
+def late_words(simulation: Simulation) -> str:
+    (late,) = [one.text for one in Results(simulation).sentences if one.rule == "late-gradients"]
+    return late
+
+
+def test_a_figure_of_some_ranks_alone_names_them_the_slow_link_and_what_the_others_have() -> None:
+    """Seed 002 with a slow port of rank 5: the dp group of 5, 13 ... 61 takes 900.4 ms, all others 228.3."""
+    workload = open_workload(SEED_002)
+    slow, whole = (simulate(workload, Parameters(slow_link=link)) for link in (("1:5=0.25",), ()))
+    who = "on ranks 5, 13 ... 61, behind a slow link, and 228.3 ms on the others"
+    assert f"nothing hides 900.4 ms (5.7 %) {who}; with " in late_words(slow)
+    folding = slow.timeline.folding
+    for rank in (0, 4, 5, 13, 61, 64, 69, 1023):
+        is_slowed = rank % 8 == 5 and rank < 64
+        found = duration(reduced_last_ns(slow, folding.class_of(rank)))
+        assert found == ("900.4 ms" if is_slowed else "228.3 ms")
+    assert duration(reduced_last_ns(whole, whole.timeline.folding.class_of(5))) == "228.3 ms"
+    # Of all ranks alike neither a rank nor a link is named.
+    assert "nothing hides 228.3 ms (1.5 %); with " in late_words(whole)
+
+
+def test_a_slow_link_that_makes_no_difference_to_late_gradients_is_not_named() -> None:
+    """A tp port: what comes after the last backward are dp collectives, which do not use it."""
+    simulation = simulate(open_workload(SEED_002), Parameters(slow_link=("0:5=0.5",)))
+    assert "slow link" not in late_words(simulation)
+
+
+def test_a_figure_that_few_others_fall_short_of_is_said_as_the_most() -> None:
+    """llama-3-70b: 216.4 ms on stages 0 and 3, which have more parameters, 203.8 on the others."""
+    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
+    assert "nothing hides up to 216.4 ms (16.7 %)" in late_words(
+        simulate(model, Parameters(world=64, tp=8, pp=4))
+    )
 
 
 def test_a_run_that_computes_nothing_has_no_late_gradients() -> None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
-from simcore.diagnostics import Cancelled
+from simcore.diagnostics import Cancelled, UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
+from simcore.model.sizes import Model
 from simcore.parameters import Parameters, as_flags
+from simcore.program.ops import COMPUTE, FWD, IG, OPT, STREAMS
+from simcore.program.schedules import SCHEDULES
+from simcore.records import replace
 from simcore.replay import measured_results
 from simcore.report.pages import run_json, run_page
-from simcore.simulation import simulate
+from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration
 from simcore.workload import open_workload
+from tests.analysis.test_sentences import of_model
+from tests.analysis.test_sentences import said as by_rule
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.strategies import Cell, Row, layer, make_workload
 from tui.frame import BLOCKS, text_of
@@ -92,8 +101,8 @@ def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
     """Planted: the note of the default where `--stage-layout uniform` was given, as before."""
     said = assumed(results_of(PIPELINE))["stage-layout-default"]
     assert said.startswith("stage layout uniform, the default:")
-    for given in ("uniform", "megatron"):
-        assert "stage-layout-default" not in assumed(results_of(PIPELINE, stage_layout=given))
+    for layout in ("uniform", "megatron"):
+        assert "stage-layout-default" not in assumed(results_of(PIPELINE, stage_layout=layout))
     left, typed = Parameters(), Parameters(stage_layout="uniform")
     assert (as_flags(left), as_flags(typed)) == ([], ["--stage-layout", "uniform"])
     # The run is the same, and nothing has changed between the two.
@@ -176,3 +185,97 @@ def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     of_model = Results(simulate(model, Parameters(gpu="h100", world=8, global_batch=8)))
     for others in (results_of(PIPELINE, gpu="h100"), of_model):
         assert "memory-assumed" not in assumed(others)
+
+
+def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> None:
+    step_ns, fastest = of_model().step_time_ns, Results(of_model()).fastest
+    assert fastest is not None
+    assert not fastest.is_way
+    assert by_rule(of_model())["schedule-range"] == (
+        f"No schedule was given: the step is between {duration(fastest.ns)}, without a bubble and with "
+        f"gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--virtual-stages, "
+        "--overlap-grad-reduce)."
+    )
+    hidden = {"overlap_grad_reduce": True, "overlap_param_gather": True}
+    others = [
+        of_model(virtual_stages=2), of_model(schedule="zb-h1"), of_model(schedule="zb-h2"),
+        of_model(**hidden), of_model(virtual_stages=2, **hidden),
+    ]  # fmt: skip
+    assert all(fastest.ns <= other.step_time_ns for other in others)
+    # Of many micro-batches the bubble is little: the end is near what can be reached.
+    many = Results(of_model(global_batch=64)).fastest
+    assert many is not None
+    assert many.ns > 0.95 * of_model(global_batch=64, schedule="dualpipe").step_time_ns
+
+
+def way_of_one_ns(simulation: Simulation) -> int:
+    """Forward and input gradients of micro-batch 0 on all stages, and the optimizer, from spans alone."""
+    way, optimizers = 0, []
+    for stage, program in enumerate(simulation.program.stages):
+        number = next(n for n, one in enumerate(simulation.timeline.classes) if one.stage == stage)
+        ops, start, end = simulation.timeline.columns(number)
+        lasting = [end[op] - start[op] for op in range(len(program.ops))]
+        tp = STREAMS.index("tp")
+        way += sum(
+            ns for op, ns in enumerate(lasting)
+            if ops.microbatch[op] == 0 and ops.stream[op] in (COMPUTE, tp) and ops.phase[op] in (FWD, IG)
+        )  # fmt: skip
+        optimizers.append(
+            sum(ns for op, ns in enumerate(lasting) if ops.phase[op] == OPT and ops.stream[op] == COMPUTE)
+        )
+    return way + min(optimizers)
+
+
+def test_one_micro_batch_on_its_way_through_all_stages_bounds_the_step() -> None:
+    """llama-3-70b with one micro-batch: 297.7 ms was said, the work of a rank, and v-half takes 1.009 s."""
+    model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
+    simulation = simulate(model, Parameters(world=64, tp=8, pp=4))
+    fastest = Results(simulation).fastest
+    assert fastest is not None
+    assert fastest == (way_of_one_ns(simulation), True)
+    assert by_rule(simulation)["schedule-range"] == (
+        "No schedule was given: the step is between 856.6 ms, one micro-batch through all stages and back, "
+        "then the optimizer, with all else hidden, and 1.293 s, as 1f1b (--virtual-stages, "
+        "--overlap-grad-reduce)."
+    )
+    hidden = Parameters(
+        world=64, tp=8, pp=4, schedule="v-half", overlap_grad_reduce=True, overlap_param_gather=True
+    )
+    assert fastest.ns <= simulate(model, hidden).step_time_ns < 1_010_000_000
+
+
+def test_no_range_is_said_where_single_ranks_or_links_are_slow() -> None:
+    for slow in ({"slow_rank": ("3=1.5",)}, {"slow_link": ("0:1=0.5",)}):
+        assert "schedule-range" not in by_rule(of_model(**slow))
+
+
+@settings(max_examples=15)
+@given(
+    st.sampled_from((2, 3, 4)), st.sampled_from((1, 2)), st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)),
+    st.sampled_from((1, 2, 4, 8)), st.sampled_from((2000, 32000, 200_000)), st.sampled_from((None, "full")),
+)  # fmt: skip
+def test_no_schedule_ends_below_the_range(
+    pp: int, tp: int, dp: int, layers: int, batches: int, vocabulary: int, recompute: str | None
+) -> None:
+    """The head of a large vocabulary makes the last stage long, which dualpipe shares out over two ranks."""
+    model = Model("small", pp * layers, 512, 8, 8, 64, 2048, True, vocabulary, 512, tied_embeddings=False)
+    opened = ModelMaker("small", model).opened()
+    given = Parameters(world=pp * tp * dp, tp=tp, pp=pp, global_batch=batches * dp, gpu="h100")
+    given = replace(given, recompute=recompute) if recompute else given
+    fastest = Results(simulate(opened, given)).fastest
+    assert fastest is not None
+    ran = 0
+    for schedule, hidden in itertools.product(SCHEDULES, (False, True)):
+        for stages in {None, layers} if SCHEDULES[schedule].chunks is None else {None}:
+            other = replace(
+                given, schedule=schedule, virtual_stages=stages, overlap_grad_reduce=hidden,
+                overlap_param_gather=hidden,
+            )  # fmt: skip
+            try:
+                step_ns = simulate(opened, other).step_time_ns
+            except UsageError:
+                # It does not fit so many stages or micro-batches.
+                continue
+            assert fastest.ns <= step_ns, other
+            ran += 1
+    assert ran >= 6

@@ -8,6 +8,7 @@ from simcore.analysis import Results
 from simcore.analysis.sentences.model import Facts, stage_words
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
+from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import SEED_002, said
@@ -110,3 +111,34 @@ def test_sentences_and_worst_places_are_the_same_where_each_rank_is_a_class(case
     )
     assert split.sentences == folded.sentences
     assert [place.words for place in split.worst] == [place.words for place in folded.worst]
+
+
+def test_ranks_that_wait_about_as_long_are_named_together_and_a_slow_rank_is_no_like_stage() -> None:
+    """Seed 001 with rank 40 slow: rank 8 was named alone, 128.7 ms, of a stage whose others wait 127.6."""
+    workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
+    slow, whole = (simulate(workload, Parameters(slow_rank=rank)) for rank in (("40=1.3",), ()))
+    text = said(slow)["bubble"]
+    of_stage = [
+        accounts.bubble_ns
+        for rank_class, accounts in zip(slow.timeline.classes, Results(slow).accounts, strict=True)
+        if rank_class.stage == 0
+    ]
+    assert max(of_stage) > min(of_stage) >= 0.99 * max(of_stage)
+    longest = duration(max(of_stage))
+    assert text.startswith(f"Stage 0 waits up to {longest} (69.8 %) in all for stage 1, the mean")
+    assert "alike" not in text
+    # Ranks that all wait as long have no `up to`; stages without a slow rank compute alike.
+    assert "Stage 0 waits 118.5 ms (68.1 %) in all for stage 1, " in said(whole)["bubble"]
+    assert "all stages compute alike" in said(whole)["bubble"]
+
+
+def test_a_stage_that_waits_for_one_other_says_for_which() -> None:
+    """Stage 0 of 1f1b gets gradients of stage 1 alone; interleaved, also activations of the last stage."""
+    workload = open_workload(SEED_002)
+    chunks = simulate(workload, Parameters(schedule="interleaved", virtual_stages=8))
+    assert "Stage 0 waits 1.123 s (12.6 %) in all for its neighbours, " in said(chunks)["bubble"]
+    senders = {chunks.timeline.stage_of(arrival.sender) for arrival in chunks.timeline.arrivals(0)}
+    assert senders == {1, 15}
+    plain = simulate(workload, Parameters())
+    assert " in all for stage 1, " in said(plain)["bubble"]
+    assert {plain.timeline.stage_of(arrival.sender) for arrival in plain.timeline.arrivals(0)} == {1}

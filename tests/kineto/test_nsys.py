@@ -107,7 +107,7 @@ def test_what_is_damaged_names_the_row_and_what_is_cut_the_byte(tmp_path: Path) 
 
 
 def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
-    kernels = [(0, 100, 0, "gemm"), (0, 300, 1, "gemm"), (900, 1000, 1, "gemm")]
+    kernels = [(0, 50, 0, "gemm"), (50, 100, 0, "gemm"), (0, 300, 1, "gemm"), (900, 1000, 1, "gemm")]
     results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
     assert insight_lines(results) == [
         "Device 1 is slow: it computes 400 ns, device 0 100 ns; as fast as device 0, the step would take "
@@ -115,6 +115,16 @@ def test_what_is_said_of_devices_calls_them_so(tmp_path: Path) -> None:
         "Most of the devices' time, 75.0 %, is idle: host gaps, and the time before the first and after the "
         "last operation; device 0 has the most, 900 ns.",
     ]
+
+
+def test_a_device_that_runs_more_kernels_has_more_work_and_is_not_slow(tmp_path: Path) -> None:
+    kernels = [(0, 100, 0, "gemm"), (0, 100, 1, "gemm"), (300, 410, 1, "gemm")]
+    results = measured_results(_opened(made(tmp_path / "a.sqlite", kernels)), Parameters())
+    assert insight_lines(results)[0] == (
+        "Device 1 computes longer: 210 ns, device 0 100 ns; they differ most in gemm (210 ns in 2 calls, "
+        "device 0 100 ns in 1)."
+    )
+    assert not any("as fast as" in knob.name for knob in results.what_if())
 
 
 def test_rows_that_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from simcore.replay.stragglers import on_time, stragglers
 from simcore.units import duration
 from simcore.workload.model import Workload
 from tests.export.reading import exported
-from tests.kineto.corpus import DLRM, GLOO, needs_corpus, raw
+from tests.kineto.corpus import DLRM, GLOO, HTA, device_spans, needs_corpus, raw, union_ns
 from tests.workload.texts import REPOSITORY
 
 pytestmark = needs_corpus
@@ -106,6 +106,69 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     assert f"the step would take {duration(again.step_time_ns)}" in words
     name = "SendRecv_RING_SIMPLE_Sum_int8_t"
     assert f"Ranks 0-6 wait for rank 7 in {name}, up to 8.896 ms in all." in words
+
+
+def test_calls_that_end_apart_are_no_collective_and_nobody_waits_in_them() -> None:
+    """Two of 128 ranks: of five calls in order two pairs end within 0.2 ms, the others 13 to 68 ms apart."""
+    results = _results(HTA)
+    met = [one.calls for one in results.ties.matches.meetings if len(one.calls) > 1]
+    assert len(met) == 2
+    assert len(results.ties.matches.unmatched) == 6
+    first, second = (raw(path)["traceEvents"] for path in sorted(HTA.glob("*.json.gz")))
+    calls = [[one for one in events if "SendRecv" in one.get("name", "")] for events in (first, second)]
+    calls = [sorted(some, key=lambda one: one["ts"])[-2:] for some in calls]
+    late_us = results.measured.recorded.shifts[1] / 1e3 if results.measured.recorded else 0.0
+    # What rank 0 has of both before rank 1 comes, with no compute beside it.
+    spans, waited = device_spans(first), 0.0
+    for mine, other in zip(*calls, strict=True):
+        before = [(mine["ts"], other["ts"] + late_us)]
+        computes = [
+            (start, end) for start, end in spans["compute"] if start < before[0][1] and end > mine["ts"]
+        ]
+        waited += union_ns(before + computes) - union_ns(computes)
+    assert [(wait.early, wait.late, wait.ns) for wait in results.waiting] == [(0, 1, round(waited * 1000))]
+    assert not any("for each other" in line or "wait for" in line for line in results.words)
+
+
+def test_a_rank_with_more_to_do_in_some_kernels_is_not_slow() -> None:
+    """Rank 1's 32 ms more are those of three embedding kernels, its matrix products are as fast."""
+    results = _results(HTA)
+    kernels: list[float] = []
+    for path in sorted(HTA.glob("*.json.gz")):
+        steps = raw(path)["traceEvents"]
+        rows = [one for one in steps if "unweighted_kernel_cta_per_row_1" in one.get("name", "")]
+        kernels.append(max(rows, key=lambda one: one["ts"])["dur"] / 1e3)
+    assert f"({kernels[1]:.3f} ms, rank 0 {kernels[0]:.3f} ms)." in results.words[0]
+    assert results.words[0].startswith(
+        "Rank 1 computes longer: 136.4 ms, rank 0 104.1 ms; they differ most in "
+    )
+
+
+def test_one_pair_alone_that_ends_at_once_set_the_clocks_itself(tmp_path: Path) -> None:
+    """Without the two pairs that agree, the middle one of three that do not agree proves nothing."""
+
+    def cut(_: int, data: dict[str, Any]) -> None:
+        calls = [one for one in data["traceEvents"] if "SendRecv" in one.get("name", "")]
+        for call in sorted(calls, key=lambda one: one["ts"])[-2:]:
+            data["traceEvents"].remove(call)
+
+    results = _results(_copy(tmp_path, cut, HTA))
+    assert results.measured.concurrent
+    assert [len(one.calls) for one in results.ties.matches.meetings] == [1] * 6
+    assert not results.waiting
+    # Nor does anybody come last to a call whose other members are not known.
+    assert not any("came last" in one.reason for one in results.critical_path)
+
+
+def test_kernels_of_one_collective_end_at_once_or_are_none(tmp_path: Path) -> None:
+    def lengthen(number: int, data: dict[str, Any]) -> None:
+        kernels = [one for one in data["traceEvents"] if "AllReduce" in one.get("name", "")]
+        if number == 3:
+            max(kernels, key=lambda one: one["ts"])["dur"] += 1_500
+
+    matches = _results(_copy(tmp_path, lengthen)).ties.matches
+    assert [len(one.calls) for one in matches.meetings if len(one.calls) > 1] == [8] * 7
+    assert len(matches.unmatched) == 8
 
 
 def test_no_rank_is_late_where_all_come_together(tmp_path: Path) -> None:

@@ -412,21 +412,39 @@ def test_what_a_slow_rank_computes_in_less_time_is_said_with_the_one_factor_that
     """Of a real run rank 1's forward was half of rank 0's, and the replay made it shorter still."""
     lines = (
         op(0, "forward_step", 0, 20)
-        + op(0, "backward_step", 20, 30)
-        + op(0, "dp_allreduce", 30, 65, "dp")
+        + op(0, "backward_step", 20, 45)
+        + op(0, "dp_allreduce", 45, 95, "dp")
         + op(1, "forward_step", 0, 10)
-        + op(1, "backward_step", 10, 60)
-        + op(1, "dp_allreduce", 60, 65, "dp")
+        + op(1, "backward_step", 10, 90)
+        + op(1, "dp_allreduce", 90, 95, "dp")
     )
     results = MeasuredResults(run_of(lines, 2))
     mended = results.with_parameters(Parameters(slow_rank=("1=0.5",)))
     assert insight_lines(results)[0] == (
-        "Rank 1 is slow: it computes 60.000 ms, rank 0 (stage 0) 30.000 ms, though its forward is shorter "
+        "Rank 1 is slow: it computes 90.000 ms, rank 0 (stage 0) 45.000 ms, though its forward is shorter "
         "(10.000 ms, rank 0 20.000 ms); as fast as rank 0, with one factor on all of it, the step would take "
-        f"{duration(mended.step_time_ns)} (-46.2 %)."
+        f"{duration(mended.step_time_ns)} (-47.4 %)."
     )
-    assert mended.step_time_ns == 35 * MS
+    assert mended.step_time_ns == 50 * MS
     assert "shorter" not in insight_lines(MeasuredResults(run_of(SLOW_RANK, 2)))[0]
+
+
+def test_a_rank_of_which_less_than_half_takes_longer_is_not_slow() -> None:
+    """Its backward alone takes longer, and its peers compute for a third of their time in theirs."""
+    results = MeasuredResults(
+        run_of(
+            op(0, "forward_step", 0, 20)
+            + op(0, "backward_step", 20, 30)
+            + op(1, "forward_step", 0, 10)
+            + op(1, "backward_step", 10, 60),
+            2,
+        )
+    )
+    assert insight_lines(results)[0] == (
+        "Rank 1 computes longer: 60.000 ms, rank 0 (stage 0) 30.000 ms; they differ most in backward_step "
+        "(50.000 ms, rank 0 10.000 ms)."
+    )
+    assert not any("as fast as" in knob.name for knob in results.what_if())
 
 
 def test_calls_without_a_partner_keep_what_they_took_and_a_gain_beside_them_says_so() -> None:

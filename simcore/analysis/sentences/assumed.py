@@ -8,13 +8,16 @@ from simcore.units import duration
 
 def schedule_range(facts: Facts) -> Sentence | None:
     """Said of a model on several stages without a schedule: what the step is at least, whatever it is."""
-    least_ns = facts.results.fastest_ns
-    if least_ns is None:
+    fastest = facts.results.fastest
+    if fastest is None:
         return None
     schedule = facts.simulation.program.schedule
+    how = "without a bubble and with gradients and transfers hidden"
+    if fastest.is_way:
+        how = "one micro-batch through all stages and back, then the optimizer, with all else hidden"
     text = (
-        f"No schedule was given: the step is between {duration(least_ns)}, without a bubble and with "
-        f"gradients and transfers hidden, and {duration(facts.step_ns)}, as {schedule} "
+        f"No schedule was given: the step is between {duration(fastest.ns)}, {how}, and "
+        f"{duration(facts.step_ns)}, as {schedule} "
         "(--virtual-stages, --overlap-grad-reduce)."
     )
-    return Sentence("schedule-range", text, least_ns)
+    return Sentence("schedule-range", text, fastest.ns)

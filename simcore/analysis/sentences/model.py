@@ -160,10 +160,12 @@ class Facts(Struct, frozen=True, dict=True):
 
     @cached_property
     def stages_alike(self) -> bool:
-        """Whether there are several stages of a pipeline and none computes over 1 % longer than another."""
+        """Whether there are several stages of a pipeline and no rank of one computes over 1 % longer than one
+        of another.
+        """
         if not self.simulation.program.pipelined or self.simulation.layout.pp == 1:
             return False
-        busy = self.stage_busy_ns
+        busy = [accounts.busy_ns for accounts in self.accounts]
         return 100 * (max(busy) - min(busy)) <= max(busy)
 
     @cached_property

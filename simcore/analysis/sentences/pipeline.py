@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from simcore.analysis.accounts import BUBBLE, op_of
 from simcore.analysis.alike import alike
 from simcore.analysis.blocks import (
     SurplusBlocks,
@@ -21,10 +24,12 @@ from simcore.workload.model import base_name
 _SLOTS_WITHIN = 0.1
 # Blocks that a header does not ask for whose layers are named.
 _NAMED = 4
+# Ranks that wait this share of the longest wait are named with who waits longest.
+_AS_LONG = 0.99
 
 
 def bubble(facts: Facts) -> Sentence | None:
-    """How long stages wait for their neighbours, the one that does most and the mean of all ranks; the
+    """How long stages wait for others, the one that does most and the mean of all ranks; the
     schedule's count of empty slots; and whether stages compute alike, which is no cause.
     """
     lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
@@ -33,20 +38,37 @@ def bubble(facts: Facts) -> Sentence | None:
     if not facts.worth(lost) or not worst:
         return None
     mean = facts.mean_ns["bubble"]
-    if min(bubbles) == worst:
-        text = f"Every stage waits {facts.figure(worst)} in all for its neighbours"
+    longest = [number for number, ns in enumerate(bubbles) if ns >= _AS_LONG * worst]
+    figure = facts.figure(worst)
+    if len({duration(bubbles[number]) for number in longest}) > 1:
+        figure = f"up to {figure}"
+    if len(longest) == len(bubbles):
+        others = "the other" if facts.simulation.layout.pp == 2 else "other stages"
+        text = f"Every stage waits {figure} in all for {others}"
     else:
-        who = stage_words(facts, alike(bubbles, worst))
-        wait, whose = are(who, "wait", "waits"), are(who, "their", "its")
+        who = stage_words(facts, longest)
         text = (
-            f"{who} {wait} {facts.figure(worst)} in all for {whose} neighbours, the mean rank "
-            f"{facts.figure(mean)}"
+            f"{who} {are(who, 'wait', 'waits')} {figure} in all for {_for_whom(facts, longest, who)}, "
+            f"the mean rank {facts.figure(mean)}"
         )
     why = _slots(facts, lost)
     text += f": {why}" if why else ""
     if facts.stages_alike:
         text += ("; all" if why else ". All") + f" stages compute alike{_assumed_alike(facts)}"
     return Sentence("bubble", f"{text}.", worst, "bubble", facts.bubble_ns)
+
+
+def _for_whom(facts: Facts, numbers: Collection[int], who: str) -> str:
+    """`stage 1` where these classes wait for no other stage in their bubbles, else `their neighbours`."""
+    timeline = facts.simulation.timeline
+    stages = set()
+    for number in numbers:
+        accounts = facts.accounts[number]
+        ops = {op for op, account in zip(accounts.op, accounts.account, strict=True) if account == BUBBLE}
+        stages |= {timeline.stage_of(op_of(timeline, number, op)[0]) for op in ops}
+    if len(stages) == 1:
+        return f"stage {stages.pop()}"
+    return f"{are(who, 'their', 'its')} neighbours"
 
 
 def _assumed_alike(facts: Facts) -> str:

@@ -19,7 +19,7 @@ def test_who_is_not_said_of_what_all_stages_wait_for_alike() -> None:
     rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 8000))] * 4
     simulation = run(rows, {"tp": 2, "pp": 2}, schedule="1f1b")
     assert len(simulation.timeline.classes) == 2
-    assert "most for embedding_layer (forward all-reduce, " in said(simulation)["exposed"]
+    assert "all for embedding_layer (forward all-reduce)" in said(simulation)["exposed"]
     assert " on stage" not in said(simulation)["exposed"]
     assert " on ranks" not in said(simulation)["exposed"]
 
@@ -42,7 +42,7 @@ def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:
     rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 8000))]
     assert said(run(rows, {"tp": 2}, dim=("switch:8:1:0",)))["busy-port"] == (
         "The ports of dimension 0 (switch 8, 1 GB/s, 0 ns a hop) are busy 100.0 % of the step on ranks 0-1, "
-        "most with tp (8.0 kB)."
+        "all with tp (8.0 kB)."
     )
 
 

@@ -8,6 +8,7 @@ from simcore.analysis import Results
 from simcore.analysis.sentences.model import Facts, stage_words
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
+from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_sentences import SEED_002, said
@@ -84,6 +85,29 @@ def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
     """ns of a rank that are wait, bubble and idle."""
     accounts = Results(simulation).accounts[simulation.timeline.folding.class_of(rank)]
     return accounts.wait_ns, accounts.bubble_ns, accounts.idle_ns
+
+
+def test_whoever_waits_for_a_slow_rank_alone_is_named_with_its_peers() -> None:
+    """A rank with tp and dp collectives in a pass: the peers of both wait for it."""
+    rows = [
+        Row("mlp", Cell(1000, "ALLREDUCE", "tp", 100)),
+        Row("norm", Cell(1000, "ALLREDUCE", "dp", 100)),
+    ]
+    simulation = run(rows, {"tp": 4, "dp": 2}, slow_rank=("5=3",))
+    results = Results(simulation)
+    # By the accounts of the dp peer: it waits for rank 5 in the second collective, and for nobody else.
+    classes = simulation.timeline
+    waits = {
+        wait.kind: wait.ns
+        for wait in results.waiting
+        if 5 in classes.classes[wait.late].ranks and len(wait.all_late) == 1
+    }
+    assert waits["dp"] == results.accounts[classes.folding.class_of(1)].wait_ns
+    text = said(simulation)["straggler"]
+    assert f"its 1 dp peer wait {duration(waits['dp'])} (" in text
+    assert f" %), its 3 tp peers {duration(waits['tp'])}; the step grows" in text
+    # Nobody else waits where the others have no collective with it.
+    assert "dp peer" not in said(run(rows[:1], {"tp": 4, "dp": 2}, slow_rank=("5=3",)))["straggler"]
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from simcore.program.ops import PHASES, WG, CollectiveCost
 from simcore.records import Struct
 from simcore.run.findings import Change
 from simcore.simulation import Simulation
-from simcore.units import byte_size, duration, how_much, largest, listed_with, percent, plural
+from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
 from simcore.workload.model import base_name
 from simcore.workload.traffic import backward_unsent, parameters_sent
 
@@ -294,7 +294,11 @@ def free_communication(facts: Facts) -> Sentence | None:
             # Two rows of a small screen: what speaks against a verdict is not cut off.
             names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
             named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
-            text += f", but {plural(len(unsent), 'row')} ({named}) send nothing backward"
+            rows = plural(len(unsent), "row")
+            text += f", but {rows} ({named}) send{'s' if len(unsent) == 1 else ''} nothing backward"
+            sent_ns = facts.results.backward_sent_ns
+            if sent_ns is not None:
+                text += f" (sent too: {duration(sent_ns)}, {change_percent(facts.step_ns, sent_ns)})"
         text += "."
     return Sentence("free-communication", text, other)
 

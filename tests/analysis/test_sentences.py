@@ -374,12 +374,9 @@ def test_a_port_with_more_than_it_can_carry_is_said() -> None:
 
 def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
     results = Results(simulate(open_workload(SEED_002), Parameters()))
-    words = (
-        "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 272 rows "
-        "(attention_column and 2 others) send nothing backward"
-    )
+    words = "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 272 rows"
     (text,) = [one.text for one in results.sentences if one.rule == "free-communication"]
-    assert text == f"{words}."
+    assert text == f"{words} (attention_column and 2 others) send nothing backward."
     # What that is worth is said once a run with it has been made, as its note says it.
     sent = with_backward_sent(results.simulation.workload)
     assert sent is not None
@@ -387,7 +384,7 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
     results.weigh_assumptions()
     (text,) = [one.text for one in results.sentences if one.rule == "free-communication"]
     change = change_percent(results.step_time_ns, other)
-    assert text == f"{words} (sent too: {duration(other)}, {change})."
+    assert text == f"{words} send nothing backward (sent too: {duration(other)}, {change})."
     # Rows of another kind of file say nothing of what a trainer sends.
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 64), Cell(1000), Cell(1000))]
     clear = said(run(rows, {"tp": 2}))

@@ -291,14 +291,15 @@ def free_communication(facts: Facts) -> Sentence | None:
         text = "By its rows the network" if unsent else "The network"
         text += f" is not the cause: without it the step is {facts.change(other)}"
         if unsent:
-            # Two rows of a small screen: what speaks against a verdict is not cut off.
+            # Two rows of a small screen: what speaks against a verdict is not cut off. What it is worth comes
+            # before whose it is, which a note has too.
+            rows, sent_ns = plural(len(unsent), "row"), facts.results.backward_sent_ns
             names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
             named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
-            rows = plural(len(unsent), "row")
-            text += f", but {rows} ({named}) send{'s' if len(unsent) == 1 else ''} nothing backward"
-            sent_ns = facts.results.backward_sent_ns
+            send, worth = "sends" if len(unsent) == 1 else "send", ""
             if sent_ns is not None:
-                text += f" (sent too: {duration(sent_ns)}, {change_percent(facts.step_ns, sent_ns)})"
+                worth = f" (sent too: {duration(sent_ns)}, {change_percent(facts.step_ns, sent_ns)})"
+            text += f", but {rows}{'' if worth else f' ({named})'} {send} nothing backward{worth}"
         text += "."
     return Sentence("free-communication", text, other)
 

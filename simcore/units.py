@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 # Points between the least and the most of some shares from which on a mean of them is of none.
 _APART = 10
+# A figure is as good as the largest where it is less by no more than this part of it; a part as good as all.
+_NEAR, _REST = 50, 100
+# So many names are listed.
+LISTED = 4
+Key = TypeVar("Key")
 
 
 def duration(ns: int) -> str:
@@ -108,6 +114,53 @@ def plural(count: int, noun: str) -> str:
     if noun.endswith("index"):
         return f"{count} {noun.removesuffix('ex')}ices"
     return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
+def largest(figures: Mapping[Key, int]) -> list[Key]:
+    """The keys of the largest figure and of all within 2 % of it, the largest first; none where all are 0.
+
+    >>> largest({"a": 99, "b": 100, "c": 97}), largest({"a": 0})
+    (['b', 'a'], [])
+    """
+    most = max(figures.values(), default=0)
+    near = [key for key, figure in figures.items() if most > 0 and _NEAR * (most - figure) <= most]
+    return sorted(near, key=lambda key: -figures[key])
+
+
+def how_much(part: int, whole: int) -> str:
+    """What a largest part is of a whole in a word: `all`, `almost all` from 99 % on, else `most`.
+
+    >>> how_much(7, 7), how_much(99, 100), how_much(60, 100)
+    ('all', 'almost all', 'most')
+    """
+    return "all" if part >= whole else "almost all" if _REST * (whole - part) <= whole else "most"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a row: `a, b and c`, of more than four `a and 4 others`.
+
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcde"))
+    ('a', 'a, b and c', 'a and 4 others')
+    """
+    if len(names) > LISTED:
+        return f"{names[0]} and {len(names) - 1} others"
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def listed_with(names: Sequence[str], figures: Sequence[str], more: str = "") -> str:
+    """Names with their figures, and in each bracket what is said of all: `a and b (3 s each on rank 1)`.
+
+    >>> listed_with(["a"], ["3 s"], " on rank 1"), listed_with(["a", "b"], ["3 s", "3 s"], " on rank 1")
+    ('a (3 s on rank 1)', 'a and b (3 s each on rank 1)')
+    >>> listed_with(["a", "b"], ["3.1 s", "3 s"]), listed_with(list("abcde"), list("98877"))
+    ('a (3.1 s) and b (3 s)', 'a and 4 others (7 to 9 each)')
+    """
+    if len(set(figures)) == 1:
+        return f"{listed(names)} ({figures[0]}{' each' if len(names) > 1 else ''}{more})"
+    if len(names) > LISTED:
+        return f"{listed(names)} ({figures[-1]} to {figures[0]} each{more})"
+    return listed([f"{name} ({figure}{more})" for name, figure in zip(names, figures, strict=True)])
 
 
 def short_layout(world: int, unit: str, degrees: Iterable[tuple[str, int | None]]) -> str:

@@ -19,6 +19,7 @@ from simcore.networks.analytical import Analytical
 from simcore.program.ops import STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
+from simcore.units import how_much, largest, listed
 
 # The streams by which bytes are told apart: both pipeline streams are pp.
 KINDS = (*STREAMS[1:TO_NEXT], "pp")
@@ -56,7 +57,7 @@ class PortUse(Struct, frozen=True):
 
     index: its dimension. rank_class: of its rank. busy_ns: as in `DimensionUse`, all kinds together.
     alike: the classes whose ports of this dimension are as busy, and as slow. factor: on its bandwidth, 1
-    where `--slow-link` leaves it alone. kind: of the streams that keep it busy longest.
+    where `--slow-link` leaves it alone. streams: `most with dp`: those that keep it busy longest.
     """
 
     index: int
@@ -64,7 +65,7 @@ class PortUse(Struct, frozen=True):
     busy_ns: int
     alike: tuple[int, ...]
     factor: float
-    kind: str
+    streams: str
 
 
 def class_use(simulation: Simulation, number: int) -> ClassUse:
@@ -178,11 +179,12 @@ def busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | 
         return None
     least, slowest, index, number = min(port_loads)
     of_kind = {kind: load.busy_ns for (dimension, kind), load in uses[number].items() if dimension == index}
-    kind = max(of_kind, key=lambda kind: (of_kind[kind], -KINDS.index(kind)))
+    kinds = largest({kind: of_kind[kind] for kind in sorted(of_kind, key=KINDS.index)})
+    streams = f"{how_much(sum(of_kind[kind] for kind in kinds), -least)} with {listed(kinds)}"
     alike = tuple(
         class_number for *figures, class_number in sorted(port_loads) if figures == [least, slowest, index]
     )
-    return PortUse(index, number, -least, alike, slowest, kind)
+    return PortUse(index, number, -least, alike, slowest, streams)
 
 
 def longest_over(simulation: Simulation, number: int, index: int) -> int | None:

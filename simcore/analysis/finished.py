@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 Figure = TypeVar("Figure")
 # The note of a stage layout that nobody gave.
 _LAYOUT_ASSUMED = "stage-layout-default"
+# That of what rows do not send backward.
+_BACKWARD_UNSENT = "backward-unsent"
 # By code of a note, the rows with which its step would be another one.
 _OTHER_FILES = {"gather-is-shard": with_gathered_buffer, **OTHER_ROWS}
 # What stands before that step.
@@ -151,6 +153,11 @@ class Finished(Struct, frozen=True, dict=True):
         phases = (workload.fwd, workload.ig, workload.wg)
         return sum(phase.compute_ns[row] for row in (*rows, *structure.loss) for phase in phases)
 
+    @property
+    def backward_sent_ns(self) -> int | None:
+        """The step with what rows do not send backward; None until `weigh_assumptions` has found it."""
+        return self._weighed_ns.get(_BACKWARD_UNSENT)
+
     def weigh_assumptions(
         self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
     ) -> None:
@@ -164,7 +171,7 @@ class Finished(Struct, frozen=True, dict=True):
                 if "megatron_step_ns" not in self.__dict__:
                     self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
                 weighed[one.code] = self.megatron_step_ns
-            if one.code == "backward-unsent" and one.code not in weighed and all_of_them:
+            if one.code == _BACKWARD_UNSENT and one.code not in weighed and all_of_them:
                 weighed[one.code] = self._step_ns_of(with_backward_sent)
         if weighed != self._weighed_ns:
             self.__dict__.pop("_weighed", None)

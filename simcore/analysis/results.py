@@ -236,9 +236,9 @@ class Results(Finished, frozen=True, dict=True):
         self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
     ) -> None:
         """Find what assumptions cost, once: notes and sentences say it from then on."""
-        known = self.other_layout_ns
+        known = self.other_layout_ns, self.backward_sent_ns
         super().weigh_assumptions(cancelled, all_of_them)
-        if self.other_layout_ns != known:
+        if (self.other_layout_ns, self.backward_sent_ns) != known:
             from simcore.analysis.sentences import sentences_of
 
             self.__dict__["sentences"] = sentences_of(self)

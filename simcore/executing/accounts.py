@@ -100,6 +100,20 @@ def phase_of(text: str) -> int:
     return 2 if low == "opt" or "optim" in low or "adam" in low else 0
 
 
+# A name that says forward: in words, or as STAGE names what is no gradient.
+_FORWARD = re.compile(r"fwd|forward|@\d+_", re.IGNORECASE)
+
+
+def says_phases(executed: Executed) -> bool:
+    """Whether each compute node that was accounted as forward says so, by its attributes or by its name."""
+    known: dict[tuple[int, int, int], int] = executed.__dict__.get("_accounts", {})
+    return all(
+        account or kind != COMP or _stated_phase(executed, number) is not None
+        or _FORWARD.search(executed.kinds.name(name)) is not None
+        for (kind, name, number), account in known.items()
+    )  # fmt: skip
+
+
 def rank_accounts(executed: Executed, rank: int) -> Accounts:
     """The accounts of one rank, of the places of its nodes, NONE where it is idle."""
     step = executed.step_time_ns

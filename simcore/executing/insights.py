@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.executing.accounts import WAIT
+from simcore.executing.accounts import ACCOUNTS, WAIT, says_phases
 from simcore.executing.ran import path_parts
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
 from simcore.names import GROUP_KINDS
-from simcore.units import byte_size, duration, percent, plural
+from simcore.ranks import RankSet
+from simcore.units import (
+    byte_size,
+    duration,
+    far_apart,
+    how_much,
+    largest,
+    listed,
+    listed_with,
+    percent,
+    plural,
+    whole_percent,
+)
 
 if TYPE_CHECKING:
     from simcore.executing.ran import RanTraces
@@ -18,12 +30,14 @@ if TYPE_CHECKING:
 _NAMES = 2
 # Of groups of which nobody says what they are.
 _UNKNOWN = "comm"
-# What has no group of its own, in words.
+# What has no group of its own, in words; where another group has all ranks, what singles it out.
+_EVERY, _MESSAGES = "all ranks", "messages"
 _WHOSE = {
-    "all ranks": "that of all ranks together",
+    _EVERY: "that of all ranks together",
     "alone": "what ranks do by themselves",
-    "messages": "messages",
+    _MESSAGES: "messages",
 }
+_UNNAMED = "that of collectives that name no group"
 # A second's walk.
 _MOST_NODES = 500_000
 
@@ -39,12 +53,29 @@ def sentences(results: RanTraces) -> list[str]:
 
 
 def _accounts(results: RanTraces) -> str:
-    means = sorted(results.mean_ns.items(), key=lambda pair: -pair[1])
-    parts = [f"{name} {results.share(ns)}" for name, ns in means[:3] if ns]
-    step = duration(results.step_time_ns)
+    """What the mean rank's time goes to, with the range over ranks where the mean is of none of them. Compute
+    as a whole where nodes do not say of which phase they are.
+    """
+    ns_of, one_rank = results.mean_ns, [[one.ns(name) for name in ACCOUNTS] for one in results.accounts]
+    names = {name: [name] for name in ns_of}
+    if not says_phases(results.executed):
+        of_phases = [name for name in ns_of if name.startswith("compute ")]
+        names = {"compute": of_phases} | {name: [name] for name in ns_of if name not in of_phases}
+    sums = {name: sum(ns_of[part] for part in of_name) for name, of_name in names.items()}
+    parts, step = [], results.step_time_ns
+    for name in sorted(sums, key=lambda name: -sums[name])[:3]:
+        if not sums[name]:
+            continue
+        words = f"{name} {results.share(sums[name])}"
+        columns = [ACCOUNTS.index(part) for part in names[name]]
+        of_ranks = [sum(account[column] for column in columns) for account in one_rank]
+        if far_apart(whole_percent(ns, step) for ns in of_ranks):
+            words += f" (ranks {percent(min(of_ranks), step)} to {percent(max(of_ranks), step)} %)"
+        parts.append(words)
+    length = duration(step)
     if results.is_in_cycles:
-        step += f", {plural(results.step_time_ns, 'cycle')}"
-    return f"Of the step ({step}) the mean rank spends {', '.join(parts)}."
+        length += f", {plural(step, 'cycle')}"
+    return f"Of the step ({length}) the mean rank spends {', '.join(parts)}."
 
 
 def _exposed(results: RanTraces) -> str:
@@ -84,7 +115,8 @@ def _path(results: RanTraces) -> str:
     others = len(sums) - len(most)
     if others > 0:
         each = "each of " if others > 1 else ""
-        words += f", {each}{plural(others, 'other name')} less"
+        as_much = "as much or less" if sorted(sums.values())[-_NAMES - 1] == most[-1][1] else "less"
+        words += f", {each}{plural(others, 'other name')} {as_much}"
     return f"{words}."
 
 
@@ -97,20 +129,42 @@ def _groups(results: RanTraces) -> str:
         sums[part] = sums.get(part, 0) + ns
     kinds = {name: ns for name, ns in sums.items() if name in GROUP_KINDS and ns}
     if len(kinds) > 1 and _UNKNOWN not in kinds:
-        name, ns = max(kinds.items(), key=lambda pair: (pair[1], pair[0]))
-        whose = "transfers between stages" if name == "pp" else f"{name} collectives"
-        return f"Of the communication on the critical path most is {whose}: {_figure(results, ns)}."
+        whose_kind = {
+            "transfers between stages" if name == "pp" else f"{name} collectives": ns
+            for name, ns in kinds.items()
+        }
+        return _most_is(results, whose_kind)
     sums = {}
     for part, ns in path_parts(results, "group"):
         sums[part] = sums.get(part, 0) + ns
     groups = {name: ns for name, ns in sums.items() if name not in ("compute", "cpu") and ns}
     if not groups:
         return ""
-    name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
-    whose = _WHOSE.get(name) or f"that of {printable(name, 40)}"
-    if len(groups) == 1:
-        return f"All communication on the critical path is {whose}: {_figure(results, ns)}."
-    return f"Of the communication on the critical path most is {whose}: {_figure(results, ns)}."
+    if len(groups) == 1 and len(results.group_table) == 1 and _MESSAGES not in groups:
+        # There is no other group that it could be of.
+        return f"Communication on the critical path takes {_figure(results, sum(groups.values()))}."
+    whose_group = {
+        _WHOSE.get(name) or f"that of {printable(name, 40)}": ns for name, ns in groups.items()
+    }
+    # Named groups may have all ranks, too.
+    every = RankSet.of(results.ranks).text()
+    if any(use.group != _EVERY and use.ranks == every for use in results.group_table):
+        unnamed = {_WHOSE[_EVERY]: _UNNAMED}
+        whose_group = {unnamed.get(whose, whose): ns for whose, ns in whose_group.items()}
+    return _most_is(results, whose_group)
+
+
+def _most_is(results: RanTraces, ns_of: dict[str, int]) -> str:
+    """`Of the communication on the critical path most is that of group 1: 3.548 us, 3.0 % of the step.`"""
+    most = largest(ns_of)
+    how = how_much(sum(ns_of[whose] for whose in most), sum(ns_of.values()))
+    begin = "Of the communication on the critical path most is"
+    if how != "most":
+        begin = f"{how.capitalize()} communication on the critical path is"
+    figures = [_figure(results, ns_of[whose]) for whose in most]
+    if len(most) == 1:
+        return f"{begin} {most[0]}: {figures[0]}."
+    return f"{begin} {listed_with(most, figures)}."
 
 
 def _figure(results: RanTraces, ns: int) -> str:
@@ -126,33 +180,43 @@ def _late(results: RanTraces) -> str:
         return ""
     words = f"All ranks together wait {duration(waits)} for the last members of their collectives"
     caused = _waited_for(results)
-    if caused:
-        ns, rank = max((ns, -rank) for rank, ns in caused.items())
-        words += f", longest for rank {-rank}: {duration(ns)}"
-    return f"{words}."
+    if not caused:
+        return f"{words}."
+    ranks = largest(caused)
+    if all(caused[rank] == waits for rank in ranks):
+        return f"{words}, all for {listed([f'rank {rank}' for rank in ranks])}."
+    if len(ranks) == 1:
+        return f"{words}, longest for rank {ranks[0]}: {duration(caused[ranks[0]])}."
+    names, figures = [f"rank {rank}" for rank in ranks], [duration(caused[rank]) for rank in ranks]
+    return f"{words}, longest for {listed_with(names, figures)}."
 
 
 def _waited_for(results: RanTraces) -> dict[int, int]:
-    """Of each rank, ns that others wait for it in collectives that it is the last to come to; the lowest of
-    several that come last. {} where ranks that run alike are known as one, and of more nodes than are walked.
+    """Of each rank, ns that others wait for it in collectives that it is the last to come to; of several that
+    come last, for each. {} where ranks that run alike are known as one, and of more nodes than are walked.
     """
     executed = results.executed
     if len(executed.units.first) < len(results.ranks) or results.held_ops > _MOST_NODES:
         return {}
-    last: dict[int, tuple[int, int]] = {}
+    last: dict[int, tuple[int, list[int]]] = {}
     for rank in results.ranks:
         start = executed.start[rank]
         for place, number in enumerate(executed.meetings[rank]):
-            if number >= 0 and (start[place], -rank) > last.get(number, (-1, 0)):
-                last[number] = start[place], -rank
+            if number < 0:
+                continue
+            begun, late = last.get(number, (-1, []))
+            if start[place] > begun:
+                last[number] = start[place], [rank]
+            elif start[place] == begun:
+                late.append(rank)
     ns_of: dict[int, int] = {}
     for rank in results.ranks:
         accounts = results.accounts[rank]
         for segment, account in enumerate(accounts.account):
             number = executed.meetings[rank][accounts.op[segment]] if account == WAIT else -1
             if number in last:
-                who = -last[number][1]
-                ns_of[who] = ns_of.get(who, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+                for who in last[number][1]:
+                    ns_of[who] = ns_of.get(who, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
     return ns_of
 
 
@@ -161,11 +225,13 @@ def _links(results: RanTraces) -> str:
     if not links:
         return ""
     busiest = max(links, key=lambda link: (link.busy_ns, -link.source))
+    as_busy = len(largest({number: link.busy_ns for number, link in enumerate(links)})) - 1
+    alike = f", with {plural(as_busy, 'other')} as busy," if as_busy > 0 else ""
     queued = sum(link.queued_ns for link in links)
     several = len(results.executed.cluster.dims) > 1
     where = f" on dimension {busiest.dimension}" if several else ""
     words = (
-        f"The busiest of {plural(len(links), 'link')} is that from "
+        f"The busiest of {plural(len(links), 'link')}{alike} is that from "
         f"{link_words(busiest.source, busiest.target)}{where}: "
         f"{results.share(busiest.busy_ns)} of the step, {byte_size(busiest.bytes)}"
     )

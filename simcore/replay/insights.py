@@ -25,7 +25,7 @@ from simcore.replay.stragglers import (
 )
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Stretch, late_waits_itself, wait_stretches, waited_in_the_end
-from simcore.units import change_percent, duration, percent, plural
+from simcore.units import change_percent, duration, largest, percent, plural
 
 _WAITS = 2
 # A wait is named beside the longest one of its kind from this share of it on.
@@ -82,8 +82,8 @@ def _largest(results: Timed) -> str:
         return f"All of the {whose} time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
     words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
+    as_much = largest({rank: account.total_ns[number] for rank, account in enumerate(accounts)})
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
-    rank = results.measured.ranks[most].number
     share = f"{percent(totals[number], whole)} %"
     if totals[number] < compute:
         begin = f"Compute is {percent(compute, whole)} % of the {whose} time."
@@ -92,10 +92,19 @@ def _largest(results: Timed) -> str:
         begin = f"Most of the {whose} time, {share}, is"
     else:
         begin = f"The largest part of the {whose} time, {share}, is"
-    if len(accounts) > 1:
+    if len(accounts) > 1 and as_much:
         ns, first = accounts[most].total_ns[number], idle_at_first(results, most)
-        words += f"; {unit} {rank} has the most, {duration(ns)}"
-        if name == "idle" and first * 10 >= ns:
+        whose_most = RankSet.of({results.measured.ranks[rank].number for rank in as_much}).words()
+        several = len(as_much) > 1
+        whole_ns = sum(accounts[rank].total_ns[number] for rank in as_much)
+        how = "all of it" if whole_ns == totals[number] else "the most"
+        if several and len(as_much) == len(accounts):
+            words += f"; all {unit}s have about as much, up to {duration(ns)}"
+        elif several:
+            words += f"; {unit}s {whose_most} have {how}, up to {duration(ns)}"
+        else:
+            words += f"; {unit} {whose_most} has {how}, {duration(ns)}"
+        if not several and name == "idle" and first * 10 >= ns:
             words += f", {duration(first)} of it before its first operation"
     if name.startswith("exposed ") and results.ties.matches.unmatched:
         words += "; how much of it is waiting is not known"

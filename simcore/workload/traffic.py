@@ -14,6 +14,8 @@ from simcore.workload.model import Workload
 _GRADIENTS = ("grad_gather", "grad_param_comm", "grad_norm")
 # The counts of the experts are sent forward alone.
 _FORWARD_ALONE = "mlp_moelayer"
+# Rows of layers, and the head: its input is gathered as that of a layer is.
+_SENDERS = ("attention", "mlp", "final_column")
 # What backward sends where forward sends this.
 _OTHER_WAY = {"ALLGATHER": "REDUCESCATTER", "REDUCESCATTER": "ALLGATHER"}
 
@@ -25,8 +27,8 @@ def is_like_aicb(workload: Workload) -> bool:
 
 
 def forward_senders(workload: Workload) -> list[int]:
-    """Rows of attention and mlp that send over tp forward, of which a trainer sends as much backward; none of
-    a file that is not like AICB's.
+    """Rows of attention, mlp and head that send over tp forward, of which a trainer sends as much backward;
+    none of a file that is not like AICB's.
     """
     if (workload.header.tp or 1) < 2 or not is_like_aicb(workload):
         return []
@@ -34,7 +36,7 @@ def forward_senders(workload: Workload) -> list[int]:
     return [
         row
         for row, name in enumerate(workload.name)
-        if name.startswith(("attention", "mlp"))
+        if name.startswith(_SENDERS)
         and name != _FORWARD_ALONE
         and fwd.group[row] == "tp"
         and fwd.bytes[row]

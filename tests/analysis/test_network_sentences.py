@@ -28,7 +28,9 @@ def test_a_mean_of_unequal_ranks_is_not_said_of_each_rank() -> None:
     """ZeRO's all-gather of experts: ranks of the first stage wait half as long as the others."""
     simulation = of_model("deepseek-v3", gpu="h100", world=256, tp=8, pp=8, ep=8, zero="1")
     (text,) = [text for text in waits(simulation) if "other dp_ep" in text]
-    assert "for other dp_ep collectives on the mean rank, most for moe_grad_norm (" in text
+    assert (
+        "for other dp_ep collectives on the mean rank, all for moe_grad_norm1 (parameter all-gather, " in text
+    )
     assert text.endswith("390.1 ms on ranks 32-191).")
     accounts = Results(simulation).accounts
     of_ranks = [account.total_ns[ACCOUNTS.index("exposed dp_ep")] for account in accounts]
@@ -38,7 +40,7 @@ def test_a_mean_of_unequal_ranks_is_not_said_of_each_rank() -> None:
 def test_equal_ranks_wait_each() -> None:
     rows = [Row("mlp_1", Cell(1000, "ALLREDUCE", "tp", 8000)), layer("mlp_2", 1000)]
     (text,) = waits(run(rows, {"tp": 2}))
-    assert "for tp collectives on each rank, most for mlp (forward all-reduce, " in text
+    assert text.endswith(" for tp collectives on each rank, all for mlp_1 (forward all-reduce).")
 
 
 def test_the_phases_of_a_row_count_together() -> None:
@@ -58,7 +60,7 @@ def test_the_phases_of_a_row_count_together() -> None:
 def test_rows_that_are_waited_for_equally_long_are_named_together(names: tuple[str, ...]) -> None:
     rows = [Row(name, Cell(1000, "ALLREDUCE", "tp", 8000)) for name in names]
     (text,) = waits(run(rows, {"tp": 2}))
-    expected = {2: "most for a and b (", 3: "most for a, b and c (", 5: "equally for 5 layers ("}
+    expected = {2: "all for a and b (", 3: "all for a, b and c (", 5: "all for a and 4 others ("}
     assert expected[len(names)] in text
     assert " each)." in text
     longer = waits(run([*rows, Row("z", Cell(1000, "ALLREDUCE", "tp", 80_000))], {"tp": 2}))
@@ -71,3 +73,32 @@ def test_free_collectives_are_no_cause() -> None:
     free = Results(run(rows, {"tp": 2}, comm_scale=0.0))
     assert not [one for one in free.sentences if one.rule in ("exposed", "network")]
     assert waits(run(rows, {"tp": 2}))
+
+
+def test_what_the_end_of_a_step_gathers_is_parameters() -> None:
+    """`weight gradient all-gather` is what the cell is, and no gradient is gathered there."""
+    rows = [Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 80_000)), *[layer("mlp", 1000, 1000, 1000)] * 2]
+    simulation = run(rows, {"dp": 2})
+    (text,) = waits(simulation)
+    assert text.endswith(" for dp collectives on each rank, all for grad_gather (parameter all-gather).")
+    # Of a row of a layer it stays what the cell is.
+    rows = [Row("mlp", Cell(1000), wg=Cell(1000, "ALLGATHER", "dp", 80_000)), layer("mlp", 1000)]
+    (text,) = waits(run(rows, {"dp": 2}))
+    assert "(weight gradient all-gather" in text
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [(7900, "most for a (8.020 us) and b (7.920 us)"), (7800, "most for a (forward all-reduce, 8.020 us)")],
+)
+def test_rows_that_are_waited_for_nearly_as_long_are_named_with_their_figures(
+    second: int, words: str
+) -> None:
+    """From 2 % on less than the longest they are another row; each figure is what the step loses with it."""
+    sizes = {"a": 8000, "b": second, "c": 2000}
+    rows = [Row(name, Cell(1000, "ALLREDUCE", "tp", size)) for name, size in sizes.items()]
+    simulation = run(rows, {"tp": 2})
+    (text,) = waits(simulation)
+    assert words in text
+    without = run([*rows[1:], layer("a", 1000)], {"tp": 2})
+    assert simulation.step_time_ns - without.step_time_ns == 8020

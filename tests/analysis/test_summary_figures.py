@@ -196,7 +196,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
     results = seed(slow_link=("0:37=0.1",))
     link = results.worst[-1]
-    assert link.words.endswith(" on dim 0 of rank 37, most with tp, slowed to 0.1")
+    assert link.words.endswith(" on dim 0 of rank 37, all with tp, slowed to 0.1")
     ops, _, _ = results.simulation.timeline.columns(link.number)
     # The gradients, over dimension 1, take longer.
     assert STREAMS[ops.stream[link.op]] == "tp"
@@ -262,7 +262,7 @@ def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
     alike = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
     words = {one.what: one.words for one in alike.worst}
     assert words["end"] == "430.4 ms, last to end: all ranks"
-    assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 of all ranks, most with dp"
+    assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 of all ranks, all with dp"
     staged = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
     assert not any("all ranks" in one.words for one in staged.worst)
 

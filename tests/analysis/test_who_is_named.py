@@ -20,7 +20,7 @@ def test_who_is_not_said_of_what_all_stages_wait_for_alike() -> None:
     rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 8000))] * 4
     simulation = run(rows, {"tp": 2, "pp": 2}, schedule="1f1b")
     assert len(simulation.timeline.classes) == 2
-    assert "most for embedding_layer (forward all-reduce, " in said(simulation)["exposed"]
+    assert "all for embedding_layer (forward all-reduce)" in said(simulation)["exposed"]
     assert " on stage" not in said(simulation)["exposed"]
     assert " on ranks" not in said(simulation)["exposed"]
 
@@ -43,7 +43,7 @@ def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:
     rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 8000))]
     assert said(run(rows, {"tp": 2}, dim=("switch:8:1:0",)))["busy-port"] == (
         "The ports of dimension 0 (switch 8, 1 GB/s, 0 ns a hop) are busy 100.0 % of the step on ranks 0-1, "
-        "most with tp (8.0 kB)."
+        "all with tp (8.0 kB)."
     )
 
 
@@ -85,6 +85,29 @@ def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
     """ns of a rank that are wait, bubble and idle."""
     accounts = Results(simulation).accounts[simulation.timeline.folding.class_of(rank)]
     return accounts.wait_ns, accounts.bubble_ns, accounts.idle_ns
+
+
+def test_whoever_waits_for_a_slow_rank_alone_is_named_with_its_peers() -> None:
+    """A rank with tp and dp collectives in a pass: the peers of both wait for it."""
+    rows = [
+        Row("mlp", Cell(1000, "ALLREDUCE", "tp", 100)),
+        Row("norm", Cell(1000, "ALLREDUCE", "dp", 100)),
+    ]
+    simulation = run(rows, {"tp": 4, "dp": 2}, slow_rank=("5=3",))
+    results = Results(simulation)
+    # By the accounts of the dp peer: it waits for rank 5 in the second collective, and for nobody else.
+    classes = simulation.timeline
+    waits = {
+        wait.kind: wait.ns
+        for wait in results.waiting
+        if 5 in classes.classes[wait.late].ranks and len(wait.all_late) == 1
+    }
+    assert waits["dp"] == results.accounts[classes.folding.class_of(1)].wait_ns
+    text = said(simulation)["straggler"]
+    assert f"its 1 dp peer wait {duration(waits['dp'])} (" in text
+    assert f" %), its 3 tp peers {duration(waits['tp'])}; the step grows" in text
+    # Nobody else waits where the others have no collective with it.
+    assert "dp peer" not in said(run(rows[:1], {"tp": 4, "dp": 2}, slow_rank=("5=3",)))["straggler"]
 
 
 @pytest.mark.slow

@@ -83,8 +83,8 @@ def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp
         return found | {"attributes": found["attributes"] | {"wltui_kind": kind}}
 
     def ranks(kind: str) -> list[list[dict[str, Any]]]:
-        first = [of_kind(1, 30_000, "1", kind), of_kind(2, 40_000, "3", "dp", data=[1])]
-        second = [of_kind(2, 40_000, "3", "dp"), of_kind(3, 30_000, "2", kind, data=[2])]
+        first = [of_kind(1, 30_000, "1", kind), of_kind(2, 36_000, "3", "dp", data=[1])]
+        second = [of_kind(2, 36_000, "3", "dp"), of_kind(3, 30_000, "2", kind, data=[2])]
         return [first, first, second, second]
 
     names = {"1": [0, 1], "2": [2, 3], "3": [0, 1, 2, 3]}
@@ -106,6 +106,58 @@ def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp
     assert "group" in said
 
 
+def test_compute_has_a_phase_where_the_traces_say_one_and_a_range_where_ranks_lie_far_apart(
+    tmp_path: Path,
+) -> None:
+    def said(name: str, *ranks: list[dict[str, Any]]) -> str:
+        (tmp_path / name).mkdir()
+        return opened(tmp_path / name, list(ranks)).words[0].partition("mean rank spends ")[2]
+
+    assert said("silent", [compute(1, 50, "COMP_1")]) == "compute 100.0 %."
+    assert said("named", [compute(1, 50, "layer.fwd")]) == "compute forward 100.0 %."
+    # One node that does not say it, and nobody knows what the others are of.
+    mixed = [compute(1, 50, "COMP_1"), compute(2, 50, "layer.bwd", data=[1])]
+    assert said("mixed", mixed) == "compute 100.0 %."
+    told = [compute(1, 40, "layer.fwd"), compute(2, 60, "layer.bwd", data=[1])]
+    assert said("told", told) == "compute backward 60.0 %, compute forward 40.0 %."
+    far = said("far", [compute(1, 100, "COMP_1")], [compute(1, 80, "COMP_1")])
+    assert far == "compute 90.0 % (ranks 80.0 to 100.0 %), idle 10.0 % (ranks 0.0 to 20.0 %)."
+    near = said("near", [compute(1, 100, "COMP_1")], [compute(1, 92, "COMP_1")])
+    assert near == "compute 96.0 %, idle 4.0 %."
+
+
+def test_a_group_is_singled_out_where_there_is_another_one(tmp_path: Path) -> None:
+    """`That of group 1` stood where no other is, `that of all ranks` where two groups have all ranks."""
+
+    def said(name: str, *nodes: dict[str, Any]) -> str:
+        (tmp_path / name).mkdir()
+        run = opened(tmp_path / name, [list(nodes)] * 2)
+        own = [end - begin for begin, end in zip(run.executed.begin[0], run.executed.end[0], strict=True)]
+        assert run.step_time_ns == sum(own)
+        (line,) = [line for line in run.words if "communication" in line.lower()]
+        return line
+
+    one = reduce(1, 10_000, "1")
+    assert said("alone", one).startswith("Communication on the critical path takes ")
+    two = [reduce(1, 10_000, "1"), reduce(2, 30_000, data=[1])]
+    assert said("unnamed", *two).startswith(
+        "Of the communication on the critical path most is that of collectives that name no group: "
+    )
+    as_long = [reduce(1, 10_000, "1"), reduce(2, 9_900, "2", data=[1])]
+    assert said("alike", *as_long).startswith(
+        "All communication on the critical path is that of group 1 (1.030 us, 50.2 % of the step) and that "
+        "of group 2 (1.020 us, "
+    )
+
+
+def test_several_that_come_last_are_all_waited_for(tmp_path: Path) -> None:
+    ranks = [[compute(1, ns), reduce(2, 1000, data=[1])] for ns in (100, 150, 150)]
+    words = opened(tmp_path, ranks, replace(DIM, no_fold=True)).words
+    (said,) = [line for line in words if "last members" in line]
+    assert said.startswith("All ranks together wait 50.000 us for ")
+    assert said.endswith(", all for rank 1 and rank 2.")
+
+
 def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp_path: Path) -> None:
     def ranks(late: int) -> list[list[dict[str, Any]]]:
         return [
@@ -117,8 +169,8 @@ def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp
     assert waits == [50_000, 50_000, 50_000, 0]
     assert "All ranks together wait 150.0 us for the last members of their collectives." in run.words
     each = opened(tmp_path, ranks(50), replace(DIM, no_fold=True)).words
-    said = "All ranks together wait 150.0 us for the last members of their collectives, longest for rank 3: "
-    assert f"{said}150.0 us." in each
+    said = "All ranks together wait 150.0 us for the last members of their collectives"
+    assert f"{said}, all for rank 3." in each
     as_others = opened(tmp_path, ranks(0), replace(DIM, no_fold=True))
     assert sum(one.ns("wait") for one in as_others.accounts) == 0, "what others wait for rank 3"
     (tmp_path / "even").mkdir()

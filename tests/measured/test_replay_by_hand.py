@@ -57,9 +57,26 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
         "Rank 1 is slow: it computes 34.000 ms, rank 0 (stage 0) 14.000 ms; as fast as rank 0, the step "
         "would take 22.354 ms (-44.1 %).",
         "Compute is 60.0 % of the ranks' time. The largest other part, 25.0 %, is waiting for the last "
-        "member of a collective; rank 0 has the most, 20.000 ms.",
+        "member of a collective; rank 0 has all of it, 20.000 ms.",
         "Rank 0 (stage 0) waits for rank 1 (stage 0) in dp_allreduce, up to 20.000 ms in all.",
     ]
+
+
+def test_ranks_that_have_as_much_are_named_together() -> None:
+    """Four ranks meet in one collective: which of them is first in the file is no finding."""
+
+    def said(*computes: float) -> str:
+        lines = "".join(
+            op(rank, "forward_step", 0, ms) + op(rank, "dp_allreduce", ms, 90, "dp")
+            for rank, ms in enumerate(computes)
+        )
+        lines = [line for line in insight_lines(MeasuredResults(run_of(lines, len(computes)))) if "%" in line]
+        return lines[-1]
+
+    assert "; all ranks have about as much, up to 60.000 ms." in said(30, 30)
+    assert "; ranks 0-2 have all of it, up to 70.000 ms." in said(10, 10, 10, 80)
+    # 10 ms less is another rank.
+    assert "; rank 0 has the most, 70.000 ms." in said(10, 20, 80, 80)
 
 
 def path_of(results: MeasuredResults) -> list[tuple[int, float, float, str, str, int]]:

@@ -36,9 +36,11 @@ def test_the_notes_of_a_run_have_what_check_says_of_its_rows() -> None:
 
 def test_rows_that_send_forward_and_nothing_backward_are_counted() -> None:
     workload = open_workload(SEED_002)
-    # attention_column and mlp_column of 16 x 8 layers; the rows behind them send both ways.
-    assert (len(backward_unsent(workload)), len(forward_senders(workload))) == (256, 512)
-    assert {workload.name[row] for row in backward_unsent(workload)} == {"attention_column", "mlp_column"}
+    # attention_column and mlp_column of 16 x 8 layers and the head of each block; the rows behind them send
+    # both ways.
+    assert (len(backward_unsent(workload)), len(forward_senders(workload))) == (272, 528)
+    names = {"attention_column", "mlp_column", "final_column"}
+    assert {workload.name[row] for row in backward_unsent(workload)} == names
 
 
 def test_files_that_send_both_ways_or_have_no_gradients_of_aicb_are_no_ground_for_a_warning() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from simcore.analysis.run_words import other_model
-from simcore.analysis.sentences.model import Facts, Sentence
+from simcore.analysis.sentences.model import Facts, Sentence, most_rows
 from simcore.diagnostics import printable
 from simcore.program.ops import COMPUTE
-from simcore.units import percent
+from simcore.units import how_much, largest, listed_with, percent
 
 _HALF = 0.5
 # Below half compute leads by this much before any other cause; what is closer binds the step instead.
@@ -61,23 +61,37 @@ def compute_bound(facts: Facts) -> Sentence | None:
     others = (facts.network_ns, facts.bubble_ns, facts.unbalanced_ns, facts.mean_ns["wait"])
     if not facts.worth(busy, _HALF) and not (facts.worth(busy) and busy >= _MARGIN * max(others)):
         return None
-    text = f"Ranks compute {facts.figure(busy)} of the step"
-    if sum(facts.layer_compute_ns.values()):
-        text += f", most in {_most_computed(facts)}"
-    return Sentence("compute-bound", f"{text}.", busy, "compute", busy)
+    text = f"Ranks compute {facts.figure(busy)} of the step{_most_computed(facts)}."
+    return Sentence("compute-bound", text, busy, "compute", busy)
 
 
 def _most_computed(facts: Facts) -> str:
-    """`mlp_norm (29.2 %, compute alone)`: the layer that computes most, with another of the same share."""
-    by_layer, groups = facts.layer_compute_ns, facts.results.layer_groups
-    exposed = groups.by_name(groups.exposed_ns)
-    most = sorted(by_layer, key=lambda name: -by_layer[name])
-    share = percent(by_layer[most[0]], facts.step_ns)
-    same = [name for name in most if percent(by_layer[name], facts.step_ns) == share]
+    """`, most in mlp_norm (29.2 %, compute alone)`: the layers that compute most; "" where that is all rows.
+
+    Where one layer computes all, the rows of it that are most of it.
+    """
+    by_name, groups = facts.layer_compute_ns, facts.results.layer_groups
+    names, exposed, whole = largest(by_name), groups.by_name(groups.exposed_ns), sum(by_name.values())
+    if len(names) == 1 and how_much(by_name[names[0]], whole) != "most":
+        rows = most_rows(facts.row_compute_ns)
+        if rows and len(rows) < len(facts.row_compute_ns):
+            by_name, names = facts.row_compute_ns, rows
+            # What a row is exposed for is in no other figure.
+            exposed = {}
+        elif len(by_name) == 1:
+            return ""
+    if not names:
+        return ""
+    most = sum(by_name[name] for name in names)
+    how, shares = how_much(most, whole), [percent(by_name[name], facts.step_ns) for name in names]
+    printed = [printable(name, 32) for name in names]
+    if len(names) == 1 and how != "most" and shares[0] == percent(facts.mean_busy_ns, facts.step_ns):
+        return f", {how} in {printed[0]}"
     # Beside a layer's figure of the summary, which has its communication too.
-    alone = any(percent(by_layer[name] + exposed.get(name, 0), facts.step_ns) != share for name in same)
-    names, each = f"{printable(same[0], 32)}", ""
-    if len(same) > 1:
-        others = printable(same[1], 32) if len(same) == 2 else f"{len(same) - 1} others"
-        names, each = f"{names} and {others}", " each"
-    return f"{names} ({share} %{each}{', compute alone' if alone else ''})"
+    alone = any(
+        percent(by_name[name] + exposed.get(name, 0), facts.step_ns) != share
+        for name, share in zip(names, shares, strict=True)
+    )
+    words, each = ", compute alone" if alone else "", len(set(shares)) == 1
+    shares = [f"{share} %" for share in shares]
+    return f", {how} in {listed_with(printed, shares, words if each else '')}{'' if each else words}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from simcore.analysis.accounts import class_accounts
-from simcore.analysis.alike import LongestWait, longest_wait
+from simcore.analysis.alike import ClassWaiting, LongestWait, longest_wait, ranks_of
 from simcore.analysis.sentences.model import Facts, Sentence, place_words, set_words
 from simcore.diagnostics import printable
 from simcore.run.accounts import Accounts
-from simcore.units import duration, number, percent, plural
+from simcore.units import duration, listed, number, percent, plural
+from simcore.workload.model import GroupKind
 
 
 def straggler(facts: Facts) -> Sentence | None:
@@ -35,11 +36,33 @@ def _who_waits(facts: Facts, longest: LongestWait) -> str:
         whom = set_words(early).lower()
         return f"{who} make {whom} wait {wait}{_each(len(early))} in {kind} collectives"
     place = place_words(facts, late.first)
+    words = f"makes {_peers(facts, kind, len(early))} wait {wait}{_each(len(early))}"
+    return f"{who}{f' ({place})' if place else ''} {words}{_others_wait(facts, longest)}"
+
+
+def _peers(facts: Facts, kind: GroupKind, count: int) -> str:
+    """`its 7 tp peers`, `4 of its 7 tp peers`."""
     peers = facts.simulation.layout.group_size(kind) - 1
-    whom = f"its {plural(peers, f'{kind} peer')}" if len(early) == peers else (
-        f"{len(early)} of its {peers} {kind} peers"
-    )  # fmt: skip
-    return f"{who}{f' ({place})' if place else ''} makes {whom} wait {wait}{_each(len(early))}"
+    if count == peers:
+        return f"its {plural(peers, f'{kind} peer')}"
+    return f"{count} of its {peers} {kind} peers"
+
+
+def _others_wait(facts: Facts, longest: LongestWait) -> str:
+    """`, its 3 ep peers 11.161 ms`: who else waits for the one late rank alone, by kind of collective, as
+    far as it is worth saying.
+    """
+    by_kind: dict[GroupKind, list[ClassWaiting]] = {}
+    for wait in facts.results.waiting:
+        is_for_it = ranks_of(facts.classes, wait.all_late) == longest.late
+        if is_for_it and wait.kind != longest.kind and facts.worth(wait.ns):
+            by_kind.setdefault(wait.kind, []).append(wait)
+    words = []
+    for kind, waits in by_kind.items():
+        count = sum(len(facts.classes[wait.early].ranks) for wait in waits)
+        least, most = duration(waits[-1].ns), duration(waits[0].ns)
+        words.append(f"{_peers(facts, kind, count)} {most if least == most else f'{least} to {most}'}")
+    return f", {listed(words)}" if words else ""
 
 
 def _each(count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
-from simcore.units import change_percent, duration, percent
+from simcore.units import LISTED, change_percent, duration, largest, percent
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
@@ -137,9 +137,34 @@ class Facts(Struct, frozen=True, dict=True):
     @cached_property
     def layer_compute_ns(self) -> dict[str, int]:
         """Compute of each layer, its rows of one name together, the mean of all ranks."""
-        groups, busy = self.results.layer_groups, [account.busy_ns for account in self.accounts]
-        if not self.simulation.workload.stages and _ALIKE * (max(busy) - min(busy)) <= max(busy):
-            return groups.by_name(groups.compute_ns)
+        if self._computes_alike:
+            # Few groups of equal rows, of which a file may have 100,000.
+            return self.results.layer_groups.by_name(self.results.layer_groups.compute_ns)
+        return self._compute_by(base_name)
+
+    @cached_property
+    def row_compute_ns(self) -> dict[str, int]:
+        """Compute of the rows of each whole name, the mean of all ranks."""
+        return self._compute_by(str)
+
+    @cached_property
+    def _computes_alike(self) -> bool:
+        busy = [account.busy_ns for account in self.accounts]
+        return not self.simulation.workload.stages and _ALIKE * (max(busy) - min(busy)) <= max(busy)
+
+    def _compute_by(self, name_of: Callable[[str], str]) -> dict[str, int]:
+        """Compute of the mean rank by what `name_of` makes of the name of a row."""
+        by_row, count = self._row_compute
+        sums: dict[str, int] = {}
+        for name, ns in zip(map(name_of, self.simulation.workload.name), by_row, strict=True):
+            sums[name] = sums.get(name, 0) + ns
+        return {name: ns // count for name, ns in sums.items()}
+
+    @cached_property
+    def _row_compute(self) -> tuple[Sequence[int], int]:
+        """(compute of each row, of how many ranks together)."""
+        if self._computes_alike:
+            return self.results.layers.table.compute_ns, 1
         timeline = self.simulation.timeline
         # Classes of equal times are summed once.
         ranks = [0 for _ in self.classes]
@@ -153,10 +178,7 @@ class Facts(Struct, frozen=True, dict=True):
             for lane, row, start, end in lanes:
                 if lane == COMPUTE:
                     by_row[row] += (end - start) * count
-        sums: dict[str, int] = {}
-        for name, ns in zip(self.simulation.workload.name, by_row, strict=False):
-            sums[base_name(name)] = sums.get(base_name(name), 0) + ns
-        return {name: ns // sum(ranks) for name, ns in sums.items()}
+        return by_row[:-1], sum(ranks)
 
     @cached_property
     def stages_alike(self) -> bool:
@@ -243,6 +265,13 @@ class Facts(Struct, frozen=True, dict=True):
 
 
 Rule = Callable[[Facts], "Sentence | list[Sentence] | None"]
+
+
+def most_rows(by_row: Mapping[str, int]) -> list[str]:
+    """The few rows, by their whole names, that are most of a figure; none where that takes many."""
+    rows = largest(by_row)
+    most = sum(by_row[row] for row in rows)
+    return rows if len(rows) <= LISTED and 2 * most > sum(by_row.values()) else []
 
 
 def stage_words(facts: Facts, numbers: Collection[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -13,16 +13,17 @@ from simcore.analysis.sentences.model import (
     Sentence,
     last_backward_ns,
     late_reductions,
+    most_rows,
     rank_words,
     stage_words,
 )
 from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
-from simcore.program.ops import PHASES, CollectiveCost
+from simcore.program.ops import PHASES, WG, CollectiveCost
 from simcore.records import Struct
 from simcore.run.findings import Change
 from simcore.simulation import Simulation
-from simcore.units import byte_size, duration, percent, plural
+from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
 from simcore.workload.model import base_name
 from simcore.workload.traffic import backward_unsent, parameters_sent
 
@@ -40,8 +41,7 @@ _CAUSE = 0.1
 _MOST_GAIN = 0.9
 # Of ranks that have less than this share of what others have late the usual figure is said too.
 _NEARLY = 0.9
-# Rows are waited for equally long from this share of the longest on; so many of them are named.
-_AS_LONG, _FEW = 0.99, 4
+_GATHERS = cell_name("ALLGATHER")
 
 
 def network(facts: Facts) -> Sentence | None:
@@ -98,14 +98,17 @@ def exposed(facts: Facts) -> list[Sentence]:
         what = "transfers between stages" if kind == "pp" else f"{kind} collectives"
         # What comes after the last backward has a sentence of its own.
         other = "other " if parts[kind] < facts.mean_ns[f"exposed {kind}"] else ""
-        text = f"Compute waits {facts.figure(parts[kind])} for {other}{what}{_whose_and_most(facts, kind)}."
+        whose = _whose_and_most(facts, kind, parts[kind])
+        text = f"Compute waits {facts.figure(parts[kind])} for {other}{what}{whose}."
         sentences.append(Sentence("exposed", text, parts[kind], "network", _lost(facts, kind)))
     return sentences
 
 
-def _whose_and_most(facts: Facts, kind: str) -> str:
-    """` on each rank, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the rows of one
-    name; of several that are waited for equally long all, as far as they are few. Without what is late.
+def _whose_and_most(facts: Facts, kind: str, mean_ns: int) -> str:
+    """` on each rank, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the layers that are
+    waited for longest, by the rows that are most of it where it is one layer. Without what is late.
+
+    mean_ns: the wait of the mean rank, as the sentence says it.
     """
     account = ACCOUNTS.index(f"exposed {kind}")
     late = [sum(kinds.get(kind, {}).values()) for kinds in facts.late]
@@ -114,45 +117,64 @@ def _whose_and_most(facts: Facts, kind: str) -> str:
     ]
     whose = f" {facts.whose(of_class)}"
     number = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
-    waits = _by_row(facts, number, kind)
-    if not waits:
+    name_of: Callable[[str], str] = base_name
+    waits = _by_row(facts, number, kind, name_of)
+    if len(waits) == 1:
+        of_rows = _by_row(facts, number, kind, str)
+        if most_rows({name: wait.ns for name, wait in of_rows.items()}):
+            waits, name_of = of_rows, str
+    longest = largest({name: wait.ns for name, wait in waits.items()})
+    if not longest:
         return whose
-    most = max(wait.ns for wait in waits.values())
-    longest = [name for name, wait in waits.items() if wait.ns >= _AS_LONG * most]
     who = ""
     # Where ranks differ by a twentieth at most, who waits most is nobody's fault.
     if 20 * (max(of_class) - min(of_class)) > max(of_class):
         as_long = alike(of_class, of_class[number])
-        same = [row for row in as_long if _by_row(facts, row, kind).get(longest[0]) == waits[longest[0]]]
+        most = [waits[name] for name in longest]
+        same = [
+            row
+            for row in as_long
+            if [_by_row(facts, row, kind, name_of).get(name) for name in longest] == most
+        ]
         who = f" on {rank_words(facts, same).lower()}"
-    return f"{whose}{_most_words(waits, longest, most, who, parameters_sent(facts.simulation.workload))}"
+    how = how_much(sum(waits[name].ns for name in longest), of_class[number])
+    if how != "most":
+        how = how_much(facts.mean(_of_names(facts, kind, name_of, longest)), facts.mean(of_class))
+    return f"{whose}, {how} for {_most_words(facts, waits, longest, who, '' if who else duration(mean_ns))}"
 
 
-def _most_words(waits: dict[str, _RowWait], longest: list[str], most: int, who: str, sent: str) -> str:
-    """sent: what Megatron sends of the row that all-reduces all parameters; "" where none does."""
-    if len(longest) > _FEW:
-        return f", equally for {len(longest)} layers ({duration(most)} each{who})"
-    *first, last = (printable(name, 32) for name in longest)
-    names = f"{', '.join(first)} and {last}" if first else last
-    if len(longest) > 1:
-        return f", most for {names} ({duration(most)} each{who})"
-    wait = waits[longest[0]]
-    phases = " and ".join(_PHASE_WORDS[phase] for phase in wait.phases)
+def _of_names(facts: Facts, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
+    """What each class waits for rows of these names."""
+    first = facts.simulation.timeline.first_alike
+    known = {number: _by_row(facts, number, kind, name_of) for number in set(first)}
+    return [sum(wait.ns for name, wait in known[number].items() if name in names) for number in first]
+
+
+def _most_words(facts: Facts, waits: dict[str, _RowWait], longest: list[str], who: str, said: str) -> str:
+    """`mlp_row (forward all-reduce, 1.200 s)`. said: the figure that the sentence has already."""
+    names, figures = [printable(name, 32) for name in longest], [duration(waits[name].ns) for name in longest]
     # Who blames a row has to know that no trainer has it.
-    sent = f"; Megatron sends {sent}" if sent and longest[0] == "layernorm" else ""
-    return f", most for {names} ({phases} {' and '.join(wait.collectives)}, {duration(wait.ns)}{who}{sent})"
+    sent = parameters_sent(facts.simulation.workload) if "layernorm" in longest else ""
+    if len(longest) > 1:
+        return listed_with(names, figures, who) + (f"; layernorm: Megatron sends {sent}" if sent else "")
+    wait = waits[longest[0]]
+    words = f"{' and '.join(wait.phases)} {' and '.join(wait.collectives)}"
+    words += "" if figures[0] == said else f", {figures[0]}{who}"
+    return f"{names[0]} ({words}{f'; Megatron sends {sent}' if sent else ''})"
 
 
 class _RowWait(Struct):
-    """What a class waits for the rows of a name, ns; in which phases and for which collectives."""
+    """What a class waits for the rows of a name, ns; in which phases, in words, and for which collectives."""
 
     ns: int
     phases: list[str]
     collectives: list[str]
 
 
-def _by_row(facts: Facts, number: int, kind: str) -> dict[str, _RowWait]:
-    """What a class waits for a kind of communication that is not late, by name of the row."""
+def _by_row(facts: Facts, number: int, kind: str, name_of: Callable[[str], str]) -> dict[str, _RowWait]:
+    """What a class waits for a kind of communication that is not late, by what `name_of` makes of the name of
+    the row.
+    """
     simulation = facts.simulation
     program, names = simulation.program, simulation.workload.name
     accounts, late = facts.accounts[number], facts.late[number].get(kind, {})
@@ -167,9 +189,13 @@ def _by_row(facts: Facts, number: int, kind: str) -> dict[str, _RowWait]:
             continue
         cost = program.costs[ops.cost[op]]
         collective = cell_name(cost.collective if isinstance(cost, CollectiveCost) else None)
-        wait = waits.setdefault(base_name(names[ops.row[op]]), _RowWait(0, [], []))
+        wait = waits.setdefault(name_of(names[ops.row[op]]), _RowWait(0, [], []))
         wait.ns += accounts.edge[segment + 1] - accounts.edge[segment]
-        if (phase := PHASES[ops.phase[op]]) not in wait.phases:
+        phase = _PHASE_WORDS[PHASES[ops.phase[op]]]
+        # What is gathered at the end of a step is what the optimizer has made of the gradients.
+        if ops.phase[op] == WG and collective == _GATHERS and ops.row[op] in program.structure.prologue:
+            phase = "parameter"
+        if phase not in wait.phases:
             wait.phases.append(phase)
         if collective not in wait.collectives:
             wait.collectives.append(collective)
@@ -302,10 +328,15 @@ def free_communication(facts: Facts) -> Sentence | None:
         text = "By its rows the network" if unsent else "The network"
         text += f" is not the cause: without it the step is {facts.change(other)}"
         if unsent:
-            # Two rows of a small screen: what speaks against a verdict is not cut off.
+            # Two rows of a small screen: what speaks against a verdict is not cut off. What it is worth comes
+            # before whose it is, which a note has too.
+            rows, sent_ns = plural(len(unsent), "row"), facts.results.backward_sent_ns
             names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
             named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
-            text += f", but {plural(len(unsent), 'row')} ({named}) send nothing backward"
+            send, worth = "sends" if len(unsent) == 1 else "send", ""
+            if sent_ns is not None:
+                worth = f" (sent too: {duration(sent_ns)}, {change_percent(facts.step_ns, sent_ns)})"
+            text += f", but {rows}{'' if worth else f' ({named})'} {send} nothing backward{worth}"
         text += "."
     return Sentence("free-communication", text, other)
 
@@ -319,7 +350,9 @@ def busy_port(facts: Facts) -> Sentence | None:
     if not facts.worth(use.busy_ns, 0.5):
         return None
     dimension = facts.simulation.cluster.dims[use.index]
-    kind = max(use.by_kind, key=lambda kind: use.by_kind[kind].busy_ns)
+    kinds = largest({kind: load.busy_ns for kind, load in use.by_kind.items()})
+    how = how_much(sum(use.by_kind[kind].busy_ns for kind in kinds), use.busy_ns)
+    whose = listed_with(kinds, [byte_size(use.by_kind[kind].bytes) for kind in kinds])
     share = percent(use.busy_ns, facts.step_ns)
     every = facts.results.class_uses
     loads = [{key: load for key, load in class_use.items() if key[0] == use.index} for class_use in every]
@@ -327,7 +360,7 @@ def busy_port(facts: Facts) -> Sentence | None:
     who = rank_words(facts, as_busy).lower()
     text = (
         f"The ports of dimension {use.index} ({dimension.text()}) are busy {share} % of the step on {who}, "
-        f"most with {kind} ({byte_size(use.by_kind[kind].bytes)})"
+        f"{how} with {whose}"
     )
     if use.busy_ns > facts.step_ns:
         text += ": more than they can carry, which only --network shared takes into account"

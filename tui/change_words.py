@@ -58,7 +58,7 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
         change = _MADE_FOR.sub(r"best from \1 mb on", change)
         # What stands behind says what the gain is of.
-        forms = (_TWICE.sub(form, change) for form in (r"(2 x batch, \1)", "(twice the batch)"))
+        forms = (_TWICE.sub(form, change) for form in (r"(2x batch, \1)", r"(2x, \1)"))
         change = next((form for form in forms if len(form) <= room), _TWICE.sub("(twice the batch)", change))
     for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.

@@ -384,7 +384,7 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
     results.weigh_assumptions()
     (text,) = [one.text for one in results.sentences if one.rule == "free-communication"]
     change = change_percent(results.step_time_ns, other)
-    assert text == f"{words} send nothing backward (sent too: {duration(other)}, {change})."
+    assert text == f"{words} send nothing backward (if they did: {duration(other)}, {change})."
     # Rows of another kind of file say nothing of what a trainer sends.
     rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 64), Cell(1000), Cell(1000))]
     clear = said(run(rows, {"tp": 2}))

@@ -30,7 +30,7 @@ def test_backward_without_tensor_parallel_collectives_is_said_with_its_rows() ->
     said = odd("--world_size 8 --tensor_model_parallel_size 8 --enable_sequence_parallel", SOUND)
     assert set(said) == {"backward-unsent"}
     assert said["backward-unsent"].message.startswith("attention_column sends over tp forward and")
-    assert said["backward-unsent"].message.endswith("(288 rows, first here)")
+    assert said["backward-unsent"].message.endswith("(292 rows, first here)")
     # All of it without sequence parallelism; plain files send it there.
     assert "backward-unsent" in odd("--world_size 8 --tensor_model_parallel_size 8", SOUND)
     assert "backward-unsent" not in odd("--world_size 8 --tensor_model_parallel_size 8")

@@ -222,8 +222,9 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(made, (), 50) == "zb-v (best from 31 mb on)"
     twice = WhatIf("--microbatches 32 (twice the batch, 694.5 ms each)", None, 90, flags="-", microbatches=32)
     assert change_name(twice, (), 60) == "microbatches 32 (twice the batch, 694.5 ms each)"
-    assert change_name(twice, (), 43) == "microbatches 32 (2 x batch, 694.5 ms each)"
-    assert change_name(twice, (), 40) == "microbatches 32 (twice the batch)"
+    assert change_name(twice, (), 42) == "microbatches 32 (2x batch, 694.5 ms each)"
+    assert change_name(twice, (), 40) == "microbatches 32 (2x, 694.5 ms each)"
+    assert change_name(twice, (), 34) == "microbatches 32 (twice the batch)"
     peers = "rank 7 as fast as its peers"
     fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")
     assert change_name(fast, (), 40) == peers

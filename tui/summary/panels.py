@@ -153,7 +153,8 @@ _LESS = (
     (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
     (r", last to end", ""), (r" from \S+ \S+ on", ""),
     (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),
-    (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r" \([0-9.]+ %\)", ""),
+    (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r"(: [^ ,]+), [^:]*$", r"\1"),
+    (r" \([0-9.]+ %\)", ""),
 )  # fmt: skip
 
 

@@ -333,9 +333,10 @@ def free_communication(facts: Facts) -> Sentence | None:
             rows, sent_ns = plural(len(unsent), "row"), facts.results.backward_sent_ns
             names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
             named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
-            send, worth = "sends" if len(unsent) == 1 else "send", ""
+            it, send = ("it", "sends") if len(unsent) == 1 else ("they", "send")
+            worth = ""
             if sent_ns is not None:
-                worth = f" (sent too: {duration(sent_ns)}, {change_percent(facts.step_ns, sent_ns)})"
+                worth = f" (if {it} did: {duration(sent_ns)}, {change_percent(facts.step_ns, sent_ns)})"
             text += f", but {rows}{'' if worth else f' ({named})'} {send} nothing backward{worth}"
         text += "."
     return Sentence("free-communication", text, other)

@@ -374,6 +374,10 @@ class WltuiApp(RunsHost):
         pressed = event.key if isinstance(event, Key) and not closes else ""
         if pressed and self.tour is not None and self.tour.press(pressed, *self.tour_place):
             self.query_one(Footer).redraw()
+            if pressed == "escape":
+                # `Esc ends it` says no more: it leaves no screen as well.
+                event.stop()
+                return
         # A key that no widget stops comes here a second time.
         if self.said and isinstance(event, Key) and event is not self._counted and self._acts(event):
             self._counted = event

@@ -48,7 +48,7 @@ _SHORT = {
 
 
 # What a bracket begins with that no meaning says.
-_KEPT = ("does not fit", "fits", "made for", "best from", "drops")
+_KEPT = ("does not fit", "fits", "made for", "drops", "gathers")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
@@ -56,7 +56,7 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     change = change_words(knob, dims, with_time)
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
-        change = _MADE_FOR.sub(r"best from \1 mb on", change)
+        change = _MADE_FOR.sub(r"made for \1+ mb", change)
         # What stands behind says what the gain is of.
         forms = (_TWICE.sub(form, change) for form in (r"(2x batch, \1)", r"(2x, \1)"))
         change = next((form for form in forms if len(form) <= room), _TWICE.sub("(twice the batch)", change))

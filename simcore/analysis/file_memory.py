@@ -206,7 +206,7 @@ def memory_note(of_stages: Sequence[FileMemory], path: str) -> Iterator[Diagnost
     least, more = "at least", "activations not known"
     if most.activations is not None:
         least, size = "about", byte_size(most.activations)
-        more = f"activations {size}, less where whole layers are recomputed"
+        more = f"activations {size} if no layer is recomputed"
     message = (
         f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
         "what single ops need are not in the file; --gpu holds it against a GPU's memory"

@@ -60,7 +60,7 @@ _OTHERWISE = {
 }  # fmt: skip
 # The same in the words of a panel with a row for it.
 _IN_BRIEF = {
-    _LAYOUT_ASSUMED: "megatron", "backward-unsent": "with it", "gather-is-shard": "whole",
+    _LAYOUT_ASSUMED: "megatron", "backward-unsent": "with it", "gather-is-shard": "all of it",
     "all-parameters": "without it", "pp-comm-differs": "else",
 }  # fmt: skip
 

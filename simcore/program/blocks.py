@@ -36,8 +36,13 @@ class Structure(Struct, frozen=True):
     layers_per_block: tuple[int, ...]
 
 
-def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
-    """The structure of a file, and a diagnostic for each header key that disagrees with it."""
+def find_structure(
+    workload: Workload, microbatches: int | None = None
+) -> tuple[Structure, list[Diagnostic]]:
+    """The structure of a file, and a diagnostic for each header key that disagrees with it.
+
+    microbatches: how many are asked for, whatever the header or the blocks say; None of a file as it is.
+    """
     if workload.stages:
         return _of_stages(workload), []
     names = workload.name
@@ -67,7 +72,7 @@ def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
         for block in blocks
     )
     structure = Structure(prologue, blocks, loss, tail, layers)
-    return structure, _disagreements(workload, structure)
+    return structure, _disagreements(workload, structure, microbatches)
 
 
 def _of_stages(workload: Workload) -> Structure:
@@ -111,7 +116,7 @@ def _layer_count(names: list[str]) -> int:
     return 0
 
 
-def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]:
+def _disagreements(workload: Workload, structure: Structure, microbatches: int | None) -> list[Diagnostic]:
     header = workload.header
     disagreements = []
 
@@ -120,7 +125,8 @@ def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]
         disagreements.append(Diagnostic(severity, code, message, workload.path, header.line, column, brief))
 
     blocks = len(structure.blocks)
-    layers = structure.layers_per_block
+    # Of fewer micro-batches than blocks the first are run.
+    layers = structure.layers_per_block[: microbatches or None]
     each = (
         plural(layers[0], "layer")
         if len(set(layers)) == 1
@@ -133,12 +139,13 @@ def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]
         brief = f"{plural(blocks, 'micro-batch')}: blocks counted"
         note("note", "ga-missing", f"no ga in the header: {count} counted", "ga", brief)
     elif header.ga != blocks:
+        taken = f"{blocks} taken" if microbatches is None else f"--microbatches {microbatches} is run"
         note(
             "warning",
             "ga-differs",
-            f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {blocks} taken",
+            f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {taken}",
             "ga",
-            f"ga {header.ga}, {plural(blocks, 'block')}: {blocks} taken",
+            f"ga {header.ga}, {plural(blocks, 'block')}: {taken.removesuffix(' is run')}",
         )
     if blocks and header.vpp is None:
         message = f"no vpp in the header: {each} a stage counted"

@@ -261,7 +261,7 @@ def planned(
 ) -> Planned:
     """The plan of a program in dialect simai, and what was assumed for it. Raises as `build_program` does."""
     _check_rows(workload)
-    structure, diagnostics = find_structure(workload)
+    structure, diagnostics = find_structure(workload, parameters.microbatches)
     defaults = schedule_defaults(workload, layout, structure)
     if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
         defaults = defaults._replace(schedule="interleaved")

@@ -153,7 +153,7 @@ def run_json(
     with_what_if: also what would help. cluster: see `PageAsked`.
     """
     asked = PageAsked(what_if=with_what_if, cluster=cluster)
-    # A run of 18 ms on seed 002: JSON has 1.6 times importing Textual. What would help finds it by itself, and
+    # A run of 18 ms on seed 002: JSON has 1.6 times importing Textual. What would help finds it anyway, and
     # the sentences stand before that.
     run.weigh_assumptions(all_of_them=with_what_if)
     return {"schema": SCHEMA} | values(SECTIONS, run, asked, _FIRST_KEYS)

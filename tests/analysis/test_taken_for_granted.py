@@ -58,7 +58,7 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
     assert note.message.endswith(f": with it the step would be {duration(then)} ({change})")
     assert (note.weight, note.line) == ("warning", 3)
     # In a panel of one row for it what is at stake is not left out: nobody knew of +15.3 %.
-    assert note.brief == f"grad_gather is a shard, run as written; whole {change}"
+    assert note.brief == f"grad_gather is a shard, run as written; all of it {change}"
     assert not [one for one in other.diagnostics if one.code == "gather-is-shard"]
     # The rest is as the run has it.
     told = results.simulation.diagnostics
@@ -178,7 +178,7 @@ def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     assert round((most.weights + most.gradients + most.optimizer + most.activations) / 1e9, 1) == 60.5
     assert assumed(results)["memory-assumed"].startswith(
         "memory of stage 0 is about 60.5 GB: weights 6.4 GB, gradients 12.8 GB, optimizer 4.8 GB, "
-        "activations 36.5 GB, less where whole layers are recomputed; "
+        "activations 36.5 GB if no layer is recomputed; "
     )
     # With a GPU, or of a model, memory is that of what made the rows.
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()

@@ -42,6 +42,26 @@ def test_a_pipeline_runs_1f1b_by_default() -> None:
     assert [one.code for one in found] == ["stage-layout-default"]
 
 
+def test_micro_batches_that_somebody_asks_for_are_not_those_of_the_blocks() -> None:
+    """After `Mend the file first` and --microbatches 1 the notes still had `2 blocks: 2 taken`."""
+    rows = [*BLOCK, *BLOCK, *BLOCK[1:]]
+    header = AGREED | {"ga": 1, "vpp": 1}
+    _, found = build(BLOCK * 2, header, Layout(1, 1, 1, 1))
+    assert [one.message for one in found if one.code == "ga-differs"] == [
+        "ga is 1, but the file has 2 blocks: 2 taken"
+    ]
+    for count in (1, 4):
+        program, found = build(BLOCK * 2, header, Layout(1, 1, 1, 1), schedule="1f1b", microbatches=count)
+        assert program.microbatches == count
+        (note,) = [one for one in found if one.code == "ga-differs"]
+        assert note.message == f"ga is 1, but the file has 2 blocks: --microbatches {count} is run"
+        assert note.brief == f"ga 1, 2 blocks: --microbatches {count}"
+    # Of fewer than the blocks the layers of those that run are held against vpp.
+    for count, codes in ((None, ["vpp-differs"]), (1, [])):
+        _, found = build(rows, header | {"ga": 2}, Layout(1, 1, 1, 1), schedule="1f1b", microbatches=count)
+        assert [one.code for one in found if one.code == "vpp-differs"] == codes
+
+
 DISAGREEMENTS = [
     (BLOCK, {"vpp": 1}, "made.txt:1: note ga-missing no ga in the header: 1 micro-batch block counted"),
     (

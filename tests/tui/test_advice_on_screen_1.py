@@ -66,7 +66,7 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         await press(pilot, "1")
         # The first is that of `t`, and says for how many micro-batches it is made.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
-        assert "simulated with 2)" in first or "(best from 4 mb on)" in first
+        assert "simulated with 2)" in first or "(made for 4+ mb)" in first
     # On seed 002 another schedule gains more: a small screen has the best of these.
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -132,10 +132,10 @@ def test_a_caveat_loses_words_before_it_is_cut() -> None:
     name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, simulated with 2)"
     change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
     assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, simulated with 2)")
-    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (best from 4 mb on)"
-    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (best from 4 mb on)"
+    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (made for 4+ mb)"
+    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (made for 4+ mb)"
     # The flag's name goes last, and what is left of it are words of it.
-    assert change_name(change, (), 44) == "zb-h1, param-gather (best from 4 mb on)"
+    assert change_name(change, (), 40) == "zb-h1, param-gather (made for 4+ mb)"
     layout = WhatIf(
         "--stage-layout megatron (embedding on stage 0, loss on the last)", None, 90,
         flags="--stage-layout megatron", meaning="stage layout: ...",

@@ -87,6 +87,18 @@ async def test_escape_closes_the_help_and_the_tour_goes_on(make_app: MakeApp) ->
         assert " of 6" not in screen_rows(app)[-1]
 
 
+async def test_escape_ends_the_tour_and_leaves_no_screen(make_app: MakeApp) -> None:
+    """On screen 4 it ended the tour and led to the timeline at once."""
+    app = make_app(first="why")
+    app.tour = Tour()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "escape")
+        assert app.tour.is_over
+        assert app.screen_name == "why"
+        await press(pilot, "escape")
+        assert app.screen_name == "timeline"
+
+
 async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
     app = make_app(first=None)
     app.tour = Tour()

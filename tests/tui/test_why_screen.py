@@ -172,14 +172,17 @@ async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tri
         assert "zb-h1" not in screen_text(app).split("What if")[-1], "it is the run itself now"
 
 
-async def test_t_without_a_chosen_change_says_so(make_app: MakeApp) -> None:
+async def test_t_without_a_chosen_change_tries_the_best(make_app: MakeApp) -> None:
+    """The title of the table had `t tries it`, and the key did nothing outside of it."""
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "4", "t")
-        words = "t tries a change of the what-if table: Tab leads there"
-        assert screen_rows(app)[-1].strip() == words
-        await press(pilot, "i")
-        assert "Tab panel" in screen_rows(app)[-1]
+        await press(pilot, "4")
+        await run_over(pilot)
+        best = app.session.current.what_if()[0]
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.run_words() == "run 2 of 2"
+        assert app.session.current.step_time_ns == best.better10_ns
 
 
 async def test_the_last_row_names_the_keys_of_the_panel_that_is_seen(make_app: MakeApp) -> None:

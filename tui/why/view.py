@@ -10,6 +10,7 @@ from tui.frame import Line
 from tui.frame_view import binding
 from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
+from tui.runs.runs import NO_CHANGE
 from tui.session import Session
 from tui.why.frame import LEGS, SUMS, WhyModel, draw, shows_all
 
@@ -29,7 +30,7 @@ class WhyView(PanelsView):
         binding("i", "grouping", "other sums: by kind, layer or operation, stage or rank", "why.grouping"),
         binding("o", "order", "the legs in the order of time, or the longest first", "why.order"),
         binding("enter", "go", "to the leg, or longest of a sum, in the timeline", "why.go"),
-        binding("t", "try", "try the change under the cursor", "why.try"),
+        binding("t", "try", "try the best change, or the one under the cursor", "why.try"),
         binding("escape", "app.open('timeline')", "back to the timeline", "why.leave"),
     ]
 
@@ -81,9 +82,9 @@ class WhyView(PanelsView):
         self.redraw()
 
     def action_try(self) -> None:
-        if self.model.panel == WHAT_IF and self.model.knobs is None:
+        if self.model.knobs is None:
             self._app.runs.try_best()
-        elif self.model.panel == WHAT_IF:
-            super().action_try()
+        elif not self.model.knobs:
+            self._app.say(NO_CHANGE)
         else:
-            self._app.say("t tries a change of the what-if table: Tab leads there")
+            self._app.runs.try_change(self.model.chosen() or self.model.best())

@@ -70,7 +70,12 @@ def _reductions_beside_compute(simulation: Simulation) -> Iterator[Change]:
 
 def _gathers_beside_compute(simulation: Simulation) -> Iterator[Change]:
     if not simulation.parameters.overlap_param_gather:
-        yield Change({"overlap_param_gather": True})
+        yield Change({"overlap_param_gather": True}, caveat="gathers a shard" * _is_shard(simulation))
+
+
+def _is_shard(simulation: Simulation) -> bool:
+    """Whether the file states a shard in place of what is gathered."""
+    return any(one.code == "gather-is-shard" for one in simulation.diagnostics)
 
 
 def _stage_layouts(simulation: Simulation) -> Iterator[Change]:
@@ -153,7 +158,7 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     if fields.get("virtual_stages") and _holds_all_already(simulation, tried):
         count = simulation.program.microbatches
         said.append(f"no more memory, as a stage holds all {plural(count, 'micro-batch')} already")
-    if gathers and any(one.code == "gather-is-shard" for one in simulation.diagnostics):
+    if gathers and _is_shard(simulation):
         said.append(_SHARD)
     return "; ".join(said)
 

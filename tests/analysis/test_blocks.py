@@ -91,8 +91,8 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Mend the file first: its micro-batches are unequal. The header asks for one with 3 layers, lines 3-7"
-        f": with --microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
+        "Mend the file first: its micro-batches are unequal. If its header is right (one with 3 layers, "
+        f"lines 3-7), --microbatches 1 takes {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
         "block, of 1 layer, which repeats line 4."
     )
     # The same step as that of a file without these lines.
@@ -107,13 +107,12 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
-        " The count of 6 rows fits one with 4, cut in two by lines 7-8: without them "
-        f"{duration(joined.step_time_ns)}."
+        f" If its count of 6 rows is, leave out lines 7-8, for one with 4: {duration(joined.step_time_ns)}."
     )
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
-        assert "count of rows" not in text
+        assert "count of" not in text
         assert "Lines 8-10 are 1 more block" in text
 
 
@@ -157,7 +156,7 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
-        assert "The header asks for" not in said(simulation)["uneven-microbatches"]
+        assert "If its header" not in said(simulation)["uneven-microbatches"]
         assert "count of rows" not in said(simulation)["uneven-microbatches"]
 
 

@@ -377,7 +377,7 @@ def test_a_sendrecv_row_is_exposed_by_what_compute_waited_for_to_send_and_to_rec
     assert sum(one.exposed_ns for one in results.layers) == 46_000
     (place,) = (one for one in results.worst if one.what == "exposed")
     assert place.words == "46.000 us (79.3 %): sendrecv, pp send-recv"
-    words = "most for sendrecv (forward and input gradient send-recv, 46.000 us on ranks 1-2)"
+    words = "all for sendrecv (forward and input gradient send-recv, 46.000 us on ranks 1-2)"
     assert words in results.sentences[0].text
 
 

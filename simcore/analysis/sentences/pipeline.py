@@ -199,10 +199,10 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     of = "layer" if layers == "1" else "layers"
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
-    # What is to be done stands before where it comes from: a small screen ends somewhere.
+    # Each reading with its step: which is meant only the author of the file knows.
     text = (
-        f"The header asks for {_count_words(count)} with {plural(extra.layers, 'layer')}, {asked}: "
-        f"with --microbatches {count} the step is {duration(ns)}. "
+        f"If its header is right ({_count_words(count)} with {plural(extra.layers, 'layer')}, {asked}), "
+        f"--microbatches {count} takes {duration(ns)}. "
     )
     # Where the count of rows says what the rest is, this is said alone.
     text += _as_one_block(facts, extra) or (
@@ -230,8 +230,8 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
         return ""
     (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
-    step = f": without {'it' if len(extra.between) == 1 else 'them'} {duration(ns)}" if ns is not None else ""
-    return f"The count of {count} rows fits one with {layers}, cut in two by {lines}{step}."
+    step = f": {duration(ns)}" if ns is not None else ""
+    return f"If its count of {count} rows is, leave out {lines}, for one with {layers}{step}."
 
 
 def _count_words(count: int) -> str:

@@ -180,12 +180,8 @@ def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp
 def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp_path: Path) -> None:
     """Ranks 0 and 1 send to 2 at once: its link from the switch is busy twice as long as theirs."""
 
-    def message(number: int, kind: int, source: int, **more: Any) -> dict[str, Any]:
-        attributes = {"comm_src": source, "comm_dst": 2, "comm_tag": source, "comm_size": 30_000}
-        return {"id": number, "type": kind, "attributes": attributes, **more}
-
-    received = [message(1, RECV, 0), message(2, RECV, 1)]
-    ranks = [[message(1, SEND, 0)], [message(1, SEND, 1)], received, [compute(1, 1)]]
+    received = [message(1, RECV, 0, 2, 30_000), message(2, RECV, 1, 2, 30_000)]
+    ranks = [[message(1, SEND, 0, 2, 30_000)], [message(2, SEND, 1, 2, 30_000)], received, [compute(1, 1)]]
     run = opened(tmp_path, ranks, replace(DIM, network="links"))
     said = run.words[-1]
     assert said.startswith("The busiest of 3 links is that from the switch to rank 2: ")
@@ -249,6 +245,38 @@ def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path
     ns = run.executed.end[0][1]
     assert [(one.kind, one.end - one.start) for one in run.critical_path] == [("comm", ns)]
     assert run.accounts[0].ns("exposed comm") == ns - 5000
+
+
+def message(number: int, kind: int, source: int, target: int, size: int, **more: Any) -> dict[str, Any]:
+    attributes = {"comm_src": source, "comm_dst": target, "comm_tag": number, "comm_size": size}
+    return {"id": number, "type": kind, "attributes": attributes, **more}
+
+
+def test_a_rank_is_not_idle_while_it_sends(tmp_path: Path) -> None:
+    """Rank 0 sends twice over one channel, 1 us and 3 us, and has nothing to do behind it."""
+
+    def ns_of(name: str, own: list[dict[str, Any]]) -> dict[str, int]:
+        (tmp_path / name).mkdir()
+        received = [message(1, RECV, 0, 1, 10_000), message(2, RECV, 0, 1, 30_000)]
+        run = opened(tmp_path / name, [own, received])
+        accounts = run.accounts[0]
+        assert sum(accounts.total_ns) == run.step_time_ns
+        return {which: accounts.ns(which) for which in ("exposed pp", "bubble", "idle") if accounts.ns(which)}
+
+    sends = [message(1, SEND, 0, 1, 10_000), message(2, SEND, 0, 1, 30_000)]
+    assert ns_of("alone", sends) == {"exposed pp": 4000}
+    # Compute hides what is sent beside it; nothing is behind it once all is there.
+    assert ns_of("beside", [*sends, compute(3, 3)]) == {"exposed pp": 1000}
+    assert ns_of("over", [*sends, compute(3, 6)]) == {}
+    # A rank that waits for a message waits, whatever it sends meanwhile.
+    (tmp_path / "waits").mkdir()
+    back = message(4, RECV, 1, 0, 10_000)
+    late = [compute(3, 2), message(4, SEND, 1, 0, 10_000, data=[3])]
+    run = opened(tmp_path / "waits", [[sends[0], back], [message(1, RECV, 0, 1, 10_000), *late]])
+    assert [run.accounts[0].ns(which) for which in ("bubble", "exposed pp", "idle")] == [2000, 1000, 0]
+    # A simulated rank ends with what its compute waits for: its export says how long a send took.
+    stated = [send | {"attributes": send["attributes"] | {"wltui_ns": 1000}} for send in sends]
+    assert ns_of("stated", stated) == {"idle": 4000}
 
 
 def test_those_that_end_last_are_all_named(tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ def reduce(number: int, size: int, group: str = "", **more: Any) -> dict[str, An
     return {"id": number, "name": f"reduce.{number}", "type": COLL, "attributes": attributes, **more}
 
 
+def message(number: int, kind: int, source: int, target: int, size: int, **more: Any) -> dict[str, Any]:
+    attributes = {"comm_src": source, "comm_dst": target, "comm_tag": number, "comm_size": size}
+    return {"id": number, "type": kind, "attributes": attributes, **more}
+
+
 def share(text: str) -> float:
     found = re.search(r"([\d.]+) %", text)
     assert found is not None, text
@@ -137,8 +142,8 @@ def test_a_group_is_singled_out_where_there_is_another_one(tmp_path: Path) -> No
         (line,) = [line for line in run.words if "communication" in line.lower()]
         return line
 
-    one = reduce(1, 10_000, "1")
-    assert said("alone", one).startswith("Communication on the critical path takes ")
+    one = [compute(1, 2), reduce(2, 10_000, "1", data=[1])]
+    assert said("alone", *one) == "Communication on the critical path takes 1.030 us, 34.0 % of the step."
     two = [reduce(1, 10_000, "1"), reduce(2, 30_000, data=[1])]
     assert said("unnamed", *two).startswith(
         "Of the communication on the critical path most is that of collectives that name no group: "
@@ -148,6 +153,39 @@ def test_a_group_is_singled_out_where_there_is_another_one(tmp_path: Path) -> No
         "All communication on the critical path is that of group 1 (1.030 us, 50.2 % of the step) and that "
         "of group 2 (1.020 us, "
     )
+
+
+def test_what_the_whole_path_is_is_said_once_and_one_node_by_its_own_name(tmp_path: Path) -> None:
+    def said(name: str, *nodes: dict[str, Any], on_path: int = 1) -> list[str]:
+        (tmp_path / name).mkdir()
+        run = opened(tmp_path / name, [list(nodes)] * 2)
+        assert len(run.critical_path) == on_path
+        return [line for line in run.words if "critical path" in line]
+
+    one = reduce(1, 10_000, "1")
+    assert said("one", one) == ["The whole critical path is reduce.1."]
+    two = reduce(2, 10_000, "1", data=[1])
+    assert said("two", one, two, on_path=2) == ["The whole critical path is reduce.#."]
+    # Which group it is of is said where there is another one.
+    whole, of_group = said("groups", one, compute(3, 1), reduce(4, 10, "2"))
+    assert whole == "The whole critical path is reduce.1."
+    assert of_group.startswith("All communication on the critical path is that of group 1: ")
+
+
+def test_messages_that_are_the_whole_path_are_said_once(tmp_path: Path) -> None:
+    def said(name: str, *before: dict[str, Any]) -> list[str]:
+        (tmp_path / name).mkdir()
+        send = message(2, SEND, 0, 1, 30_000, name="send.2", data=[node["id"] for node in before])
+        run = opened(tmp_path / name, [[*before, send], [message(2, RECV, 0, 1, 30_000)]])
+        sent = sum(ns for part, ns in run.path_parts("group") if part == "messages")
+        assert sent == 3000
+        return [line for line in run.words if "critical path" in line]
+
+    assert said("whole") == ["The whole critical path is send.2."]
+    assert said("part", compute(1, 7, "head")) == [
+        "Of the critical path head takes 70.0 %, send.2 30.0 %.",
+        "All communication on the critical path is messages: 3.000 us, 30.0 % of the step.",
+    ]
 
 
 def test_several_that_come_last_are_all_waited_for(tmp_path: Path) -> None:
@@ -245,11 +283,6 @@ def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path
     ns = run.executed.end[0][1]
     assert [(one.kind, one.end - one.start) for one in run.critical_path] == [("comm", ns)]
     assert run.accounts[0].ns("exposed comm") == ns - 5000
-
-
-def message(number: int, kind: int, source: int, target: int, size: int, **more: Any) -> dict[str, Any]:
-    attributes = {"comm_src": source, "comm_dst": target, "comm_tag": number, "comm_size": size}
-    return {"id": number, "type": kind, "attributes": attributes, **more}
 
 
 def test_a_rank_is_not_idle_while_it_sends(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS, WAIT, says_phases
+from simcore.executing.executed import NO_PRICES
 from simcore.executing.ran import path_parts
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
@@ -25,7 +26,8 @@ from simcore.units import (
 )
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.executed import NO_PRICES
+from simcore.executing.ran import RanTraces
 
 _NAMES = 2
 # Of groups of which nobody says what they are.
@@ -46,7 +48,10 @@ def sentences(results: RanTraces) -> list[str]:
     """The run in sentences, the main cause first."""
     step = results.step_time_ns
     if not step:
-        return ["No node takes time: the step is 0 ns long."]
+        # What has no price is the cause, in the words of its note.
+        causes = [one.message for one in results.executed.diagnostics if one.code in NO_PRICES]
+        return ["No node takes time: the step is 0 ns long.",
+                *(f"{cause[0].upper()}{cause[1:]}." for cause in causes)]  # fmt: skip
     lines = [_accounts(results), _path(results), _groups(results)]
     lines += [_exposed(results), _late(results), _links(results)]
     return [line for line in lines if line]

@@ -11,10 +11,11 @@ import pytest
 from simcore.analysis.two_runs import compared
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import NO_PRICES
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.report.pages import run_page
-from tests.executing.encoding import COLL, COMP, RECV, SEND, write_json, write_set
+from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
 
 DIM = Parameters(dim=("switch:4:10:0",))
 
@@ -39,6 +40,14 @@ def message(number: int, kind: int, source: int, target: int, size: int, **more:
     return {"id": number, "type": kind, "attributes": attributes, **more}
 
 
+def operations(number: int, **attributes: Any) -> dict[str, Any]:
+    return compute(number, 0) | {"attributes": {"num_ops": 10**9, "tensor_size": 10**6, **attributes}}
+
+
+def load(number: int, size: int = 50_000, **more: Any) -> dict[str, Any]:
+    return {"id": number, "type": LOAD, "attributes": {"tensor_size": size}, **more}
+
+
 def share(text: str) -> float:
     found = re.search(r"([\d.]+) %", text)
     assert found is not None, text
@@ -46,7 +55,14 @@ def share(text: str) -> float:
 
 
 def test_of_an_empty_step_only_that_is_said(tmp_path: Path) -> None:
-    assert opened(tmp_path, [[compute(1, 0)]]).words == ["No node takes time: the step is 0 ns long."]
+    said = "No node takes time: the step is 0 ns long."
+    assert opened(tmp_path, [[compute(1, 0)]]).words == [said]
+    # With the cause where a price is missing.
+    for name, node in (("operations", operations(1)), ("load", load(1))):
+        (tmp_path / name).mkdir()
+        run = opened(tmp_path / name, [[node]])
+        (cause,) = [one.message for one in run.diagnostics if one.code in NO_PRICES]
+        assert run.words == [said, f"{cause[0].upper()}{cause[1:]}."]
 
 
 def test_the_nodes_that_hold_most_of_the_critical_path_are_named_and_do(tmp_path: Path) -> None:
@@ -230,10 +246,6 @@ def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp
     assert not any("link" in line for line in opened(tmp_path, ranks).words)
 
 
-def operations(number: int, **attributes: Any) -> dict[str, Any]:
-    return compute(number, 0) | {"attributes": {"num_ops": 10**9, "tensor_size": 10**6, **attributes}}
-
-
 def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline_prices_it(
     tmp_path: Path,
 ) -> None:
@@ -253,10 +265,74 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
     path = write_json(tmp_path / "system.json", system)
     assert said(system=path) == []
     assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 7000 + 2 * 1_000_000
+    # A roofline takes bytes too: without them it prices nothing.
+    whole, some = ranks[0], operations(6)
+    del some["attributes"]["tensor_size"]
+    ranks[:] = [[*whole, some]]
+    assert said()[0].endswith("roofline-enabled 1 prices the 2 with bytes (tensor_size)")
+    ranks[:] = [[some]]
+    assert said()[0].endswith("no duration: each takes 0 ns; a roofline wants their bytes (tensor_size) too")
+    assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 0
     # ASTRA-sim wants a rank for each of the four NPUs, and none of them on CPUs.
     ranks[:] = [[operations(1)]] * 4
     (said_there,) = said(dialect="astra-sim-2")
     assert "each takes 1 ns" in said_there
+
+
+def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -> None:
+    ranks = [[load(1), load(2), compute(3, 1)]] * 4
+
+    def said(**asked: Any) -> tuple[list[str], int]:
+        run = opened(tmp_path, ranks, replace(DIM, **asked))
+        found = [one.message for one in run.diagnostics if one.code == "remote-memory-missing"]
+        return found, run.step_time_ns
+
+    free = "8 loads of remote memory take 0 ns each"
+    assert said() == ([f"{free}: --remote-memory FILE prices them"], 1000)
+    assert said(no_fold=True) == said()
+    none = write_json(tmp_path / "none.json", {"memory-type": "NO_MEMORY_EXPANSION"})
+    assert said(remote_memory=none) == ([f"{free}: the file of --remote-memory has none"], 1000)
+    memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
+    priced = write_json(tmp_path / "memory.json", memory)
+    assert said(remote_memory=priced) == ([], 2 * (100 + 50_000 // 50))
+
+
+@pytest.mark.parametrize("no_fold", [False, True])
+def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path: Path, no_fold: bool) -> None:
+    def said(name: str, *ranks: list[dict[str, Any]], **asked: Any) -> tuple[list[str], int]:
+        (tmp_path / name).mkdir()
+        run = opened(tmp_path / name, list(ranks), replace(DIM, no_fold=no_fold, **asked))
+        found = [one for one in run.diagnostics if one.code == "attribute-missing"]
+        assert all(one.severity == "warning" and one.file.endswith(".et") for one in found)
+        return [one.message for one in found], run.step_time_ns
+
+    def without(node: dict[str, Any], attribute: str) -> dict[str, Any]:
+        left = {key: value for key, value in node["attributes"].items() if key != attribute}
+        return node | {"attributes": left}
+
+    whole = reduce(1, 10_000)
+    ns = said("whole", *[[whole]] * 4)[1]
+    assert said("priced", *[[whole]] * 4) == ([], ns)
+    untyped = without(whole, "comm_type")
+    none = "node 1 (reduce.1) of rank 0 and 3 others have no comm_type: each counts"
+    assert said("untyped", *[[untyped]] * 4) == ([f"{none} as 0 ns"], 0)
+    assert said("timed", *[[untyped | {"micros": 7}]] * 4) == ([f"{none} with its own duration"], 7000)
+    unsized = without(whole, "comm_size")
+    one = "node 1 (reduce.1) of rank 3 has no comm_size: it counts as 0 bytes"
+    one += " unless another member states more"
+    assert said("unsized", *[[whole]] * 3, [unsized]) == ([one], ns)
+    # A barrier moves nothing.
+    barrier = whole | {"attributes": {"comm_type": 9}}
+    assert said("barrier", *[[barrier]] * 4)[0] == []
+    send = without(message(1, SEND, 0, 1, 0), "comm_size")
+    receive = without(message(1, RECV, 0, 1, 0), "comm_size")
+    found = said("sent", [send], [receive])
+    assert found == (["node 1 (n1) of rank 0 has no comm_size: it counts as 0 bytes"], 0)
+    memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
+    priced = write_json(tmp_path / "memory.json", memory)
+    unsized = without(load(1), "tensor_size")
+    found = said("load", [unsized], remote_memory=priced)
+    assert found == (["node 1 (n1) of rank 0 has no tensor_size: it counts as 0 bytes"], 100)
 
 
 @pytest.mark.parametrize(

@@ -241,9 +241,10 @@ def without_times(
     what = f"rank 0 has {plural(count, 'compute node')} with operations (num_ops) and no duration"
     prices = "; --system FILE with roofline-enabled 1 prices "
     if not priced:
-        prices = "; a roofline wants their bytes (tensor_size) too"
+        prices = "; a roofline wants bytes (tensor_size), too"
     else:
-        prices += "them" if priced == count else f"the {priced} with bytes (tensor_size)"
+        some = "the one" if priced == 1 else f"the {priced}"
+        prices += "them" if priced == count else f"{some} with bytes (tensor_size)"
     return [Diagnostic("note", "no-durations", f"{what}: each takes {takes}{prices}", traces.path)]
 
 

@@ -270,8 +270,10 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
     del some["attributes"]["tensor_size"]
     ranks[:] = [[*whole, some]]
     assert said()[0].endswith("roofline-enabled 1 prices the 2 with bytes (tensor_size)")
+    ranks[:] = [[operations(1), some]]
+    assert said()[0].endswith("roofline-enabled 1 prices the one with bytes (tensor_size)")
     ranks[:] = [[some]]
-    assert said()[0].endswith("no duration: each takes 0 ns; a roofline wants their bytes (tensor_size) too")
+    assert said()[0].endswith("no duration: each takes 0 ns; a roofline wants bytes (tensor_size), too")
     assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 0
     # ASTRA-sim wants a rank for each of the four NPUs, and none of them on CPUs.
     ranks[:] = [[operations(1)]] * 4

@@ -13,7 +13,7 @@ from simcore.export import FORMATS, Request
 from simcore.measured import open_directory
 from simcore.parameters import Parameters
 from tests.diagnostic_examples_measured import Example, relative
-from tests.executing.encoding import COLL, COMP, RECV, SEND, et_bytes, field, varint, write_set
+from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, et_bytes, field, varint, write_set
 from tests.measured.traces import Op
 from tests.measured.traces import write_set as write_ranks
 from tests.workload.texts import read
@@ -25,6 +25,7 @@ _SUM: dict[str, Any] = {
     "attributes": {"comm_type": 0, "comm_size": 64, "pg_name": "3"},
 }
 _LONELY = {"id": 9, "type": RECV, "attributes": {"comm_src": 0, "comm_tag": 3, "comm_size": 8}}
+_LOADED = {"id": 2, "type": LOAD, "attributes": {"tensor_size": 50_000}}
 _ASTRA = {"dialect": "astra-sim-2"}
 _NAMED = {"dim": ("switch:2:50:500",)}
 _TWO = {**_ASTRA, "dim": ("switch:2:50:500",)}
@@ -134,7 +135,9 @@ EXECUTING: dict[str, Example] = {
     "group-missing": ran([[_SUM]] * 2, {"g.json": _GROUP}, comm_groups="g.json"),
     "files-not-taken": ran([[_SUM]] * 2, _FILES),
     "groups-assumed": ran([[_SUM]] * 2),
-    "no-durations": ran([[_ONE | {"micros": 0, "attributes": {"num_ops": 9}}]]),
+    "no-durations": ran([[_ONE | {"micros": 0, "attributes": {"num_ops": 9, "tensor_size": 9}}]]),
+    "attribute-missing": ran([[_ONE], [_ONE, _SUM | {"name": "sum", "attributes": {"comm_size": 64}}]]),
+    "remote-memory-missing": ran([[_ONE, _LOADED], [_ONE]]),
     "priced-anew": ran([[_SUM | {"attributes": {**_SUM["attributes"], "wltui_ns": 7}}]] * 2, **_NAMED),
     "not-a-member": ran([[_SUM]] * 3, {"g.json": '{"3": [0, 1]}'}, comm_groups="g.json"),
     "collectives-differ": ran([[_SUM], [_SUM | {"attributes": {**_SUM["attributes"], "comm_type": 2}}]]),

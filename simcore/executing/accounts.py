@@ -4,7 +4,9 @@ Where several nodes of a rank run at once, GPU compute counts first, then commun
 then CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it
 is sent (`bubble`). A collective that the export of a simulated step says runs beside compute (`wltui_beside`)
 counts behind all that holds the rank: blocking collectives and receives. By wltui's rules nobody waits for a
-send but nodes that name it as parent: it counts where nothing else does, and one without children not at all.
+send but nodes that name it as parent: it counts where nothing else does. While it waits for its channel, the
+send before it counts. A send without children whose time an export states (`wltui_ns`) does not count: a
+simulated rank ends with what its compute waits for.
 `idle` is the time in which nothing of the rank has begun and not ended, what the export of a measured run
 says is idle, and what follows its end.
 Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`,
@@ -35,8 +37,8 @@ _OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": 
 # What exported traces of measured runs say of CPU nodes: a host gap, a copy of memory.
 _OF_CPU = {"idle": IDLE, "copy": COMM}
 # Which of several counts: the least.
-_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 8}
-_COPIES, _BESIDE, _BESIDE_WAITING, _SENDS, _LEVELS = 4, 5, 6, 7, 9
+_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 9}
+_COPIES, _BESIDE, _BESIDE_WAITING, _SENDS, _QUEUED, _LEVELS = 4, 5, 6, 7, 8, 10
 NONE = -1
 # A gradient by STAGE's names, d before what it is the gradient of: `in_emb.dw@0_COMP`, of its older ones
 # `stack_1_mha_d_k@1_COMP`.
@@ -86,6 +88,10 @@ def _stated_phase(executed: Executed, number: int) -> str | None:
     return str(phase.value) if phase is not None and phase.kind == "string" else None
 
 
+def _is_exported(executed: Executed, number: int) -> bool:
+    return integer(executed.kinds.attributes(number).get("wltui_ns")) is not None
+
+
 def _is_beside(executed: Executed, number: int) -> bool:
     return bool(integer(executed.kinds.attributes(number).get("wltui_beside")) or 0)
 
@@ -126,8 +132,8 @@ def rank_accounts(executed: Executed, rank: int) -> Accounts:
     for start, end, account, place in intervals:
         if end > start:
             first = _FIRST.get(account, 1)
-            if sends and account == PP and types[rows[place]] == SEND:
-                first = _SENDS
+            if sends and types[rows[place]] == SEND:
+                first = _QUEUED if account == BUBBLE else _SENDS
             elif account == COMM and types[rows[place]] == COMP:
                 first = _COPIES
             elif types[rows[place]] == COLL and _is_beside(executed, sets[rows[place]]):
@@ -182,7 +188,10 @@ def _intervals(executed: Executed, rank: int) -> Sequence[tuple[int, int, int, i
         if first < 0 or end < 0:
             continue
         row = rows[place]
-        if types[row] == SEND and executed.before is not None and not len(nodes.children_of(place)):
+        if (
+            types[row] == SEND and executed.before is not None and _is_exported(executed, sets[row])
+            and not len(nodes.children_of(place))
+        ):  # fmt: skip
             continue
         account = _account(executed, types[row], names[row], sets[row])
         middle = begin[place]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcore.chakra.attributes import Attributes, Value
 from simcore.chakra.nodes import (
+    COLL,
+    COLLECTIVES,
     COMP,
+    MEM_LOAD,
+    MEM_STORE,
     RECV,
     SEND,
+    TYPE_WORDS,
     Kinds,
     Nodes,
     integer,
 )
 from simcore.chakra.opening import ExecutionSet
 from simcore.cluster import Cluster
-from simcore.diagnostics import Diagnostic
-from simcore.executing.astra2 import System
+from simcore.diagnostics import Diagnostic, printable
+from simcore.executing.astra2 import RemoteMemory, System
 from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
@@ -29,6 +35,11 @@ if TYPE_CHECKING:
     from simcore.executing.graph import TraceGraph
 
 WLTUI = "wltui"
+# Codes of what may take no time as the files do not say what it takes.
+NO_PRICES = ("attribute-missing", "no-durations", "remote-memory-missing")
+_MEMORY = {"MEM_LOAD": "load", "MEM_STORE": "store"}
+# comm_size of a collective, apart from that of a message.
+_SIZE_OF_MEMBER = "comm_size "
 _Column = TypeVar("_Column")
 
 
@@ -207,28 +218,111 @@ def without_times(
         return []
     first, kinds = nodes[0], traces.kinds
     types, sets, micros = first.columns.type, first.columns.attributes, first.columns.duration
-    stating: dict[int, bool] = {}
-    count = 0
+    # Whether a set of attributes states operations, and whether bytes too: a roofline takes both.
+    stating: dict[int, tuple[bool, bool]] = {}
+    count = priced = 0
     for row in first.row:
         if types[row] != COMP or micros[row]:
             continue
         number = sets[row]
         if number not in stating:
             values = kinds.attributes(number)
-            stating[number] = (
+            states = (
                 bool(integer(values.get("num_ops")))
                 and not integer(values.get("is_cpu_op"))
                 and integer(values.get("wltui_ns")) is None
             )
-        count += stating[number]
+            stating[number] = states, states and bool(integer(values.get("tensor_size")))
+        count += stating[number][0]
+        priced += stating[number][1]
     if not count:
         return []
     takes = "1 ns" if rules == ASTRA_SIM_2 else "0 ns"
-    message = (
-        f"rank 0 has {plural(count, 'compute node')} with operations (num_ops) and no duration: each takes "
-        f"{takes}; --system FILE with roofline-enabled 1 prices them"
-    )
-    return [Diagnostic("note", "no-durations", message, traces.path)]
+    what = f"rank 0 has {plural(count, 'compute node')} with operations (num_ops) and no duration"
+    prices = "; --system FILE with roofline-enabled 1 prices "
+    if not priced:
+        prices = "; a roofline wants bytes (tensor_size), too"
+    else:
+        some = "the one" if priced == 1 else f"the {priced}"
+        prices += "them" if priced == count else f"{some} with bytes (tensor_size)"
+    return [Diagnostic("note", "no-durations", f"{what}: each takes {takes}{prices}", traces.path)]
+
+
+class _Without(Struct):
+    """Nodes that lack something: the first of them, how many there are, whether any states a duration."""
+
+    rank: int
+    place: int
+    count: int = 0
+    is_timed: bool = False
+
+
+def without_prices(
+    traces: ExecutionSet, nodes: Sequence[Nodes], units: Units, memory: RemoteMemory, has_file: bool,
+    sets: Iterable[tuple[int, int]],
+) -> list[Diagnostic]:  # fmt: skip
+    """What wltui's rules take to be 0 ns or 0 bytes, as an attribute or the file of remote memory is missing.
+
+    memory: what remote memory costs. has_file: whether a file says it. sets: (type, attributes) of all nodes.
+    """
+    lacks_of = {
+        (kind, number): lacks
+        for kind, number in sets
+        if (lacks := _lacks(kind, traces.kinds.attributes(number), memory))
+    }
+    if not lacks_of:
+        return []
+    ranks_of = Counter(units.of)
+    found: dict[str, _Without] = {}
+    for unit, rank in enumerate(units.first):
+        columns = nodes[rank].columns
+        for place, row in enumerate(nodes[rank].row):
+            lacks = lacks_of.get((columns.type[row], columns.attributes[row]), "")
+            if lacks:
+                without = found.setdefault(lacks, _Without(rank, place))
+                without.count += ranks_of[unit]
+                without.is_timed |= bool(columns.duration[row])
+    said = []
+    for lacks, without in sorted(found.items()):
+        several = without.count > 1
+        if lacks in _MEMORY:
+            takes = "take 0 ns each" if several else "takes 0 ns"
+            why = f"--remote-memory FILE prices {'them' if several else 'it'}"
+            if has_file:
+                why = "the file of --remote-memory has none"
+            message = f"{plural(without.count, _MEMORY[lacks])} of remote memory {takes}: {why}"
+            said.append(Diagnostic("note", "remote-memory-missing", message, traces.path))
+            continue
+        own = nodes[without.rank]
+        name = printable(traces.kinds.name(own.columns.name[own.row[without.place]]), 40)
+        which = f"node {own.id[without.place]}" + (f" ({name})" if name else "") + f" of rank {without.rank}"
+        which += f" and {plural(without.count - 1, 'other')} have" if several else " has"
+        how = "as 0 bytes"
+        if lacks == "comm_type":
+            how = "with its own duration" if without.is_timed else "as 0 ns"
+        elif lacks == _SIZE_OF_MEMBER:
+            how = "as 0 bytes unless another member states more"
+        message = f"{which} no {lacks.strip()}: {'each' if several else 'it'} counts {how}"
+        path = traces.files[without.rank].path
+        said.append(Diagnostic("warning", "attribute-missing", message, path))
+    return said
+
+
+def _lacks(kind: int, values: Attributes, memory: RemoteMemory) -> str:
+    """What nodes of a type and set of attributes lack of what they are priced by, "" for nothing."""
+    if kind in (MEM_LOAD, MEM_STORE):
+        if integer(values.get("wltui_ns")) is not None:
+            return ""
+        if not memory.bandwidth:
+            return TYPE_WORDS[kind]
+        return "" if integer(values.get("tensor_size")) is not None else "tensor_size"
+    has_size = any(integer(values.get(name)) is not None for name in ("comm_size", "wltui_bytes", "wltui_ns"))
+    if kind == COLL:
+        collective = integer(values.get("comm_type"))
+        if collective is None:
+            return "comm_type"
+        return "" if has_size or collective not in COLLECTIVES else _SIZE_OF_MEMBER
+    return "comm_size" if kind == SEND and not has_size else ""
 
 
 def words_of(executed: Executed) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS, WAIT, says_phases
+from simcore.executing.executed import NO_PRICES
 from simcore.executing.ran import path_parts
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
@@ -25,7 +26,8 @@ from simcore.units import (
 )
 
 if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
+    from simcore.executing.executed import NO_PRICES
+from simcore.executing.ran import RanTraces
 
 _NAMES = 2
 # Of groups of which nobody says what they are.
@@ -46,7 +48,10 @@ def sentences(results: RanTraces) -> list[str]:
     """The run in sentences, the main cause first."""
     step = results.step_time_ns
     if not step:
-        return ["No node takes time: the step is 0 ns long."]
+        # What has no price is the cause, in the words of its note.
+        causes = [one.message for one in results.executed.diagnostics if one.code in NO_PRICES]
+        return ["No node takes time: the step is 0 ns long.",
+                *(f"{cause[0].upper()}{cause[1:]}." for cause in causes)]  # fmt: skip
     lines = [_accounts(results), _path(results), _groups(results)]
     lines += [_exposed(results), _late(results), _links(results)]
     return [line for line in lines if line]
@@ -102,9 +107,16 @@ def _exposed(results: RanTraces) -> str:
 
 
 def _path(results: RanTraces) -> str:
-    sums: dict[str, int] = {}
-    for part, ns in path_parts(results, "op"):
-        sums[part] = sums.get(part, 0) + ns
+    """The nodes that the path is longest, alike but for a number; those of one name by that name."""
+    by_pattern: dict[str, int] = {}
+    names: dict[str, set[str]] = {}
+    for (pattern, ns), segment in zip(path_parts(results, "op"), results.critical_path, strict=True):
+        by_pattern[pattern] = by_pattern.get(pattern, 0) + ns
+        names.setdefault(pattern, set()).add(results.name_of(segment.rank, segment.place))
+    sums = {
+        next(iter(names[pattern])) if len(names[pattern]) == 1 else pattern: ns
+        for pattern, ns in by_pattern.items()
+    }
     most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
     name, ns = most[0]
     if ns == results.step_time_ns:
@@ -139,6 +151,11 @@ def _groups(results: RanTraces) -> str:
         sums[part] = sums.get(part, 0) + ns
     groups = {name: ns for name, ns in sums.items() if name not in ("compute", "cpu") and ns}
     if not groups:
+        return ""
+    if len(groups) == 1 and sum(groups.values()) == results.step_time_ns and (
+        _MESSAGES in groups or len(results.group_table) == 1
+    ):  # fmt: skip
+        # The path is nothing else, and there is no other group: what the path is has been said.
         return ""
     if len(groups) == 1 and len(results.group_table) == 1 and _MESSAGES not in groups:
         # There is no other group that it could be of.

@@ -31,6 +31,7 @@ from simcore.executing.executed import (
     alone,
     group_name,
     sends_of,
+    without_prices,
     without_times,
 )
 from simcore.executing.fifo import (
@@ -248,12 +249,16 @@ class _Pricing:
             groups,
             self._ended(timed, units),
             None if links is None else links.carrier.uses(),
-            (*self.found, *self._anew()),
+            (*self.found, *self._without_prices(units), *self._anew()),
             self.system,
             parameter_values(self.cluster),
             None if links is None else links.carrier.heat(),
             states_times=self._states_times,
         )
+
+    def _without_prices(self, units: Units) -> list[Diagnostic]:
+        has_file = self.parameters.remote_memory is not None
+        return without_prices(self.traces, self.nodes, units, self.memory, has_file, self._what)
 
     def _anew(self) -> list[Diagnostic]:
         """What is said where a network that was named prices collectives whose times the files state."""

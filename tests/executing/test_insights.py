@@ -11,10 +11,11 @@ import pytest
 from simcore.analysis.two_runs import compared
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import NO_PRICES
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.report.pages import run_page
-from tests.executing.encoding import COLL, COMP, RECV, SEND, write_json, write_set
+from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
 
 DIM = Parameters(dim=("switch:4:10:0",))
 
@@ -34,6 +35,19 @@ def reduce(number: int, size: int, group: str = "", **more: Any) -> dict[str, An
     return {"id": number, "name": f"reduce.{number}", "type": COLL, "attributes": attributes, **more}
 
 
+def message(number: int, kind: int, source: int, target: int, size: int, **more: Any) -> dict[str, Any]:
+    attributes = {"comm_src": source, "comm_dst": target, "comm_tag": number, "comm_size": size}
+    return {"id": number, "type": kind, "attributes": attributes, **more}
+
+
+def operations(number: int, **attributes: Any) -> dict[str, Any]:
+    return compute(number, 0) | {"attributes": {"num_ops": 10**9, "tensor_size": 10**6, **attributes}}
+
+
+def load(number: int, size: int = 50_000, **more: Any) -> dict[str, Any]:
+    return {"id": number, "type": LOAD, "attributes": {"tensor_size": size}, **more}
+
+
 def share(text: str) -> float:
     found = re.search(r"([\d.]+) %", text)
     assert found is not None, text
@@ -41,7 +55,14 @@ def share(text: str) -> float:
 
 
 def test_of_an_empty_step_only_that_is_said(tmp_path: Path) -> None:
-    assert opened(tmp_path, [[compute(1, 0)]]).words == ["No node takes time: the step is 0 ns long."]
+    said = "No node takes time: the step is 0 ns long."
+    assert opened(tmp_path, [[compute(1, 0)]]).words == [said]
+    # With the cause where a price is missing.
+    for name, node in (("operations", operations(1)), ("load", load(1))):
+        (tmp_path / name).mkdir()
+        run = opened(tmp_path / name, [[node]])
+        (cause,) = [one.message for one in run.diagnostics if one.code in NO_PRICES]
+        assert run.words == [said, f"{cause[0].upper()}{cause[1:]}."]
 
 
 def test_the_nodes_that_hold_most_of_the_critical_path_are_named_and_do(tmp_path: Path) -> None:
@@ -137,8 +158,8 @@ def test_a_group_is_singled_out_where_there_is_another_one(tmp_path: Path) -> No
         (line,) = [line for line in run.words if "communication" in line.lower()]
         return line
 
-    one = reduce(1, 10_000, "1")
-    assert said("alone", one).startswith("Communication on the critical path takes ")
+    one = [compute(1, 2), reduce(2, 10_000, "1", data=[1])]
+    assert said("alone", *one) == "Communication on the critical path takes 1.030 us, 34.0 % of the step."
     two = [reduce(1, 10_000, "1"), reduce(2, 30_000, data=[1])]
     assert said("unnamed", *two).startswith(
         "Of the communication on the critical path most is that of collectives that name no group: "
@@ -148,6 +169,39 @@ def test_a_group_is_singled_out_where_there_is_another_one(tmp_path: Path) -> No
         "All communication on the critical path is that of group 1 (1.030 us, 50.2 % of the step) and that "
         "of group 2 (1.020 us, "
     )
+
+
+def test_what_the_whole_path_is_is_said_once_and_one_node_by_its_own_name(tmp_path: Path) -> None:
+    def said(name: str, *nodes: dict[str, Any], on_path: int = 1) -> list[str]:
+        (tmp_path / name).mkdir()
+        run = opened(tmp_path / name, [list(nodes)] * 2)
+        assert len(run.critical_path) == on_path
+        return [line for line in run.words if "critical path" in line]
+
+    one = reduce(1, 10_000, "1")
+    assert said("one", one) == ["The whole critical path is reduce.1."]
+    two = reduce(2, 10_000, "1", data=[1])
+    assert said("two", one, two, on_path=2) == ["The whole critical path is reduce.#."]
+    # Which group it is of is said where there is another one.
+    whole, of_group = said("groups", one, compute(3, 1), reduce(4, 10, "2"))
+    assert whole == "The whole critical path is reduce.1."
+    assert of_group.startswith("All communication on the critical path is that of group 1: ")
+
+
+def test_messages_that_are_the_whole_path_are_said_once(tmp_path: Path) -> None:
+    def said(name: str, *before: dict[str, Any]) -> list[str]:
+        (tmp_path / name).mkdir()
+        send = message(2, SEND, 0, 1, 30_000, name="send.2", data=[node["id"] for node in before])
+        run = opened(tmp_path / name, [[*before, send], [message(2, RECV, 0, 1, 30_000)]])
+        sent = sum(ns for part, ns in run.path_parts("group") if part == "messages")
+        assert sent == 3000
+        return [line for line in run.words if "critical path" in line]
+
+    assert said("whole") == ["The whole critical path is send.2."]
+    assert said("part", compute(1, 7, "head")) == [
+        "Of the critical path head takes 70.0 %, send.2 30.0 %.",
+        "All communication on the critical path is messages: 3.000 us, 30.0 % of the step.",
+    ]
 
 
 def test_several_that_come_last_are_all_waited_for(tmp_path: Path) -> None:
@@ -180,12 +234,8 @@ def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp
 def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp_path: Path) -> None:
     """Ranks 0 and 1 send to 2 at once: its link from the switch is busy twice as long as theirs."""
 
-    def message(number: int, kind: int, source: int, **more: Any) -> dict[str, Any]:
-        attributes = {"comm_src": source, "comm_dst": 2, "comm_tag": source, "comm_size": 30_000}
-        return {"id": number, "type": kind, "attributes": attributes, **more}
-
-    received = [message(1, RECV, 0), message(2, RECV, 1)]
-    ranks = [[message(1, SEND, 0)], [message(1, SEND, 1)], received, [compute(1, 1)]]
+    received = [message(1, RECV, 0, 2, 30_000), message(2, RECV, 1, 2, 30_000)]
+    ranks = [[message(1, SEND, 0, 2, 30_000)], [message(2, SEND, 1, 2, 30_000)], received, [compute(1, 1)]]
     run = opened(tmp_path, ranks, replace(DIM, network="links"))
     said = run.words[-1]
     assert said.startswith("The busiest of 3 links is that from the switch to rank 2: ")
@@ -194,10 +244,6 @@ def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp
     assert share(said) == pytest.approx(100 * 6000 / run.step_time_ns, abs=0.05)
     assert run.step_time_ns == 3000 + 3000 + 3000
     assert not any("link" in line for line in opened(tmp_path, ranks).words)
-
-
-def operations(number: int, **attributes: Any) -> dict[str, Any]:
-    return compute(number, 0) | {"attributes": {"num_ops": 10**9, "tensor_size": 10**6, **attributes}}
 
 
 def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline_prices_it(
@@ -219,10 +265,76 @@ def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline
     path = write_json(tmp_path / "system.json", system)
     assert said(system=path) == []
     assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 7000 + 2 * 1_000_000
+    # A roofline takes bytes too: without them it prices nothing.
+    whole, some = ranks[0], operations(6)
+    del some["attributes"]["tensor_size"]
+    ranks[:] = [[*whole, some]]
+    assert said()[0].endswith("roofline-enabled 1 prices the 2 with bytes (tensor_size)")
+    ranks[:] = [[operations(1), some]]
+    assert said()[0].endswith("roofline-enabled 1 prices the one with bytes (tensor_size)")
+    ranks[:] = [[some]]
+    assert said()[0].endswith("no duration: each takes 0 ns; a roofline wants bytes (tensor_size), too")
+    assert opened(tmp_path, ranks, replace(DIM, system=path)).step_time_ns == 0
     # ASTRA-sim wants a rank for each of the four NPUs, and none of them on CPUs.
     ranks[:] = [[operations(1)]] * 4
     (said_there,) = said(dialect="astra-sim-2")
     assert "each takes 1 ns" in said_there
+
+
+def test_loads_without_a_price_are_counted_until_a_file_has_it(tmp_path: Path) -> None:
+    ranks = [[load(1), load(2), compute(3, 1)]] * 4
+
+    def said(**asked: Any) -> tuple[list[str], int]:
+        run = opened(tmp_path, ranks, replace(DIM, **asked))
+        found = [one.message for one in run.diagnostics if one.code == "remote-memory-missing"]
+        return found, run.step_time_ns
+
+    free = "8 loads of remote memory take 0 ns each"
+    assert said() == ([f"{free}: --remote-memory FILE prices them"], 1000)
+    assert said(no_fold=True) == said()
+    none = write_json(tmp_path / "none.json", {"memory-type": "NO_MEMORY_EXPANSION"})
+    assert said(remote_memory=none) == ([f"{free}: the file of --remote-memory has none"], 1000)
+    memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
+    priced = write_json(tmp_path / "memory.json", memory)
+    assert said(remote_memory=priced) == ([], 2 * (100 + 50_000 // 50))
+
+
+@pytest.mark.parametrize("no_fold", [False, True])
+def test_what_is_priced_by_an_attribute_that_is_not_there_is_a_warning(tmp_path: Path, no_fold: bool) -> None:
+    def said(name: str, *ranks: list[dict[str, Any]], **asked: Any) -> tuple[list[str], int]:
+        (tmp_path / name).mkdir()
+        run = opened(tmp_path / name, list(ranks), replace(DIM, no_fold=no_fold, **asked))
+        found = [one for one in run.diagnostics if one.code == "attribute-missing"]
+        assert all(one.severity == "warning" and one.file.endswith(".et") for one in found)
+        return [one.message for one in found], run.step_time_ns
+
+    def without(node: dict[str, Any], attribute: str) -> dict[str, Any]:
+        left = {key: value for key, value in node["attributes"].items() if key != attribute}
+        return node | {"attributes": left}
+
+    whole = reduce(1, 10_000)
+    ns = said("whole", *[[whole]] * 4)[1]
+    assert said("priced", *[[whole]] * 4) == ([], ns)
+    untyped = without(whole, "comm_type")
+    none = "node 1 (reduce.1) of rank 0 and 3 others have no comm_type: each counts"
+    assert said("untyped", *[[untyped]] * 4) == ([f"{none} as 0 ns"], 0)
+    assert said("timed", *[[untyped | {"micros": 7}]] * 4) == ([f"{none} with its own duration"], 7000)
+    unsized = without(whole, "comm_size")
+    one = "node 1 (reduce.1) of rank 3 has no comm_size: it counts as 0 bytes"
+    one += " unless another member states more"
+    assert said("unsized", *[[whole]] * 3, [unsized]) == ([one], ns)
+    # A barrier moves nothing.
+    barrier = whole | {"attributes": {"comm_type": 9}}
+    assert said("barrier", *[[barrier]] * 4)[0] == []
+    send = without(message(1, SEND, 0, 1, 0), "comm_size")
+    receive = without(message(1, RECV, 0, 1, 0), "comm_size")
+    found = said("sent", [send], [receive])
+    assert found == (["node 1 (n1) of rank 0 has no comm_size: it counts as 0 bytes"], 0)
+    memory = {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50}
+    priced = write_json(tmp_path / "memory.json", memory)
+    unsized = without(load(1), "tensor_size")
+    found = said("load", [unsized], remote_memory=priced)
+    assert found == (["node 1 (n1) of rank 0 has no tensor_size: it counts as 0 bytes"], 100)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +361,33 @@ def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path
     ns = run.executed.end[0][1]
     assert [(one.kind, one.end - one.start) for one in run.critical_path] == [("comm", ns)]
     assert run.accounts[0].ns("exposed comm") == ns - 5000
+
+
+def test_a_rank_is_not_idle_while_it_sends(tmp_path: Path) -> None:
+    """Rank 0 sends twice over one channel, 1 us and 3 us, and has nothing to do behind it."""
+
+    def ns_of(name: str, own: list[dict[str, Any]]) -> dict[str, int]:
+        (tmp_path / name).mkdir()
+        received = [message(1, RECV, 0, 1, 10_000), message(2, RECV, 0, 1, 30_000)]
+        run = opened(tmp_path / name, [own, received])
+        accounts = run.accounts[0]
+        assert sum(accounts.total_ns) == run.step_time_ns
+        return {which: accounts.ns(which) for which in ("exposed pp", "bubble", "idle") if accounts.ns(which)}
+
+    sends = [message(1, SEND, 0, 1, 10_000), message(2, SEND, 0, 1, 30_000)]
+    assert ns_of("alone", sends) == {"exposed pp": 4000}
+    # Compute hides what is sent beside it; nothing is behind it once all is there.
+    assert ns_of("beside", [*sends, compute(3, 3)]) == {"exposed pp": 1000}
+    assert ns_of("over", [*sends, compute(3, 6)]) == {}
+    # A rank that waits for a message waits, whatever it sends meanwhile.
+    (tmp_path / "waits").mkdir()
+    back = message(4, RECV, 1, 0, 10_000)
+    late = [compute(3, 2), message(4, SEND, 1, 0, 10_000, data=[3])]
+    run = opened(tmp_path / "waits", [[sends[0], back], [message(1, RECV, 0, 1, 10_000), *late]])
+    assert [run.accounts[0].ns(which) for which in ("bubble", "exposed pp", "idle")] == [2000, 1000, 0]
+    # A simulated rank ends with what its compute waits for: its export says how long a send took.
+    stated = [send | {"attributes": send["attributes"] | {"wltui_ns": 1000}} for send in sends]
+    assert ns_of("stated", stated) == {"idle": 4000}
 
 
 def test_those_that_end_last_are_all_named(tmp_path: Path) -> None:

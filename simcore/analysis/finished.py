@@ -128,10 +128,16 @@ class Finished(Struct, frozen=True, dict=True):
 
     def _step_ns_of(self, changed: Callable[[Workload], Workload | None]) -> int | None:
         """The step of a file with other rows, ns; dp, which its rows may tell, stays what it is."""
-        workload = changed(self.simulation.workload)
+        rows, kept = self.simulation.workload, {}
+        # A run begins with the file's cells: what is changed in those that it has made of them would be lost.
+        if self.simulation.program.queued:
+            rows = rows.as_written
+        elif rows.rescaled:
+            rows, kept = replace(rows, as_read=None), {"rescale": "off"}
+        workload = changed(rows)
         if workload is None:
             return None
-        return self.variants.step_ns_of(workload, world=self.simulation.layout.world)
+        return self.variants.step_ns_of(workload, world=self.simulation.layout.world, **kept)
 
     @property
     def other_layout_ns(self) -> int | None:

@@ -39,6 +39,8 @@ _LATE = "gradients after the last backward"
 _CAUSE = 0.1
 # Where a flag gains less than this share of what is late, what it leaves there is said.
 _MOST_GAIN = 0.9
+# What is hidden says what is saved where it is as much to within this share.
+_EXPLAINS = 0.05
 # Of ranks that have less than this share of what others have late the usual figure is said too.
 _NEARLY = 0.9
 _GATHERS = cell_name("ALLGATHER")
@@ -211,10 +213,9 @@ def late_gradients(facts: Facts) -> Sentence | None:
     if not facts.worth(facts.mean(sums), 0.005):
         return None
     simulation = facts.simulation
-    # Of ranks whose figure is the same in words those that end last: it is theirs that the step waits for.
-    same = [number for number, ns in enumerate(sums) if duration(ns) == duration(max(sums))]
+    # Of ranks that have as good as most those that end last: it is theirs that the step waits for.
     finish = simulation.timeline.times.finish
-    most = max(same, key=lambda number: (finish[number], sums[number], -number))
+    most = max(_with_most(sums), key=lambda number: (finish[number], sums[number], -number))
     ops, start, end = simulation.timeline.columns(most)
     last = last_backward_ns(simulation, most, facts.accounts[most])
     # All that it takes then: the accounts give what runs beside another one to one of the two.
@@ -253,16 +254,42 @@ def late_gradients(facts: Facts) -> Sentence | None:
         flags = Change(changes).flags
         assumed = "assumed as fast beside compute as alone"
         text += f"; with {flags}, {assumed}, the step would be {facts.change(other)}"
-        left = _late_with(facts, most, **changes)
-        # A share of what is late that the flag leaves there is why it gains no more.
-        if (
-            left is not None
-            and facts.step_ns - other < _MOST_GAIN * sums[most]
-            and left >= (1 - _MOST_GAIN) * sums[most]
-        ):
-            text += f", since {duration(left)} would still come after the last backward"
+        text += _why_no_more(facts, sums, saved_ns, changes)
     lost_ns = _lost(facts, _LATE)
-    return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", lost_ns, saved_ns=saved_ns)
+    return Sentence("late-gradients", f"{text}.", max(sums), "late gradients", lost_ns, saved_ns=saved_ns)
+
+
+def _with_most(sums: Sequence[int]) -> list[int]:
+    """The classes that have as good as most late."""
+    return largest(dict(enumerate(sums)))
+
+
+def _why_no_more(facts: Facts, sums: Sequence[int], saved_ns: int, changes: dict[str, Any]) -> str:
+    """`, since 4.553 ms would still come after the last backward`: why a flag saves less than is late on the
+    ranks that end the step; "" where it saves most of it, and where that is not why.
+    """
+    simulation = facts.simulation
+    finish = simulation.timeline.times.finish
+    number = max(range(len(sums)), key=lambda number: (finish[number], sums[number], -number))
+    other = _late_with(facts, number, **changes) if saved_ns < _MOST_GAIN * sums[number] else None
+    if other is None or other.ns < (1 - _MOST_GAIN) * sums[number]:
+        return ""
+    hidden_ns = sums[number] - other.ns
+    later_ns = other.last_backward_ns - last_backward_ns(simulation, number, facts.accounts[number])
+    after = f"{duration(other.ns)} would still come after the last backward"
+    if duration(sums[number]) != duration(max(sums)):
+        who = stage_words(facts, [number])
+        after += f" of {who[0].lower()}{who[1:]}"
+    if _explains(hidden_ns, saved_ns):
+        return f", since {after}"
+    # Reductions that share ports with what compute waits for hold it up.
+    if later_ns > 0 and _explains(hidden_ns - later_ns, saved_ns):
+        return f"; {after}, which would end {duration(later_ns)} later"
+    return ""
+
+
+def _explains(ns: int, saved_ns: int) -> bool:
+    return abs(ns - saved_ns) <= _EXPLAINS * saved_ns
 
 
 def _hiding(simulation: Simulation) -> dict[str, Any]:
@@ -274,44 +301,58 @@ def _hiding(simulation: Simulation) -> dict[str, Any]:
     return {"schedule": "1f1b", "overlap_grad_reduce": True} if simulation.can_be_scheduled else {}
 
 
-def _late_with(facts: Facts, number: int, **changes: Any) -> int | None:
-    """What of the gradient reductions the ranks of a class have after their last backward in the run with
-    these parameters, ns; None where that would take long to know.
+class _Late(Struct, frozen=True):
+    """What of the gradient reductions ranks have after their last backward, and when that ends."""
+
+    ns: int
+    last_backward_ns: int
+
+
+def _late_with(facts: Facts, number: int, **changes: Any) -> _Late | None:
+    """What the ranks of a class have late in the run with these parameters; None where that would take long
+    to know.
     """
     other = facts.results.variants.run(**changes)
     if other is None:
         return None
     again = other.timeline.folding.class_of(facts.classes[number].ranks.first)
-    reductions = late_reductions(other, again, class_accounts(other.timeline, again))
-    return sum(sum(ops.values()) for ops in reductions.values())
+    accounts = class_accounts(other.timeline, again)
+    reductions = late_reductions(other, again, accounts)
+    ns = sum(sum(ops.values()) for ops in reductions.values())
+    return _Late(ns, last_backward_ns(other, again, accounts))
 
 
 def _on_whom(facts: Facts, sums: Sequence[int], most: int) -> str:
-    """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`: what class `most`,
-    which has most, and the others have where that is much less; `up to` it where it is nearly as much.
+    """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`: what those that have
+    as good as most, `most` among them, and the others have where that is much less; `up to` it where it is
+    nearly as much.
     """
-    figure, words = facts.figure(sums[most]), [duration(ns) for ns in sums]
+    words, same = [duration(ns) for ns in sums], _with_most(sums)
+    figure = facts.figure(max(sums))
+    if len({words[number] for number in same}) > 1:
+        figure = f"up to {figure}"
     ranks = [len(rank_class.ranks) for rank_class in facts.classes]
-    same = [number for number, word in enumerate(words) if word == words[most]]
-    rest = {word: 0 for number, word in enumerate(words) if number not in same}
+    rest: dict[str, int] = {}
+    for number, (word, count) in enumerate(zip(words, ranks, strict=True)):
+        if number not in same:
+            rest[word] = rest.get(word, 0) + count
     if not rest:
         return figure
-    for word, count in zip(words, ranks, strict=True):
-        if word in rest:
-            rest[word] += count
     # The rank in the middle has the usual figure.
     by_size = sorted(range(len(sums)), key=lambda number: sums[number])
     up_to = accumulate(ranks[number] for number in by_size)
     middle = next(number for number, count in zip(by_size, up_to, strict=True) if 2 * count >= sum(ranks))
-    if sums[middle] > _NEARLY * sums[most]:
-        return f"up to {figure}"
+    if sums[middle] > _NEARLY * max(sums):
+        return f"up to {facts.figure(max(sums))}"
     who = stage_words(facts, same)
     links = facts.simulation.parameters.slow_link
     without = _late_with(facts, most, slow_link=()) if links else None
-    slow = ", behind a slow link," if without is not None and without <= _NEARLY * sums[most] else ""
+    slow = ", behind a slow link," if without is not None and without.ns <= _NEARLY * sums[most] else ""
     usual = "less on the others"
-    if 2 * rest.get(words[middle], 0) > sum(ranks):
-        usual = f"{words[middle]} on {'the others' if len(rest) == 1 else 'most'}"
+    if len(rest) == 1:
+        usual = f"{next(iter(rest))} on the others"
+    elif 2 * rest.get(words[middle], 0) > sum(ranks):
+        usual = f"{words[middle]} on most"
     return f"{figure} on {who[0].lower()}{who[1:]}{slow} and {usual}"
 
 

@@ -146,13 +146,18 @@ class Finished(Struct, frozen=True, dict=True):
         """
         return self._weighed_ns.get(_LAYOUT_ASSUMED)
 
+    @property
+    def layout_assumed(self) -> bool:
+        """Whether nobody said which stages run the rows that a model has once."""
+        return any(one.code == _LAYOUT_ASSUMED for one in self.simulation.diagnostics)
+
     @cached_property
     def assumed_compute_ns(self) -> int:
         """Compute of the rows that a model has once and every stage runs, as nobody said which of them do, ns
         in all micro-batches; 0 where nothing is assumed of them.
         """
         simulation = self.simulation
-        if all(one.code != _LAYOUT_ASSUMED for one in simulation.diagnostics):
+        if not self.layout_assumed:
             return 0
         workload, structure = simulation.workload, simulation.program.structure
         rows = [row for block in structure.blocks for row in block if not is_layer(workload.name[row])]

@@ -17,7 +17,7 @@ from simcore.analysis.sentences.model import (
     rank_words,
     stage_words,
 )
-from simcore.collectives import NAMES, cell_name
+from simcore.collectives import NAMES, cell_name, collectives_of
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, WG, CollectiveCost
 from simcore.records import Struct
@@ -39,6 +39,8 @@ _LATE = "gradients after the last backward"
 _CAUSE = 0.1
 # Where a flag gains less than this share of what is late, what it leaves there is said.
 _MOST_GAIN = 0.9
+# What transfers cost is said where it is so many times what ranks wait for them.
+_MUCH_MORE = 1.25
 # What is hidden says what is saved where it is as much to within this share.
 _EXPLAINS = 0.05
 # Of ranks that have less than this share of what others have late the usual figure is said too.
@@ -56,14 +58,24 @@ def network(facts: Facts) -> Sentence | None:
     late = [
         kind for kind in EXPOSED_KINDS if any(sum(of_class.get(kind, {}).values()) for of_class in facts.late)
     ]
-    called = {**{kind: f"other {kind}" for kind in late}, _LATE: f"{' and '.join(late)} {_LATE}"}
+    called = {kind: _of_kind(kind) for kind in EXPOSED_KINDS}
+    called |= {kind: f"other {called[kind]}" for kind in late}
+    called[_LATE] = _LATE if "all" in late else f"{' and '.join(late)} {_LATE}"
     shares = [(percent(ns, facts.step_ns), called.get(what, what)) for what, ns in by_size]
     text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
-    whose = facts.whose([accounts.all_exposed_ns for accounts in facts.accounts])
-    return Sentence(
-        "network", f"Compute waits {facts.figure(facts.exposed_ns)} for communication {whose}: {text}.",
-        facts.exposed_ns, "network", facts.network_ns,
-    )  # fmt: skip
+    of_class = [accounts.all_exposed_ns for accounts in facts.accounts]
+    text = f"{_waits(facts, facts.exposed_ns, of_class, 'communication')}: {text}."
+    return Sentence("network", text, facts.exposed_ns, "network", facts.network_ns)
+
+
+def _waits(facts: Facts, ns: int, of_class: Sequence[int], what: str) -> str:
+    """`Compute waits 1.200 s (8.1 %) for tp collectives on the mean rank`; `The mean rank waits ...` where
+    there is no compute that could.
+    """
+    whose, waits = facts.whose(of_class), f"waits {facts.figure(ns)} for {what}"
+    if facts.computes:
+        return f"Compute {waits} {whose}"
+    return f"{whose.removeprefix('on ').capitalize()} {waits}"
 
 
 def _parts(facts: Facts) -> dict[str, int]:
@@ -97,27 +109,51 @@ def exposed(facts: Facts) -> list[Sentence]:
     for kind in EXPOSED_KINDS:
         if not facts.worth(parts[kind]):
             continue
-        what = "transfers between stages" if kind == "pp" else f"{kind} collectives"
+        what = "transfers between stages" if kind == "pp" else collectives_of(kind)
         # What comes after the last backward has a sentence of its own.
         other = "other " if parts[kind] < facts.mean_ns[f"exposed {kind}"] else ""
-        whose = _whose_and_most(facts, kind, parts[kind])
-        text = f"Compute waits {facts.figure(parts[kind])} for {other}{what}{whose}."
+        account = ACCOUNTS.index(f"exposed {kind}")
+        late = [sum(kinds.get(kind, {}).values()) for kinds in facts.late]
+        of_class = [
+            accounts.total_ns[account] - less for accounts, less in zip(facts.accounts, late, strict=True)
+        ]
+        text = _transfers(facts, parts[kind], of_class) if kind == "pp" else ""
+        text = text or _waits(facts, parts[kind], of_class, f"{other}{what}")
+        text += f"{_most_for(facts, kind, parts[kind], of_class)}."
         sentences.append(Sentence("exposed", text, parts[kind], "network", _lost(facts, kind)))
     return sentences
 
 
-def _whose_and_most(facts: Facts, kind: str, mean_ns: int) -> str:
-    """` on each rank, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the layers that are
-    waited for longest, by the rows that are most of it where it is one layer. Without what is late.
-
-    mean_ns: the wait of the mean rank, as the sentence says it.
+def _transfers(facts: Facts, ns: int, of_class: Sequence[int]) -> str:
+    """What transfers between stages cost the step by a run in which they are free, where that is much more
+    than ranks wait for them: stages wait for each other longer, too; else "".
     """
-    account = ACCOUNTS.index(f"exposed {kind}")
-    late = [sum(kinds.get(kind, {}).values()) for kinds in facts.late]
-    of_class = [
-        accounts.total_ns[account] - less for accounts, less in zip(facts.accounts, late, strict=True)
-    ]
-    whose = f" {facts.whose(of_class)}"
+    scales = facts.simulation.parameters.time_scale
+    free = facts.results.variants.run(time_scale=(*scales, "stream pp=0"))
+    cost_ns = 0 if free is None else facts.step_ns - free.step_time_ns
+    if free is None or cost_ns < _MUCH_MORE * ns:
+        return ""
+    waits = _waits(facts, ns, of_class, "them")
+    text = f"Transfers between stages cost {facts.figure(cost_ns)}: {waits[0].lower()}{waits[1:]}"
+    # Imported here: the screen opens without it.
+    from simcore.analysis.finished import Finished
+
+    then = Finished(free).mean_ns
+    stood_ns = sum(facts.mean_ns[name] - then[name] for name in ("bubble", "idle"))
+    return f"{text}, the rest is bubble and idle time" if _explains(stood_ns, cost_ns - ns) else text
+
+
+def _of_kind(kind: str) -> str:
+    """A kind of communication behind its share: `tp`, `collectives of all ranks`."""
+    return collectives_of(kind) if kind == "all" else kind
+
+
+def _most_for(facts: Facts, kind: str, mean_ns: int, of_class: Sequence[int]) -> str:
+    """`, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the layers that are waited for
+    longest, by the rows that are most of it where it is one layer. Without what is late.
+
+    mean_ns: the wait of the mean rank, as the sentence says it. of_class: that of each class.
+    """
     number = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
     name_of: Callable[[str], str] = base_name
     waits = _by_row(facts, number, kind, name_of)
@@ -127,7 +163,7 @@ def _whose_and_most(facts: Facts, kind: str, mean_ns: int) -> str:
             waits, name_of = of_rows, str
     longest = largest({name: wait.ns for name, wait in waits.items()})
     if not longest:
-        return whose
+        return ""
     who = ""
     # Where ranks differ by a twentieth at most, who waits most is nobody's fault.
     if 20 * (max(of_class) - min(of_class)) > max(of_class):
@@ -142,7 +178,7 @@ def _whose_and_most(facts: Facts, kind: str, mean_ns: int) -> str:
     how = how_much(sum(waits[name].ns for name in longest), of_class[number])
     if how != "most":
         how = how_much(facts.mean(_of_names(facts, kind, name_of, longest)), facts.mean(of_class))
-    return f"{whose}, {how} for {_most_words(facts, waits, longest, who, '' if who else duration(mean_ns))}"
+    return f", {how} for {_most_words(facts, waits, longest, who, '' if who else duration(mean_ns))}"
 
 
 def _of_names(facts: Facts, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
@@ -228,7 +264,7 @@ def late_gradients(facts: Facts) -> Sentence | None:
     name = printable(base_name(simulation.workload.name[row]), 32)
     cost = simulation.program.costs[ops.cost[op]]
     assert isinstance(cost, CollectiveCost)
-    what = f"{kind}, {byte_size(cost.bytes)}"
+    what = f"{'all ranks' if kind == 'all' else kind}, {byte_size(cost.bytes)}"
     # Where a part of it lies beside the backward, it does not come after it: it ends there.
     # What waits for its turn there takes longer than it lasts.
     comes = all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions)
@@ -394,7 +430,8 @@ def busy_port(facts: Facts) -> Sentence | None:
     dimension = facts.simulation.cluster.dims[use.index]
     kinds = largest({kind: load.busy_ns for kind, load in use.by_kind.items()})
     how = how_much(sum(use.by_kind[kind].busy_ns for kind in kinds), use.busy_ns)
-    whose = listed_with(kinds, [byte_size(use.by_kind[kind].bytes) for kind in kinds])
+    named = [_of_kind(kind) for kind in kinds]
+    whose = listed_with(named, [byte_size(use.by_kind[kind].bytes) for kind in kinds])
     share = percent(use.busy_ns, facts.step_ns)
     every = facts.results.class_uses
     loads = [{key: load for key, load in class_use.items() if key[0] == use.index} for class_use in every]

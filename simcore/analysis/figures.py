@@ -13,6 +13,7 @@ from simcore.analysis.accounts import ACCOUNTS, BUBBLE, EXPOSED_KINDS, FIRST_EXP
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.worst import worst_link
 from simcore.cluster import parameter_values
+from simcore.collectives import collectives_of
 from simcore.names import STAGE_LAYOUTS
 from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import as_dict
@@ -206,6 +207,7 @@ class SimulatedFigures:
                 classes[wait.late].ranks,
                 f"{wait.kind} collectives",
                 wait.ns,
+                said=collectives_of(wait.kind),
             )
             for wait in self.results.waiting
         ]

@@ -128,10 +128,16 @@ class Finished(Struct, frozen=True, dict=True):
 
     def _step_ns_of(self, changed: Callable[[Workload], Workload | None]) -> int | None:
         """The step of a file with other rows, ns; dp, which its rows may tell, stays what it is."""
-        workload = changed(self.simulation.workload)
+        rows, kept = self.simulation.workload, {}
+        # A run begins with the file's cells: what is changed in those that it has made of them would be lost.
+        if self.simulation.program.queued:
+            rows = rows.as_written
+        elif rows.rescaled:
+            rows, kept = replace(rows, as_read=None), {"rescale": "off"}
+        workload = changed(rows)
         if workload is None:
             return None
-        return self.variants.step_ns_of(workload, world=self.simulation.layout.world)
+        return self.variants.step_ns_of(workload, world=self.simulation.layout.world, **kept)
 
     @property
     def other_layout_ns(self) -> int | None:
@@ -140,13 +146,18 @@ class Finished(Struct, frozen=True, dict=True):
         """
         return self._weighed_ns.get(_LAYOUT_ASSUMED)
 
+    @property
+    def layout_assumed(self) -> bool:
+        """Whether nobody said which stages run the rows that a model has once."""
+        return any(one.code == _LAYOUT_ASSUMED for one in self.simulation.diagnostics)
+
     @cached_property
     def assumed_compute_ns(self) -> int:
         """Compute of the rows that a model has once and every stage runs, as nobody said which of them do, ns
         in all micro-batches; 0 where nothing is assumed of them.
         """
         simulation = self.simulation
-        if all(one.code != _LAYOUT_ASSUMED for one in simulation.diagnostics):
+        if not self.layout_assumed:
             return 0
         workload, structure = simulation.workload, simulation.program.structure
         rows = [row for block in structure.blocks for row in block if not is_layer(workload.name[row])]

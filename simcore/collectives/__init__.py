@@ -5,7 +5,7 @@ walk over them. Knows shapes of groups, nothing of who is in them or when they r
 here all that `__all__` names.
 """
 
-from simcore.collectives.phases import NAMES, WITH_COPIES, cell_name
+from simcore.collectives.phases import NAMES, WITH_COPIES, cell_name, collectives_of
 from simcore.collectives.pricing import (
     Done,
     algorithm_bandwidth,
@@ -26,6 +26,7 @@ __all__ = [
     "cell_name",
     "collective_done",
     "collective_ns",
+    "collectives_of",
     "explain_collective",
     "explain_transfer",
     "transfer_ns",

@@ -35,6 +35,15 @@ def cell_name(collective: str | None) -> str:
     return WITH_COPIES.get(collective or "", _SEND_RECV)
 
 
+def collectives_of(kind: str) -> str:
+    """The collectives of a kind of group: `tp collectives`; of the group `all` those of all ranks.
+
+    >>> collectives_of("tp"), collectives_of("all")
+    ('tp collectives', 'collectives of all ranks')
+    """
+    return "collectives of all ranks" if kind == "all" else f"{kind} collectives"
+
+
 class Phase(NamedTuple):
     """One collective on one leg, part of the whole.
 

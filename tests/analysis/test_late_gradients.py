@@ -1,6 +1,7 @@
 """Gradients that come after the last backward: which is named, what hides it, and what is still left."""
 
 from simcore.analysis import Results
+from simcore.analysis.sentences.model import Facts
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
@@ -78,7 +79,7 @@ def test_a_late_gradient_that_waits_for_its_turn_takes_no_more_than_its_own_time
     sentence = next(
         one for one in Results(simulate(workload, Parameters())).sentences if one.rule == "late-gradients"
     )
-    longest = "the all-reduce of layer_512_3_conv and 1 more longest (all, 4.2 MB, 23.787 us each), "
+    longest = "the all-reduce of layer_512_3_conv and 1 more longest (all ranks, 4.2 MB, 23.787 us each), "
     assert longest in sentence.text
 
 
@@ -131,15 +132,21 @@ def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> No
     assert late.endswith(f"since {duration(left[0])} would still come after the last backward.")
 
 
+def last_backward_end_ns(simulation: Simulation, number: int) -> int:
+    """When the last compute of a micro-batch ends on a class, from spans alone."""
+    ops, _, end = simulation.timeline.columns(number)
+    layers = [op for op in range(len(ops.row)) if ops.microbatch[op] >= 0 and ops.stream[op] == COMPUTE]
+    return max(end[op] for op in layers)
+
+
 def reduced_last_ns(simulation: Simulation, number: int) -> int:
     """What of its gradient reductions a class runs behind its last backward, from spans alone."""
     ops, start, end = simulation.timeline.columns(number)
-    layers = [op for op in range(len(ops.row)) if ops.microbatch[op] >= 0 and ops.stream[op] == COMPUTE]
-    last = max(end[op] for op in layers)
+    last = last_backward_end_ns(simulation, number)
     reductions = [
         op for op in range(len(ops.row))
         if ops.phase[op] == WG and ops.stream[op] != COMPUTE and end[op] > last
-        and simulation.workload.wg.collective[ops.row[op]] == "REDUCESCATTER"
+        and simulation.workload.wg.collective[ops.row[op]] in ("REDUCESCATTER", "ALLREDUCE")
     ]  # fmt: skip
     return sum(end[op] - max(start[op], last) for op in reductions)
 
@@ -200,3 +207,48 @@ def test_what_an_overlap_gives_is_not_said_where_compute_is_not_modelled() -> No
         for on in (False, True)
     )
     assert plain - overlapped < plain // 1000
+
+
+def test_ranks_that_have_as_good_as_most_late_are_named_together() -> None:
+    """Stage 3 has 389 ns more than stage 0 and is done 410 ms before it: it stood there alone."""
+    model = ModelMaker("qwen3-235b-a22b", MODELS["qwen3-235b-a22b"]).opened()
+    simulation = simulate(model, Parameters(world=256, tp=4, pp=4, ep=16))
+    late = [reduced_last_ns(simulation, number) for number in range(4)]
+    assert 0 < late[3] - late[0] < late[3] // 50
+    assert duration(late[1]) == duration(late[2])
+    share = 100 * late[3] / simulation.step_time_ns
+    assert (
+        f"nothing hides up to {duration(late[3])} ({share:.1f} %) on stages 0,3 and {duration(late[1])} "
+        "on the others; with " in late_words(simulation)
+    )
+
+
+def test_a_backward_that_a_flag_makes_end_later_is_said_with_what_is_left() -> None:
+    """Seed 001 on shared ports: of 1.785 ms that the flag hides on stage 0, whose end the step is, 0.540 are
+    saved. With ports of its own each the backward ends when it did.
+    """
+    workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
+    for network in ("shared", "analytical"):
+        plain, flagged = (
+            simulate(workload, Parameters(network=network, overlap_grad_reduce=on)) for on in (False, True)
+        )
+        for run_of in (plain, flagged):
+            assert run_of.timeline.times.finish[0] == run_of.step_time_ns
+        saved = plain.step_time_ns - flagged.step_time_ns
+        # Some of it lies beside what else there is to do at the end.
+        before, after = (
+            sum(sum(ops.values()) for ops in Facts(Results(run_of)).late[0].values())
+            for run_of in (plain, flagged)
+        )
+        later = last_backward_end_ns(flagged, 0) - last_backward_end_ns(plain, 0)
+        left = f"{duration(after)} would still come after the last backward"
+        assert after <= reduced_last_ns(flagged, 0)
+        assert saved == before - after - later
+        if network == "shared":
+            assert later > saved
+            assert late_words(plain).endswith(
+                f" %); {left} of stage 0, which would end {duration(later)} later."
+            )
+        else:
+            assert later == 0
+            assert late_words(plain).endswith(f" %), since {left}.")

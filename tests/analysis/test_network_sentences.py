@@ -9,10 +9,13 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.simulation import Simulation, simulate
-from simcore.units import duration
+from simcore.units import duration, percent
+from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
 from tests.strategies import Cell, Row, layer
+from tests.workload.texts import shared_folder
 
 
 def waits(simulation: Simulation, rule: str = "exposed") -> list[str]:
@@ -102,3 +105,88 @@ def test_rows_that_are_waited_for_nearly_as_long_are_named_with_their_figures(
     assert words in text
     without = run([*rows[1:], layer("a", 1000)], {"tp": 2})
     assert simulation.step_time_ns - without.step_time_ns == 8020
+
+
+def golden(name: str) -> Workload:
+    return open_workload(str(shared_folder("golden/aicb") / name))
+
+
+def standing_ns(simulation: Simulation) -> int:
+    """Bubble and idle time of the mean rank."""
+    return sum(Results(simulation).mean_ns[account] for account in ("bubble", "idle"))
+
+
+def test_what_transfers_between_stages_cost_is_that_of_a_file_that_sends_none() -> None:
+    """7.943 ms of waiting hid that the step is 26.114 shorter without them."""
+    workload = golden("012_gpt_22B_tp8_pp8_ep1_w256_plain.txt")
+    plain, jittered = (simulate(workload, Parameters(jitter=jitter)) for jitter in (0.0, 0.001))
+    without = simulate(replace(workload, header=replace(workload.header, pp_comm=0)), Parameters())
+    cost = plain.step_time_ns - without.step_time_ns
+    waited = Results(plain).mean_ns["exposed pp"]
+    assert standing_ns(plain) - standing_ns(without) == cost - waited
+    step = plain.step_time_ns
+    assert waits(plain)[-1] == (
+        f"Transfers between stages cost {duration(cost)} ({percent(cost, step)} %): the mean rank waits "
+        f"{duration(waited)} ({percent(waited, step)} %) for them, the rest is bubble and idle time."
+    )
+    # Where no other run tells, the wait is said alone.
+    assert waits(jittered)[-1].startswith("The mean rank waits ")
+    assert waits(jittered)[-1].endswith(" %) for transfers between stages.")
+
+
+def test_beside_compute_that_waits_transfers_have_their_cost_too() -> None:
+    rows = [layer("mlp", 10_000, 10_000, 10_000)]
+    plain, without = (run(rows, {"pp": 4, "ga": 4, "pp_comm": size}) for size in (20_000, 0))
+    (text,) = waits(plain)
+    cost = plain.step_time_ns - without.step_time_ns
+    waited = Results(plain).mean_ns["exposed pp"]
+    assert cost > waited
+    assert text.startswith(f"Transfers between stages cost {duration(cost)} (")
+    assert f": compute waits {duration(waited)} (" in text
+    assert text.endswith(" for them on the mean rank, the rest is bubble and idle time.")
+    assert waits(without) == []
+
+
+def test_where_nothing_computes_it_is_ranks_that_wait() -> None:
+    """A placeholder of compute waits for nothing; a micro-benchmark of ASTRA-sim has none at all."""
+    name = "yleintel__astra-sim__4microAllToAll.txt"
+    micro = simulate(open_workload(str(shared_folder("corpus/astra1") / name)), Parameters())
+    step = duration(micro.step_time_ns)
+    assert waits(micro) == [
+        f"Each rank waits {step} (100.0 %) for collectives of all ranks, all for conv1 (weight gradient "
+        "all-to-all)."
+    ]
+    assert Results(micro).mean_busy_ns == 0
+    # The same group at the ports.
+    assert waits(micro, "busy-port")[0].endswith(", all with collectives of all ranks (917.5 kB).")
+    plain = simulate(golden("012_gpt_22B_tp8_pp8_ep1_w256_plain.txt"), Parameters())
+    (all_of_it,) = waits(plain, "network")
+    assert all_of_it.startswith("The mean rank waits 111.9 ms (59.5 %) for communication: 38.7 % tp, ")
+    rows = [Row("mlp_1", Cell(1000, "ALLREDUCE", "tp", 8000)), layer("mlp_2", 1000)]
+    assert waits(run(rows, {"tp": 2}))[0].startswith("Compute waits ")
+
+
+def test_stages_without_compute_are_said_to_run_the_same_collectives_where_they_do() -> None:
+    workload = golden("027_llama_405B_tp8_pp16_ep1_w1024_plain.txt")
+    for stage_layout, said in (("uniform", True), ("megatron", False)):
+        simulation = simulate(workload, Parameters(stage_layout=stage_layout))
+        loads = {
+            tuple(sorted((kind, load.bytes) for kind, load in use.items() if kind[1] != "pp"))
+            for use in Results(simulation).class_uses
+        }
+        assert (len(loads) == 1) == said
+        text = " ".join(waits(simulation, "bubble"))
+        assert text
+        assert "compute alike" not in text
+        assert ("All stages run the same collectives" in text) == said
+
+
+@pytest.mark.parametrize(("kind", "peers", "where"), [
+    ("all", "its 3 peers wait", "collectives of all ranks"), ("dp", "its 3 dp peers wait", "dp collectives"),
+])  # fmt: skip
+def test_a_group_of_all_ranks_is_not_called_all(kind: str, peers: str, where: str) -> None:
+    rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", kind, 100))]
+    results = Results(run(rows, {"dp": 4}, slow_rank=("1=3",)))
+    (text,) = [sentence.text for sentence in results.sentences if sentence.rule == "straggler"]
+    assert peers in text
+    assert {wait.said for wait in results.figures.waits_for} == {where}

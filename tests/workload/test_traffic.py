@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.recovery.rescale import rescaled
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from simcore.workload import Workload, open_workload
@@ -16,6 +21,7 @@ from simcore.workload.traffic import (
     without_stated_transfers,
 )
 from tests.strategies import Cell, Row, make_workload
+from tests.workload.texts import shared_folder
 
 SEED_000, SEED_002 = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
 _SENT = Cell(1000, "ALLREDUCE", "tp", 4096)
@@ -128,3 +134,67 @@ def test_a_transfer_that_is_no_activation_has_the_step_with_one() -> None:
     change = change_percent(results.step_time_ns, other)
     assert note.endswith(f": kept as written: by these rows the step would be {duration(other)} ({change})")
     assert without_stated_transfers(open_workload(SEED_002)) is None
+
+
+def at_stake(results: Results, code: str) -> str:
+    """What the note of a run says behind its last colon."""
+    (message,) = [one.message for one in results.diagnostics if one.code == code]
+    return message.rpartition(": ")[2]
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_in_the_queues_of_astra_sim_the_other_step_is_that_of_a_file_edited_by_hand(
+    tmp_path: Path, passes: int
+) -> None:
+    """The run began with the file's cells, so nothing was taken away: `without it the step takes as long`."""
+    parameters = Parameters(dialect="astra-sim-1", passes=passes)
+    results = Results(simulate(open_workload(SEED_000), parameters))
+    lines = Path(SEED_000).read_text("utf-8").splitlines()
+    (layernorm,) = [number for number, line in enumerate(lines) if line.startswith("layernorm")]
+    less = [line.replace("6477578240", "0") if at == layernorm else line for at, line in enumerate(lines)]
+    # Columns of a row: forward, input gradient and weight gradient, of each compute, collective and bytes.
+    cells = [line.split("\t") for line in lines]
+    for row in cells:
+        if row[0].startswith(("attention", "mlp")) and row[7].strip() == "0":
+            row[6:8] = row[3:5]
+    texts = {"all-parameters": less, "backward-unsent": ["\t".join(row) for row in cells]}
+    steps = {}
+    for code, text in texts.items():
+        path = tmp_path / f"{code}.txt"
+        path.write_text("\n".join(text) + "\n", "utf-8")
+        other = open_workload(str(path))
+        assert code not in [one.code for one in traffic_warnings(other)]
+        steps[code] = simulate(other, parameters).step_time_ns
+    step = results.step_time_ns
+    other_ns = steps["all-parameters"]
+    change = change_percent(step, other_ns)
+    assert change == "-7.6 %"
+    assert at_stake(results, "all-parameters") == (
+        f"without it the step would be {duration(other_ns)} ({change})"
+    )
+    # This policy sends nothing over tp while it goes back.
+    results.weigh_assumptions()
+    assert steps["backward-unsent"] == step
+    assert at_stake(results, "backward-unsent") == "with it the step takes as long"
+
+
+def test_of_rows_made_anew_the_other_step_is_that_of_their_file_edited_by_hand(tmp_path: Path) -> None:
+    """The rows were made once more, with what was to be taken away."""
+    workload = open_workload(str(shared_folder("golden/aicb") / "006_gpt_13B_tp8_pp1_ep1_w32_plain.txt"))
+    parameters = Parameters(rescale="on", tp=4, pp=2)
+    results = Results(simulate(workload, parameters))
+    made = rescaled(workload, parameters)
+    assert made is not None
+    lines = made.text.splitlines()
+    (layernorm,) = [number for number, line in enumerate(lines) if line.startswith("layernorm")]
+    cells = lines[layernorm].split("\t")
+    assert int(cells[7]) == made.workload.ig.bytes[made.workload.name.index("layernorm")]
+    cells[7] = "0"
+    lines[layernorm] = "\t".join(cells)
+    path = tmp_path / "less.txt"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    other = simulate(open_workload(str(path)), Parameters()).step_time_ns
+    assert other < results.step_time_ns
+    assert at_stake(results, "all-parameters") == (
+        f"without it the step would be {duration(other)} ({change_percent(results.step_time_ns, other)})"
+    )

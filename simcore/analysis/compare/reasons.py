@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, AccountPart, is_pipeline
 from simcore.analysis.compare.words import without_effect
+from simcore.collectives import collectives_of
 from simcore.diagnostics import printable
 from simcore.overrides import time_scales
 from simcore.parameters import flag_of
@@ -34,7 +35,7 @@ _PASSES = (BUSY, FILL, "exposed tp", "exposed ep", "exposed pp")
 _PIPELINE = (FILL, STANDING, "exposed pp")
 _GRADIENTS = ("exposed dp", "exposed dp_ep")
 # By kind of group where that does not say it. A transfer counts on two streams: all is counted as one.
-_COLLECTIVES = dict.fromkeys(("", "pp"), "collectives and transfers") | {"all": "collectives of all ranks"}
+_COLLECTIVES = dict.fromkeys(("", "pp"), "collectives and transfers")
 
 
 class Reason(NamedTuple):
@@ -167,7 +168,7 @@ def _communication(comparison: Comparison) -> str:
         else [account_part.account for account_part in leading.said if account_part.account in _EXPOSED]
     )
     kind = kinds[0].removeprefix("exposed ") if kinds else ""
-    what = _COLLECTIVES.get(kind, f"{kind} collectives")
+    what = _COLLECTIVES.get(kind, collectives_of(kind))
     before, after = (_communicates(side, kind) for side in (comparison.a, comparison.b))
     if before == after:
         return f"{what} take {duration(after)} a rank in both"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from simcore.analysis.accounts import class_accounts
 from simcore.analysis.alike import ClassWaiting, LongestWait, longest_wait, ranks_of
 from simcore.analysis.sentences.model import Facts, Sentence, place_words, set_words
+from simcore.collectives import collectives_of
 from simcore.diagnostics import printable
 from simcore.run.accounts import Accounts
 from simcore.units import duration, listed, number, percent, plural
@@ -34,7 +35,7 @@ def _who_waits(facts: Facts, longest: LongestWait) -> str:
     kind, wait = longest.kind, facts.figure(longest.ns)
     if len(late) > 1:
         whom = set_words(early).lower()
-        return f"{who} make {whom} wait {wait}{_each(len(early))} in {kind} collectives"
+        return f"{who} make {whom} wait {wait}{_each(len(early))} in {collectives_of(kind)}"
     place = place_words(facts, late.first)
     words = f"makes {_peers(facts, kind, len(early))} wait {wait}{_each(len(early))}"
     return f"{who}{f' ({place})' if place else ''} {words}{_others_wait(facts, longest)}"
@@ -42,10 +43,10 @@ def _who_waits(facts: Facts, longest: LongestWait) -> str:
 
 def _peers(facts: Facts, kind: GroupKind, count: int) -> str:
     """`its 7 tp peers`, `4 of its 7 tp peers`."""
-    peers = facts.simulation.layout.group_size(kind) - 1
+    peers, of_kind = facts.simulation.layout.group_size(kind) - 1, "" if kind == "all" else f"{kind} "
     if count == peers:
-        return f"its {plural(peers, f'{kind} peer')}"
-    return f"{count} of its {peers} {kind} peers"
+        return f"its {plural(peers, f'{of_kind}peer')}"
+    return f"{count} of its {peers} {of_kind}peers"
 
 
 def _others_wait(facts: Facts, longest: LongestWait) -> str:

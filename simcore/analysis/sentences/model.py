@@ -135,6 +135,11 @@ class Facts(Struct, frozen=True, dict=True):
         return [round(whole / count) for whole, count in zip(sums, ranks, strict=True)]
 
     @cached_property
+    def computes(self) -> bool:
+        """Whether ranks compute so that compute can wait: of placeholders, or next to nothing, none does."""
+        return self.simulation.workload.has_compute and self.worth(self.mean_busy_ns, 0.01)
+
+    @cached_property
     def layer_compute_ns(self) -> dict[str, int]:
         """Compute of each layer, its rows of one name together, the mean of all ranks."""
         if self._computes_alike:
@@ -189,6 +194,23 @@ class Facts(Struct, frozen=True, dict=True):
             return False
         busy = [accounts.busy_ns for accounts in self.accounts]
         return 100 * (max(busy) - min(busy)) <= max(busy)
+
+    @cached_property
+    def same_collectives(self) -> bool:
+        """Whether there are several stages of a pipeline and all send the same bytes in collectives."""
+        program = self.simulation.program
+        if not program.pipelined or self.simulation.layout.pp == 1:
+            return False
+        sums: list[dict[tuple[str, str], int]] = []
+        for stage in program.stages:
+            of_stage: dict[tuple[str, str], int] = {}
+            for number in stage.ops.cost:
+                cost = program.costs[number]
+                if isinstance(cost, CollectiveCost):
+                    what = (cost.group, cost.collective)
+                    of_stage[what] = of_stage.get(what, 0) + cost.bytes
+            sums.append(of_stage)
+        return all(of_stage == sums[0] for of_stage in sums)
 
     @cached_property
     def unbalanced_ns(self) -> int:

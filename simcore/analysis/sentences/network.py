@@ -17,7 +17,7 @@ from simcore.analysis.sentences.model import (
     rank_words,
     stage_words,
 )
-from simcore.collectives import NAMES, cell_name
+from simcore.collectives import NAMES, cell_name, collectives_of
 from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, WG, CollectiveCost
 from simcore.records import Struct
@@ -39,6 +39,10 @@ _LATE = "gradients after the last backward"
 _CAUSE = 0.1
 # Where a flag gains less than this share of what is late, what it leaves there is said.
 _MOST_GAIN = 0.9
+# What transfers cost is said where it is so many times what ranks wait for them.
+_MUCH_MORE = 1.25
+# What is hidden says what is saved where it is as much to within this share.
+_EXPLAINS = 0.05
 # Of ranks that have less than this share of what others have late the usual figure is said too.
 _NEARLY = 0.9
 _GATHERS = cell_name("ALLGATHER")
@@ -54,14 +58,24 @@ def network(facts: Facts) -> Sentence | None:
     late = [
         kind for kind in EXPOSED_KINDS if any(sum(of_class.get(kind, {}).values()) for of_class in facts.late)
     ]
-    called = {**{kind: f"other {kind}" for kind in late}, _LATE: f"{' and '.join(late)} {_LATE}"}
+    called = {kind: _of_kind(kind) for kind in EXPOSED_KINDS}
+    called |= {kind: f"other {called[kind]}" for kind in late}
+    called[_LATE] = _LATE if "all" in late else f"{' and '.join(late)} {_LATE}"
     shares = [(percent(ns, facts.step_ns), called.get(what, what)) for what, ns in by_size]
     text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
-    whose = facts.whose([accounts.all_exposed_ns for accounts in facts.accounts])
-    return Sentence(
-        "network", f"Compute waits {facts.figure(facts.exposed_ns)} for communication {whose}: {text}.",
-        facts.exposed_ns, "network", facts.network_ns,
-    )  # fmt: skip
+    of_class = [accounts.all_exposed_ns for accounts in facts.accounts]
+    text = f"{_waits(facts, facts.exposed_ns, of_class, 'communication')}: {text}."
+    return Sentence("network", text, facts.exposed_ns, "network", facts.network_ns)
+
+
+def _waits(facts: Facts, ns: int, of_class: Sequence[int], what: str) -> str:
+    """`Compute waits 1.200 s (8.1 %) for tp collectives on the mean rank`; `The mean rank waits ...` where
+    there is no compute that could.
+    """
+    whose, waits = facts.whose(of_class), f"waits {facts.figure(ns)} for {what}"
+    if facts.computes:
+        return f"Compute {waits} {whose}"
+    return f"{whose.removeprefix('on ').capitalize()} {waits}"
 
 
 def _parts(facts: Facts) -> dict[str, int]:
@@ -95,27 +109,51 @@ def exposed(facts: Facts) -> list[Sentence]:
     for kind in EXPOSED_KINDS:
         if not facts.worth(parts[kind]):
             continue
-        what = "transfers between stages" if kind == "pp" else f"{kind} collectives"
+        what = "transfers between stages" if kind == "pp" else collectives_of(kind)
         # What comes after the last backward has a sentence of its own.
         other = "other " if parts[kind] < facts.mean_ns[f"exposed {kind}"] else ""
-        whose = _whose_and_most(facts, kind, parts[kind])
-        text = f"Compute waits {facts.figure(parts[kind])} for {other}{what}{whose}."
+        account = ACCOUNTS.index(f"exposed {kind}")
+        late = [sum(kinds.get(kind, {}).values()) for kinds in facts.late]
+        of_class = [
+            accounts.total_ns[account] - less for accounts, less in zip(facts.accounts, late, strict=True)
+        ]
+        text = _transfers(facts, parts[kind], of_class) if kind == "pp" else ""
+        text = text or _waits(facts, parts[kind], of_class, f"{other}{what}")
+        text += f"{_most_for(facts, kind, parts[kind], of_class)}."
         sentences.append(Sentence("exposed", text, parts[kind], "network", _lost(facts, kind)))
     return sentences
 
 
-def _whose_and_most(facts: Facts, kind: str, mean_ns: int) -> str:
-    """` on each rank, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the layers that are
-    waited for longest, by the rows that are most of it where it is one layer. Without what is late.
-
-    mean_ns: the wait of the mean rank, as the sentence says it.
+def _transfers(facts: Facts, ns: int, of_class: Sequence[int]) -> str:
+    """What transfers between stages cost the step by a run in which they are free, where that is much more
+    than ranks wait for them: stages wait for each other longer, too; else "".
     """
-    account = ACCOUNTS.index(f"exposed {kind}")
-    late = [sum(kinds.get(kind, {}).values()) for kinds in facts.late]
-    of_class = [
-        accounts.total_ns[account] - less for accounts, less in zip(facts.accounts, late, strict=True)
-    ]
-    whose = f" {facts.whose(of_class)}"
+    scales = facts.simulation.parameters.time_scale
+    free = facts.results.variants.run(time_scale=(*scales, "stream pp=0"))
+    cost_ns = 0 if free is None else facts.step_ns - free.step_time_ns
+    if free is None or cost_ns < _MUCH_MORE * ns:
+        return ""
+    waits = _waits(facts, ns, of_class, "them")
+    text = f"Transfers between stages cost {facts.figure(cost_ns)}: {waits[0].lower()}{waits[1:]}"
+    # Imported here: the screen opens without it.
+    from simcore.analysis.finished import Finished
+
+    then = Finished(free).mean_ns
+    stood_ns = sum(facts.mean_ns[name] - then[name] for name in ("bubble", "idle"))
+    return f"{text}, the rest is bubble and idle time" if _explains(stood_ns, cost_ns - ns) else text
+
+
+def _of_kind(kind: str) -> str:
+    """A kind of communication behind its share: `tp`, `collectives of all ranks`."""
+    return collectives_of(kind) if kind == "all" else kind
+
+
+def _most_for(facts: Facts, kind: str, mean_ns: int, of_class: Sequence[int]) -> str:
+    """`, most for mlp_row (forward and input gradient all-reduce, 1.200 s)`: the layers that are waited for
+    longest, by the rows that are most of it where it is one layer. Without what is late.
+
+    mean_ns: the wait of the mean rank, as the sentence says it. of_class: that of each class.
+    """
     number = max(range(len(of_class)), key=lambda n: (of_class[n], -n))
     name_of: Callable[[str], str] = base_name
     waits = _by_row(facts, number, kind, name_of)
@@ -125,7 +163,7 @@ def _whose_and_most(facts: Facts, kind: str, mean_ns: int) -> str:
             waits, name_of = of_rows, str
     longest = largest({name: wait.ns for name, wait in waits.items()})
     if not longest:
-        return whose
+        return ""
     who = ""
     # Where ranks differ by a twentieth at most, who waits most is nobody's fault.
     if 20 * (max(of_class) - min(of_class)) > max(of_class):
@@ -140,7 +178,7 @@ def _whose_and_most(facts: Facts, kind: str, mean_ns: int) -> str:
     how = how_much(sum(waits[name].ns for name in longest), of_class[number])
     if how != "most":
         how = how_much(facts.mean(_of_names(facts, kind, name_of, longest)), facts.mean(of_class))
-    return f"{whose}, {how} for {_most_words(facts, waits, longest, who, '' if who else duration(mean_ns))}"
+    return f", {how} for {_most_words(facts, waits, longest, who, '' if who else duration(mean_ns))}"
 
 
 def _of_names(facts: Facts, kind: str, name_of: Callable[[str], str], names: list[str]) -> list[int]:
@@ -211,10 +249,9 @@ def late_gradients(facts: Facts) -> Sentence | None:
     if not facts.worth(facts.mean(sums), 0.005):
         return None
     simulation = facts.simulation
-    # Of ranks whose figure is the same in words those that end last: it is theirs that the step waits for.
-    same = [number for number, ns in enumerate(sums) if duration(ns) == duration(max(sums))]
+    # Of ranks that have as good as most those that end last: it is theirs that the step waits for.
     finish = simulation.timeline.times.finish
-    most = max(same, key=lambda number: (finish[number], sums[number], -number))
+    most = max(_with_most(sums), key=lambda number: (finish[number], sums[number], -number))
     ops, start, end = simulation.timeline.columns(most)
     last = last_backward_ns(simulation, most, facts.accounts[most])
     # All that it takes then: the accounts give what runs beside another one to one of the two.
@@ -227,7 +264,7 @@ def late_gradients(facts: Facts) -> Sentence | None:
     name = printable(base_name(simulation.workload.name[row]), 32)
     cost = simulation.program.costs[ops.cost[op]]
     assert isinstance(cost, CollectiveCost)
-    what = f"{kind}, {byte_size(cost.bytes)}"
+    what = f"{'all ranks' if kind == 'all' else kind}, {byte_size(cost.bytes)}"
     # Where a part of it lies beside the backward, it does not come after it: it ends there.
     # What waits for its turn there takes longer than it lasts.
     comes = all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions)
@@ -253,16 +290,42 @@ def late_gradients(facts: Facts) -> Sentence | None:
         flags = Change(changes).flags
         assumed = "assumed as fast beside compute as alone"
         text += f"; with {flags}, {assumed}, the step would be {facts.change(other)}"
-        left = _late_with(facts, most, **changes)
-        # A share of what is late that the flag leaves there is why it gains no more.
-        if (
-            left is not None
-            and facts.step_ns - other < _MOST_GAIN * sums[most]
-            and left >= (1 - _MOST_GAIN) * sums[most]
-        ):
-            text += f", since {duration(left)} would still come after the last backward"
+        text += _why_no_more(facts, sums, saved_ns, changes)
     lost_ns = _lost(facts, _LATE)
-    return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", lost_ns, saved_ns=saved_ns)
+    return Sentence("late-gradients", f"{text}.", max(sums), "late gradients", lost_ns, saved_ns=saved_ns)
+
+
+def _with_most(sums: Sequence[int]) -> list[int]:
+    """The classes that have as good as most late."""
+    return largest(dict(enumerate(sums)))
+
+
+def _why_no_more(facts: Facts, sums: Sequence[int], saved_ns: int, changes: dict[str, Any]) -> str:
+    """`, since 4.553 ms would still come after the last backward`: why a flag saves less than is late on the
+    ranks that end the step; "" where it saves most of it, and where that is not why.
+    """
+    simulation = facts.simulation
+    finish = simulation.timeline.times.finish
+    number = max(range(len(sums)), key=lambda number: (finish[number], sums[number], -number))
+    other = _late_with(facts, number, **changes) if saved_ns < _MOST_GAIN * sums[number] else None
+    if other is None or other.ns < (1 - _MOST_GAIN) * sums[number]:
+        return ""
+    hidden_ns = sums[number] - other.ns
+    later_ns = other.last_backward_ns - last_backward_ns(simulation, number, facts.accounts[number])
+    after = f"{duration(other.ns)} would still come after the last backward"
+    if duration(sums[number]) != duration(max(sums)):
+        who = stage_words(facts, [number])
+        after += f" of {who[0].lower()}{who[1:]}"
+    if _explains(hidden_ns, saved_ns):
+        return f", since {after}"
+    # Reductions that share ports with what compute waits for hold it up.
+    if later_ns > 0 and _explains(hidden_ns - later_ns, saved_ns):
+        return f"; {after}, which would end {duration(later_ns)} later"
+    return ""
+
+
+def _explains(ns: int, saved_ns: int) -> bool:
+    return abs(ns - saved_ns) <= _EXPLAINS * saved_ns
 
 
 def _hiding(simulation: Simulation) -> dict[str, Any]:
@@ -274,44 +337,58 @@ def _hiding(simulation: Simulation) -> dict[str, Any]:
     return {"schedule": "1f1b", "overlap_grad_reduce": True} if simulation.can_be_scheduled else {}
 
 
-def _late_with(facts: Facts, number: int, **changes: Any) -> int | None:
-    """What of the gradient reductions the ranks of a class have after their last backward in the run with
-    these parameters, ns; None where that would take long to know.
+class _Late(Struct, frozen=True):
+    """What of the gradient reductions ranks have after their last backward, and when that ends."""
+
+    ns: int
+    last_backward_ns: int
+
+
+def _late_with(facts: Facts, number: int, **changes: Any) -> _Late | None:
+    """What the ranks of a class have late in the run with these parameters; None where that would take long
+    to know.
     """
     other = facts.results.variants.run(**changes)
     if other is None:
         return None
     again = other.timeline.folding.class_of(facts.classes[number].ranks.first)
-    reductions = late_reductions(other, again, class_accounts(other.timeline, again))
-    return sum(sum(ops.values()) for ops in reductions.values())
+    accounts = class_accounts(other.timeline, again)
+    reductions = late_reductions(other, again, accounts)
+    ns = sum(sum(ops.values()) for ops in reductions.values())
+    return _Late(ns, last_backward_ns(other, again, accounts))
 
 
 def _on_whom(facts: Facts, sums: Sequence[int], most: int) -> str:
-    """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`: what class `most`,
-    which has most, and the others have where that is much less; `up to` it where it is nearly as much.
+    """`900.4 ms (5.7 %) on ranks 5, 13, behind a slow link, and 228.3 ms on the others`: what those that have
+    as good as most, `most` among them, and the others have where that is much less; `up to` it where it is
+    nearly as much.
     """
-    figure, words = facts.figure(sums[most]), [duration(ns) for ns in sums]
+    words, same = [duration(ns) for ns in sums], _with_most(sums)
+    figure = facts.figure(max(sums))
+    if len({words[number] for number in same}) > 1:
+        figure = f"up to {figure}"
     ranks = [len(rank_class.ranks) for rank_class in facts.classes]
-    same = [number for number, word in enumerate(words) if word == words[most]]
-    rest = {word: 0 for number, word in enumerate(words) if number not in same}
+    rest: dict[str, int] = {}
+    for number, (word, count) in enumerate(zip(words, ranks, strict=True)):
+        if number not in same:
+            rest[word] = rest.get(word, 0) + count
     if not rest:
         return figure
-    for word, count in zip(words, ranks, strict=True):
-        if word in rest:
-            rest[word] += count
     # The rank in the middle has the usual figure.
     by_size = sorted(range(len(sums)), key=lambda number: sums[number])
     up_to = accumulate(ranks[number] for number in by_size)
     middle = next(number for number, count in zip(by_size, up_to, strict=True) if 2 * count >= sum(ranks))
-    if sums[middle] > _NEARLY * sums[most]:
-        return f"up to {figure}"
+    if sums[middle] > _NEARLY * max(sums):
+        return f"up to {facts.figure(max(sums))}"
     who = stage_words(facts, same)
     links = facts.simulation.parameters.slow_link
     without = _late_with(facts, most, slow_link=()) if links else None
-    slow = ", behind a slow link," if without is not None and without <= _NEARLY * sums[most] else ""
+    slow = ", behind a slow link," if without is not None and without.ns <= _NEARLY * sums[most] else ""
     usual = "less on the others"
-    if 2 * rest.get(words[middle], 0) > sum(ranks):
-        usual = f"{words[middle]} on {'the others' if len(rest) == 1 else 'most'}"
+    if len(rest) == 1:
+        usual = f"{next(iter(rest))} on the others"
+    elif 2 * rest.get(words[middle], 0) > sum(ranks):
+        usual = f"{words[middle]} on most"
     return f"{figure} on {who[0].lower()}{who[1:]}{slow} and {usual}"
 
 
@@ -353,7 +430,8 @@ def busy_port(facts: Facts) -> Sentence | None:
     dimension = facts.simulation.cluster.dims[use.index]
     kinds = largest({kind: load.busy_ns for kind, load in use.by_kind.items()})
     how = how_much(sum(use.by_kind[kind].busy_ns for kind in kinds), use.busy_ns)
-    whose = listed_with(kinds, [byte_size(use.by_kind[kind].bytes) for kind in kinds])
+    named = [_of_kind(kind) for kind in kinds]
+    whose = listed_with(named, [byte_size(use.by_kind[kind].bytes) for kind in kinds])
     share = percent(use.busy_ns, facts.step_ns)
     every = facts.results.class_uses
     loads = [{key: load for key, load in class_use.items() if key[0] == use.index} for class_use in every]

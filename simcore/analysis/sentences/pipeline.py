@@ -30,7 +30,7 @@ _AS_LONG = 0.99
 
 def bubble(facts: Facts) -> Sentence | None:
     """How long stages wait for others, the one that does most and the mean of all ranks; the
-    schedule's count of empty slots; and whether stages compute alike, which is no cause.
+    schedule's count of empty slots; and whether stages are alike, which is no cause.
     """
     lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
     bubbles = [account.bubble_ns for account in facts.accounts]
@@ -53,8 +53,12 @@ def bubble(facts: Facts) -> Sentence | None:
         )
     why = _slots(facts, lost)
     text += f": {why}" if why else ""
-    if facts.stages_alike:
-        text += ("; all" if why else ". All") + f" stages compute alike{_assumed_alike(facts)}"
+    alike_in = "compute alike" if facts.stages_alike else ""
+    if not facts.computes:
+        # Placeholders are alike whatever a stage does.
+        alike_in = "run the same collectives" if facts.same_collectives else ""
+    if alike_in:
+        text += ("; all" if why else ". All") + f" stages {alike_in}{_assumed_alike(facts)}"
     return Sentence("bubble", f"{text}.", worst, "bubble", facts.bubble_ns)
 
 
@@ -74,7 +78,8 @@ def _for_whom(facts: Facts, numbers: Collection[int], who: str) -> str:
 def _assumed_alike(facts: Facts) -> str:
     """That stages are alike by a stage layout that nobody gave; with the step of the other, once known."""
     # Of so little they would be alike by any layout: see `stages_alike`.
-    if 100 * facts.results.assumed_compute_ns <= max(facts.stage_busy_ns):
+    little = 100 * facts.results.assumed_compute_ns <= max(facts.stage_busy_ns)
+    if not facts.results.layout_assumed or (facts.computes and little):
         return ""
     other = facts.results.other_layout_ns
     if other is None:

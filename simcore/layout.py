@@ -351,7 +351,7 @@ def _assumed_dp(
         line = workload.line[row]
         return (
             dp,
-            f"line {line}, which is not what AICB writes: grad_param_comm / (2 x grad_gather) = {dp}",
+            f"line {line}: grad_gather is 1/{dp} of the parameters that grad_param_comm reduces, a shard",
             "note",
         )
     if cluster_npus is not None and cluster_npus >= model_ranks:

@@ -67,7 +67,7 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
 
 def test_ranks_that_a_line_of_the_file_tells_are_an_assumption_and_no_warning() -> None:
     assert assumed(results_of(SHARD))["all-gpus-missing"].startswith(
-        "no all_gpus in the header: dp 32 assumed (line 3, which is not what AICB writes: "
+        "no all_gpus in the header: dp 32 assumed (line 3: grad_gather is 1/32 of the parameters that "
     )
 
 

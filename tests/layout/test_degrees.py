@@ -105,7 +105,7 @@ def test_without_all_gpus_dp_is_what_a_sharded_grad_gather_tells() -> None:
         "made.txt:3: warning gather-is-shard not what AICB writes: grad_gather is 100 B, a shard of 1/32; "
         "AICB writes the gathered buffer, 3 200 B by what grad_param_comm reduces; kept as written",
         "made.txt:1: note all-gpus-missing no all_gpus in the header: dp 32 assumed "
-        "(line 3, which is not what AICB writes: grad_param_comm / (2 x grad_gather) = 32), so world 128",
+        "(line 3: grad_gather is 1/32 of the parameters that grad_param_comm reduces, a shard), so world 128",
     ]
 
 

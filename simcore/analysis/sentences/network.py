@@ -39,7 +39,7 @@ _LATE = "gradients after the last backward"
 _CAUSE = 0.1
 # Where a flag gains less than this share of what is late, what it leaves there is said.
 _MOST_GAIN = 0.9
-# What transfers cost is said where it is so many times what ranks wait for them.
+# What communication costs is more than what ranks wait for it from so many times that on.
 _MUCH_MORE = 1.25
 # What is hidden says what is saved where it is as much to within this share.
 _EXPLAINS = 0.05
@@ -397,7 +397,11 @@ def free_communication(facts: Facts) -> Sentence | None:
     other = facts.without_network_ns
     if other is None or not facts.simulation.workload.has_compute:
         return None
-    text = f"With all communication free the step would be {facts.change(other)}."
+    text = f"With all communication free the step would be {facts.change(other)}"
+    # More than any rank waits for communication: the rest is what they wait for each other meanwhile.
+    if facts.network_ns > _MUCH_MORE * max(account.all_exposed_ns for account in facts.accounts):
+        text += ", as ranks wait less for each other, too"
+    text += "."
     if not facts.worth(facts.network_ns, _CAUSE):
         # What is not sent cannot be seen to cost time.
         workload = facts.simulation.workload

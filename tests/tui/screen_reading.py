@@ -51,13 +51,16 @@ async def wait_until(pilot: Pilot[None], is_true: Callable[[], object], patience
     await pilot.pause()
 
 
-async def run_over(pilot: Pilot[None]) -> None:
+async def run_over(pilot: Pilot[None], patience: float = PATIENCE) -> None:
     """Wait until the draft has been run, and all that screens look for in the background is found."""
     app = pilot.app
     assert isinstance(app, WltuiApp)
     # What a picture asks for is begun behind it.
     for _ in range(3):
         await pilot.pause()
-    await wait_until(pilot, lambda: not app.session.running and all(one.is_finished for one in app.workers))
+    workers = app.workers
+    await wait_until(
+        pilot, lambda: not app.session.running and all(one.is_finished for one in workers), patience
+    )
     for _ in range(3):
         await pilot.pause()

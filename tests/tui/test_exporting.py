@@ -16,7 +16,7 @@ from simcore.simulation import simulate
 from tests.page.opened import data_of, page_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed_workload
-from tests.tui.screen_reading import press, run_over, screen_text, wait_until
+from tests.tui.screen_reading import PATIENCE, press, run_over, screen_text, wait_until
 from tests.tui.test_arrangement import measured
 from tui.app import WltuiApp
 from tui.session import Session
@@ -36,7 +36,8 @@ async def exported(app: WltuiApp, name: str, *more: str, before: tuple[str, ...]
         await press(pilot, "E", "ctrl+u", *name, "enter")
         for answer in more:
             await press(pilot, "ctrl+u", *answer, "enter")
-        await run_over(pilot)
+        # A page of two runs has the changes of both, some 70 runs: 10 s on an idle machine.
+        await run_over(pilot, 4 * PATIENCE)
         await wait_until(pilot, lambda: app.said and not app.said.startswith("exporting"))
         return app.said
 

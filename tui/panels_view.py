@@ -8,6 +8,7 @@ from textual.binding import Binding
 
 from tui.frame_view import ScreenView, binding
 from tui.panels import WHAT_IF, PanelCursor
+from tui.runs.runs import NO_CHANGE
 from tui.session import Run
 
 if TYPE_CHECKING:
@@ -49,7 +50,14 @@ class PanelsView(ScreenView):
             self._app.say("a change is at no place of the timeline: t tries it")
 
     def action_try(self) -> None:
-        self._app.runs.try_change(self.model.chosen())
+        """Try the change under the cursor, without one the best, which may not be known yet."""
+        model, runs = self.model, self._app.runs
+        if self.session.running or model.knobs:
+            runs.try_change(model.chosen() or model.best())
+        elif model.knobs is None:
+            runs.try_best()
+        else:
+            self._app.say(NO_CHANGE)
 
 
 def panel_bindings(room: str) -> list[Binding]:

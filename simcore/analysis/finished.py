@@ -55,12 +55,12 @@ _BACKWARD_UNSENT = "backward-unsent"
 _OTHER_FILES = {"gather-is-shard": with_gathered_buffer, **OTHER_ROWS}
 # What stands before that step.
 _OTHERWISE = {
-    _LAYOUT_ASSUMED: "", "backward-unsent": "with it ", "gather-is-shard": "with it ",
+    _LAYOUT_ASSUMED: "", _BACKWARD_UNSENT: "with it ", "gather-is-shard": "with it ",
     "all-parameters": "without it ", "pp-comm-differs": "by these rows ",
 }  # fmt: skip
 # The same in the words of a panel with a row for it.
 _IN_BRIEF = {
-    _LAYOUT_ASSUMED: "megatron", "backward-unsent": "with it", "gather-is-shard": "all of it",
+    _LAYOUT_ASSUMED: "megatron", _BACKWARD_UNSENT: "with it", "gather-is-shard": "all of it",
     "all-parameters": "without it", "pp-comm-differs": "else",
 }  # fmt: skip
 

@@ -139,13 +139,15 @@ def _disagreements(workload: Workload, structure: Structure, microbatches: int |
         brief = f"{plural(blocks, 'micro-batch')}: blocks counted"
         note("note", "ga-missing", f"no ga in the header: {count} counted", "ga", brief)
     elif header.ga != blocks:
-        taken = f"{blocks} taken" if microbatches is None else f"--microbatches {microbatches} is run"
+        taken, run = f"{blocks} taken", ""
+        if microbatches is not None:
+            taken, run = f"--microbatches {microbatches}", " is run"
         note(
             "warning",
             "ga-differs",
-            f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {taken}",
+            f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {taken}{run}",
             "ga",
-            f"ga {header.ga}, {plural(blocks, 'block')}: {taken.removesuffix(' is run')}",
+            f"ga {header.ga}, {plural(blocks, 'block')}: {taken}",
         )
     if blocks and header.vpp is None:
         message = f"no vpp in the header: {each} a stage counted"

@@ -71,13 +71,6 @@ class SummaryView(PanelsView):
         title = f"In words: {plural(len(sentences), 'sentence')}"
         self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
 
-    def action_try(self) -> None:
-        model = self.model
-        if model.knobs is None and not self.session.running:
-            self._app.runs.try_best()
-        else:
-            self._app.runs.try_change(model.chosen() or model.best())
-
     def action_beside(self) -> None:
         model = self.model
         if not model.results.timed:

@@ -10,7 +10,6 @@ from tui.frame import Line
 from tui.frame_view import binding
 from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
-from tui.runs.runs import NO_CHANGE
 from tui.session import Session
 from tui.why.frame import LEGS, SUMS, WhyModel, draw, shows_all
 
@@ -80,11 +79,3 @@ class WhyView(PanelsView):
             self.model.toggle_order()
         self.model.panel = LEGS
         self.redraw()
-
-    def action_try(self) -> None:
-        if self.model.knobs is None:
-            self._app.runs.try_best()
-        elif not self.model.knobs:
-            self._app.say(NO_CHANGE)
-        else:
-            self._app.runs.try_change(self.model.chosen() or self.model.best())

@@ -19,7 +19,7 @@ from simcore.workload.model import GroupKind
 DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate")
 # Those whose members are as far apart as a group of another kind is large.
-_BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
+BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
 MOST_RANKS = 2**24
 # Ranks of an op table or a file of ASTRA-sim 1.0 when nothing tells them: its examples are for 8 or more.
@@ -35,6 +35,8 @@ class Layout(Struct, frozen=True):
     ranks that share the tokens of one sequence; neighbours on dp are one cp group.
     shard: ranks of a dp_shard group, neighbours on dp that share out weights; 0 where all of dp do. A
     dp_replicate group has those of equal shares.
+    whole_experts: every rank of a tp group holds experts of its own, none cut by tp, so that expert groups
+    are neighbours on tp and dp; else they are neighbours on dp, of ranks of one tp, where EP divides DP.
     Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp.
     Rank order `tp-pp-dp`: rank = tp + TP*(pp + PP*dp). DATA_FASTEST, with one stage:
     rank = dp + DP*tp.
@@ -47,6 +49,12 @@ class Layout(Struct, frozen=True):
     rank_order: str = "tp-ep-dp-pp"
     cp: int = 1
     shard: int = 0
+    whole_experts: bool = False
+
+    @property
+    def ep_across_tp(self) -> bool:
+        """Whether an expert group is EP neighbours of all ranks of a stage, else of those of one tp."""
+        return self.tp > 1 and (self.whole_experts or self.dp % self.ep > 0)
 
     @property
     def replicas(self) -> int:
@@ -95,7 +103,7 @@ class Layout(Struct, frozen=True):
         if kind == "dp_replicate":
             return self.dp // (self.shard or self.dp)
         if kind == "dp_ep":
-            return self.tp * self.dp // self.ep if self.dp % self.ep else self.dp // self.ep
+            return self.tp * self.dp // self.ep if self.ep_across_tp else self.dp // self.ep
         return self.world
 
     def groups(self, kind: GroupKind) -> Iterator[list[int]]:
@@ -120,8 +128,8 @@ class Layout(Struct, frozen=True):
 
     def _places(self, kind: GroupKind, place: int) -> range:
         """The group of a place inside its stage, as such places."""
-        step, count = self._steps(kind)
-        if kind in _BY_REMAINDER:
+        step, count = self.steps(kind)
+        if kind in BY_REMAINDER:
             return range(place % (step * count), self.tp * self.dp, step * count)
         first = place - place // step % count * step
         return range(first, first + step * count, step)
@@ -130,14 +138,13 @@ class Layout(Struct, frozen=True):
         """The first place of each group of a kind in a stage."""
         if kind in ("all", "pp"):
             return range(self.tp * self.dp if kind == "pp" else 1)
-        step, count = self._steps(kind)
-        end, every = (step * count, step) if kind in _BY_REMAINDER else (self.tp * self.dp, step * count)
+        step, count = self.steps(kind)
+        end, every = (step * count, step) if kind in BY_REMAINDER else (self.tp * self.dp, step * count)
         return (inside + first for inside in range(step) for first in range(0, end, every))
 
-    def _steps(self, kind: GroupKind) -> tuple[int, int]:
-        """(step, count): of places `step` apart, `count` in a row are a tp or ep group, and those with equal
-        remainders by `count` a dp, dp_ep or dp_replicate group. EP counts along dp where it divides it,
-        else all places.
+    def steps(self, kind: GroupKind) -> tuple[int, int]:
+        """(step, count): of a stage's places `step` apart, `count` in a row are a tp, cp, ep or dp_shard
+        group, and those with equal remainders by `step * count` a dp, dp_ep or dp_replicate group.
         """
         if kind in ("tp", "dp"):
             return 1, self.tp
@@ -147,12 +154,12 @@ class Layout(Struct, frozen=True):
             return 1, 1
         if kind in ("dp_shard", "dp_replicate"):
             return self.tp, self.shard or self.dp
-        return 1 if self.dp % self.ep else self.tp, self.ep
+        return 1 if self.ep_across_tp else self.tp, self.ep
 
     def expert_place(self, rank: int) -> int:
         """The place of a rank in its expert group."""
         tp, dp, _ = self.position(rank)
-        step, count = self._steps("ep")
+        step, count = self.steps("ep")
         return (tp + self.tp * dp) // step % count
 
     def neighbour(self, rank: int, stage: int) -> int:
@@ -246,7 +253,10 @@ def resolve_layout(
         ep = tp * dp
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
-    return Layout(tp, ep, dp, pp, parameters.rank_order, header.cp, header.shard), diagnostics
+    layout = Layout(
+        tp, ep, dp, pp, parameters.rank_order, header.cp, header.shard, header.whole_experts
+    )  # fmt: skip
+    return layout, diagnostics
 
 
 def check_rank_order(parameters: Parameters) -> None:

@@ -21,7 +21,7 @@ def layout_words(layout: Layout) -> str:
     words = f"{layout.world} = tp {layout.tp}{shared} x dp {layout.replicas} x pp {layout.pp}"
     if layout.ep == 1:
         return words
-    return f"{words}, ep {layout.ep} inside {'tp x dp' if layout.dp % layout.ep else 'dp'}"
+    return f"{words}, ep {layout.ep} inside {'tp x dp' if layout.ep_across_tp else 'dp'}"
 
 
 def schedule_words(program: Program) -> str:

@@ -349,11 +349,29 @@ def export_model(maker: Maker, request: Request) -> Export:
             f"--format simai: a model on {stages} stages is a file for each, whose rows differ: --per-rank, "
             "and -o a folder, would fit"
         )
-    diagnostics = workload.diagnostics
+    diagnostics = (*workload.diagnostics, *_experts_elsewhere(workload))
     if request.per_rank:
         files = [RankFile(f"stage-{stage}.txt", _pieces_of_stage(workload, stage)) for stage in range(stages)]
         return Export((), f"the rows of {plural(stages, 'stage')}", diagnostics, files=iter(files))
     return Export(_pieces_of_stage(workload, 0), f"{plural(len(workload), 'row')} of a block", diagnostics)
+
+
+def _experts_elsewhere(workload: Workload) -> list[Diagnostic]:
+    """Says so where a reader of the text takes other expert groups than the model has: along dp alone."""
+    layout, _ = resolve_layout(workload, Parameters(), None)
+    of_file = replace(layout, whole_experts=False)
+    kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group}
+    said = []
+    if "dp_ep" in kinds:
+        here, there = layout.group_size("dp_ep"), of_file.group_size("dp_ep")
+        if here != there:
+            said.append(f"gradients of experts are added up over {plural(there, 'rank')} there, {here} here")
+    if "ep" in kinds and layout.ep_across_tp != of_file.ep_across_tp:
+        said.append(f"ranks of an expert group are tp {layout.tp} apart there, neighbours here")
+    if not said:
+        return []
+    message = f"SimAI counts expert groups along dp, not tp: {'; '.join(said)}; the step differs by it"
+    return [Diagnostic("warning", "not-in-file", message, workload.path)]
 
 
 def _pieces_of_stage(workload: Workload, stage: int) -> Iterator[bytes]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
-from simcore.layout import DATA_FASTEST, Layout
+from simcore.layout import BY_REMAINDER, DATA_FASTEST, Layout
 from simcore.overrides import Overrides
 from simcore.ranks import Block, RankSet
 from simcore.records import NamedTuple, Struct, field
 from simcore.workload.model import GroupKind
 
+# The kinds whose groups cut the ranks of a stage.
+_CUT: tuple[GroupKind, ...] = ("tp", "cp", "ep", "dp", "dp_ep", "dp_shard", "dp_replicate")
 # Per dimension of the cluster, the factor on the bandwidth of a port; () when all are whole.
 PortFactors = tuple[float, ...]
 
@@ -170,13 +171,10 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
     axes = axes_of(layout)
     if axes is None:
         return False
+    # Where dp is cut, as ranks are numbered.
+    step = tp * pp if layout.rank_order == "tp-pp-dp" else tp
     boundaries = {tp, order[0] * order[1], layout.world}
-    if axes.within_tp:
-        boundaries.add(axes.sizes[0])
-    else:
-        # Where dp is cut, as ranks are numbered.
-        step = tp * pp if layout.rank_order == "tp-pp-dp" else tp
-        boundaries |= {step * reach for reach in itertools.accumulate(axes.sizes[1:-1], operator.mul)}
+    boundaries |= {cut if cut < tp else step * (cut // tp) for cut in axes.cuts}
     reach = 1
     for dimension in cluster.dims[:-1]:
         reach *= dimension.size
@@ -189,14 +187,15 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
 class Axes(NamedTuple):
     """The number q = tp + TP * dp of a rank in its stage as digits, which every group varies or keeps.
 
-    sizes: of the digits, inner first; their product is TP * DP. varied: per kind of group the digits that
-    its members differ in. within_tp: of three digits the two inner ones make up tp; else the first is tp and
-    the others make up dp.
+    cuts: what a digit counts, 1 of the innermost, ascending. sizes: of the digits; their product is TP * DP.
+    varied: per kind of group the digits that its members differ in. of_tp: how many digits make up tp; the
+    others make up dp.
     """
 
+    cuts: tuple[int, ...]
     sizes: tuple[int, ...]
     varied: dict[GroupKind, tuple[int, ...]]
-    within_tp: bool
+    of_tp: int
 
     def digits(self, number: int) -> tuple[int, ...]:
         """Those of a q."""
@@ -208,44 +207,21 @@ class Axes(NamedTuple):
 
 
 def axes_of(layout: Layout) -> Axes | None:
-    """The digits of a layout (where ep does not divide dp: EP groups are EP consecutive q); None for none."""
-    tp, ep, dp = layout.tp, layout.ep, layout.dp
-    if layout.cp > 1 or layout.shard:
-        return _axes_of_cuts(layout)
-    if dp % ep == 0:
-        return Axes((tp, ep, dp // ep), {"tp": (0,), "ep": (1,), "dp_ep": (2,), "dp": (1, 2)}, False)
-    if tp % ep == 0:
-        return Axes((ep, tp // ep, dp), {"tp": (0, 1), "ep": (0,), "dp_ep": (1, 2), "dp": (2,)}, True)
-    if ep % tp == 0:
-        sizes = (tp, ep // tp, tp * dp // ep)
-        return Axes(sizes, {"tp": (0,), "ep": (0, 1), "dp_ep": (2,), "dp": (1, 2)}, False)
-    return None
-
-
-def _axes_of_cuts(layout: Layout) -> Axes | None:
-    """The digits of a layout whose dp is cut by cp, by ep and by shards; None where one cut does not divide
-    the next.
-    """
-    tp, ep, dp, cp, shard = layout.tp, layout.ep, layout.dp, layout.cp, layout.shard or 1
-    cuts = sorted({cp, ep, shard} - {1})
-    if any(high % low for low, high in itertools.pairwise((*cuts, dp))):
+    """The digits of a layout; None where groups of two kinds overlap in part."""
+    ends: dict[GroupKind, tuple[int, int]] = {}
+    whole = layout.tp * layout.dp
+    for kind in _CUT:
+        step, count = layout.steps(kind)
+        ends[kind] = (step * count, whole) if kind in BY_REMAINDER else (step, step * count)
+    cuts = sorted({1, whole}.union(*ends.values()))
+    if any(high % low for low, high in itertools.pairwise(cuts)):
         return None
-    sizes = [tp, *(cut // below for below, cut in itertools.pairwise((1, *cuts))), dp // cuts[-1]]
-
-    def below(cut: int) -> tuple[int, ...]:
-        return tuple(range(1, 2 + cuts.index(cut))) if cut > 1 else ()
-
-    digits = range(1, len(sizes))
     varied: dict[GroupKind, tuple[int, ...]] = {
-        "tp": (0,),
-        "cp": below(cp),
-        "ep": below(ep),
-        "dp": tuple(digits),
-        "dp_ep": tuple(digit for digit in digits if digit not in below(ep)),
-        "dp_shard": below(shard),
-        "dp_replicate": tuple(digit for digit in digits if digit not in below(shard)),
+        kind: tuple(digit for digit, cut in enumerate(cuts[:-1]) if low <= cut < high)
+        for kind, (low, high) in ends.items()
     }
-    return Axes(tuple(sizes), varied, False)
+    sizes = tuple(high // low for low, high in itertools.pairwise(cuts))
+    return Axes(tuple(cuts[:-1]), sizes, varied, cuts.index(layout.tp))
 
 
 def boxed_graph(
@@ -353,19 +329,8 @@ def _ports_of_cells(cells: list[Cell], members: dict[int, int], dimensions: int)
 
 def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int, ...]]) -> RankSet:
     """The ranks of a stage whose digits are among these, without listing all of them."""
-    if axes.within_tp:
-        inner, middle, outer = values
-        size = axes.sizes[0]
-        tps = RankSet.of(low + size * high for high in middle for low in inner)
-        dps = RankSet.of(outer)
-    else:
-        tps = RankSet.of(values[0])
-        offsets: list[int] = [0]
-        reach = 1
-        for size, digit in zip(axes.sizes[1:], values[1:], strict=True):
-            offsets = [low + reach * high for high in digit for low in offsets]
-            reach *= size
-        dps = RankSet.of(offsets)
+    tps = _numbers(axes.sizes[: axes.of_tp], values[: axes.of_tp])
+    dps = _numbers(axes.sizes[axes.of_tp :], values[axes.of_tp :])
     stride = layout.rank(0, 1, stage) - layout.rank(0, 0, stage) if layout.dp > 1 else layout.tp
     blocks = []
     for first_dp, last_dp, dp_stride, repeats in dps.blocks:
@@ -380,3 +345,12 @@ def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int
                     else:
                         blocks.append(Block(first, last, stride if high > low else 0, high - low + 1))
     return RankSet(sorted(blocks))
+
+
+def _numbers(sizes: tuple[int, ...], values: list[tuple[int, ...]]) -> RankSet:
+    """The numbers whose digits, the innermost first, are among these."""
+    numbers, reach = [0], 1
+    for size, digit in zip(sizes, values, strict=True):
+        numbers = [low + reach * high for high in digit for low in numbers]
+        reach *= size
+    return RankSet.of(numbers)

@@ -81,6 +81,7 @@ class MegatronRows:
             pp_comm=self._act // scattered if training.pp > 1 else 0,
             cp=training.cp,
             shard=training.shard_size,
+            whole_experts=True,
         )
         return Workload(
             path=path,

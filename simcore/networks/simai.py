@@ -227,6 +227,7 @@ class SimaiNetwork(ABC):
     def members(self, kind: GroupKind) -> int:
         """How many ranks SimAI counts in a group: an expert shard has max(1, floor(dp/ep)) replicas.
 
+        Of a model it has those that the model's layout gives it: SimAI knows no experts that are whole on tp.
         Raises UsageError for a kind that it does not know.
         """
         layout = self.layout
@@ -236,7 +237,9 @@ class SimaiNetwork(ABC):
                 "only for groups tp, ep, dp and dp_ep; analytical has one"
             )
         sizes = {"tp": layout.tp, "ep": layout.ep, "dp": layout.dp}
-        return sizes[kind] if kind in sizes else max(1, layout.dp // layout.ep)
+        if kind in sizes:
+            return sizes[kind]
+        return layout.group_size("dp_ep") if layout.whole_experts else max(1, layout.dp // layout.ep)
 
     def ns(self, kind: GroupKind, collective: str, size: int) -> int:
         """ns of a collective of `size` bytes in all; none and a group of one are free.

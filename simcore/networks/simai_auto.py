@@ -114,7 +114,7 @@ class SimaiAuto(SimaiNetwork):
                 table = "nvlink"
         elif kind in ("tp", "ep") and collective == "ALLTOALL":
             table, column = "ata", column_of(group.nodes)
-            if kind == "ep" and self.layout.tp >= self.server:
+            if kind == "ep" and self._expert_step >= self.server:
                 column = MULTI_NODE
         else:
             return bus_bandwidth
@@ -122,17 +122,23 @@ class SimaiAuto(SimaiNetwork):
             ratio=ratio(table, column, size), ratio_origin=f"table {table}, column {column}"
         )
 
+    @property
+    def _expert_step(self) -> int:
+        """How far neighbours of an expert group are apart: SimAI counts along dp, whatever EP is."""
+        return 1 if self.layout.whole_experts else self.layout.tp
+
     def _nodes(self, kind: GroupKind) -> GroupNodes:
         """How SimAI spreads a group of more than one; all quotients are floored."""
         tp, ep, server, nics = self.layout.tp, self.layout.ep, self.server, self.nics
+        step = self._expert_step
         if kind == "tp":
             return GroupNodes(max(1, tp // server), min(tp, server), nics)
         # The GPUs of a node among which a member of the group stands alone.
-        inner = tp * ep if kind == "dp_ep" else tp
+        inner = step * ep if kind == "dp_ep" else step if kind == "ep" else tp
         divisor = inner if inner <= server else server
         gpus = server // inner if inner <= server else 1
         if kind == "ep":
-            nodes = 1 if tp * ep <= server else tp * ep // server
+            nodes = 1 if step * ep <= server else step * ep // server
             return GroupNodes(nodes, gpus, nics if nodes == 1 else nics // divisor, divisor)
         return GroupNodes(self.members(kind), gpus, nics // divisor, divisor)
 

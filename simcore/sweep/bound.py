@@ -361,7 +361,7 @@ class Bounds:
                 given = (gpu.dims(training.world), gpu.hbm)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, parameters.rank_order,
-                training.cp, training.shard_size,
+                training.cp, training.shard_size, True,
             )  # fmt: skip
             model = network_model(parameters)
             if model.place:
@@ -388,10 +388,8 @@ class Bounds:
             overlap_param_gather=False, overlap_fwd_bwd=False, pp_scatter=None, prefetch=None,
             reshard_after_forward=None, shard_size=None, bucket_size=None, offload=None,
         )  # fmt: skip
-        apart = training.dp * training.cp % training.ep > 0
         key = (
-            replace(one_stage, world=None, global_batch=None, memory_limit=None), apart,
-            parameters.overlap_fwd_bwd,
+            replace(one_stage, world=None, global_batch=None, memory_limit=None), parameters.overlap_fwd_bwd
         )  # fmt: skip
         aligned = self._place_of(parameters, training).aligned
         if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:

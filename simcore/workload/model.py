@@ -53,9 +53,9 @@ class Cells(Struct, frozen=True):
 class Header(Struct, frozen=True):
     """The keys of a header that were present; None where the key is missing.
 
-    tp, ep, pp, cp: degrees of parallelism (cp of models alone, no file has it). shard: ranks that share out
-    weights, 0 for all (of models alone). vpp: transformer layers
-    that one stage holds (not Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus:
+    tp, ep, pp, cp: degrees of parallelism. Of models alone, no file has them: cp; shard, ranks that share out
+    weights, 0 for all; whole_experts, as `Layout` has it. vpp: transformer layers that one stage
+    holds (not Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus:
     world size. pp_comm: bytes of one activation between neighbouring stages. checkpoints and
     checkpoint_initiates: row indices, from 0. last_bottom_layer: index of the last row of the
     bottom MLP (HYBRID_DLRM). rescaled_from: of rows that were rescaled the layout and times before, as
@@ -71,6 +71,7 @@ class Header(Struct, frozen=True):
     pp_comm: int | None = None
     cp: int = 1
     shard: int = 0
+    whole_experts: bool = False
     checkpoints: tuple[int, ...] = ()
     checkpoint_initiates: tuple[int, ...] = ()
     last_bottom_layer: int | None = None

@@ -35,7 +35,7 @@ def group_key(layout: Layout, rank: int, kind: str) -> object:
     """What exactly the members of a rank's group of a kind have in common."""
     tp, dp, stage = place(layout, rank)
     q = tp + layout.tp * dp
-    inside = layout.dp % layout.ep == 0
+    inside = layout.dp % layout.ep == 0 and not layout.whole_experts
     return {
         "tp": (dp, stage),
         "dp": (tp, stage),

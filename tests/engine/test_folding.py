@@ -170,8 +170,12 @@ def test_a_cluster_that_aligns_with_the_layout_needs_one_class_a_stage(case: Cas
 
 @st.composite
 def nested_expert_cases(draw: st.DrawFn) -> Case:
-    """EP divides TP * DP but not DP, and TP divides EP or EP divides TP; slow ranks and links on it."""
-    tp, ep, dp = draw(st.sampled_from([(2, 2, 3), (4, 2, 3), (4, 4, 5), (2, 4, 6), (2, 6, 3), (6, 2, 3)]))
+    """EP divides TP * DP but not DP, or experts are whole on tp; TP divides EP or EP divides TP; slow ranks
+    and links on it.
+    """
+    whole = draw(st.booleans())
+    apart = [(2, 2, 3), (4, 2, 3), (4, 4, 5), (2, 4, 6), (2, 6, 3), (6, 2, 3)]
+    tp, ep, dp = draw(st.sampled_from([(2, 1, 4), (2, 2, 4), (4, 2, 2), (2, 4, 4)] if whole else apart))
     server = draw(st.sampled_from([2, 3])) if tp == 6 else 2
     pp = draw(st.sampled_from([1, 2]))
     kinds = ("tp", "ep", "dp", "dp_ep")
@@ -191,7 +195,9 @@ def nested_expert_cases(draw: st.DrawFn) -> Case:
         slow_rank=tuple(f"{rank}=1.5" for rank in draw(ranks)),
         slow_link=tuple(f"{draw(st.integers(0, 1))}:{rank}=0.5" for rank in draw(ranks)),
     )
-    workload = make_workload(rows * 2, tp=tp, ep=ep, pp=pp, all_gpus=world, pp_comm=900)
+    workload = make_workload(
+        rows * 2, tp=tp, ep=ep, pp=pp, all_gpus=world, pp_comm=900, whole_experts=whole
+    )
     return Case(workload, parameters)
 
 

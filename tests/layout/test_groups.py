@@ -5,12 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.layout import GROUP_KINDS, RANK_ORDERS, Layout
+from simcore.records import replace
 from simcore.workload.model import GroupKind
 from tests.engine.reference_simulator import all_groups, place
 from tests.strategies import degrees
 
-LAYOUTS = st.tuples(degrees(most_ranks=96), st.sampled_from(RANK_ORDERS)).map(
-    lambda drawn: Layout(*drawn[0], rank_order=drawn[1])
+LAYOUTS = st.tuples(degrees(most_ranks=96), st.sampled_from(RANK_ORDERS), st.booleans()).map(
+    lambda drawn: Layout(*drawn[0], rank_order=drawn[1], whole_experts=drawn[2])
 )
 
 
@@ -101,6 +102,15 @@ GROUPS: list[tuple[GroupKind, list[list[int]]]] = [
 @pytest.mark.parametrize(("kind", "groups"), GROUPS)
 def test_ep_groups_are_consecutive_in_dp_at_one_tp(kind: GroupKind, groups: list[list[int]]) -> None:
     assert list(Layout(tp=2, ep=2, dp=4, pp=1).groups(kind)) == groups
+
+
+def test_expert_groups_of_a_model_are_neighbours_on_tp_and_dp() -> None:
+    """Megatron's groups with --expert-tensor-parallel-size 1, also where EP divides DP."""
+    layout = Layout(tp=2, ep=4, dp=4, pp=1, whole_experts=True)
+    assert list(layout.groups("ep")) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert list(layout.groups("dp_ep")) == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    assert [layout.expert_place(rank) for rank in range(8)] == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert list(replace(layout, ep=1).groups("dp_ep")) == [[0, 1, 2, 3, 4, 5, 6, 7]]
 
 
 def test_an_ep_that_divides_only_tp_times_dp_groups_consecutive_ranks_of_a_stage() -> None:

@@ -21,6 +21,7 @@ from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.simulation import simulate
 from tests.model.test_megatron import SMALL, report, run
+from tui.cli import main
 
 MODEL = Model(
     "uneven", 3, 1024, 8, 8, 128, 4096, True, 32000, 1024, tied_embeddings=False, moe=Moe(8, 2, 512, 1, 1)
@@ -358,3 +359,38 @@ def test_the_json_keeps_its_keys_in_order(capsys: pytest.CaptureFixture[str]) ->
     keys = list(report(capsys, *words.split()))
     assert keys.index("imbalance") == keys.index("model") + 1
     assert json.dumps(keys)
+
+
+@given(
+    st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2]),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_gradients_of_experts_are_added_up_over_all_ranks_that_hold_them(
+    tp: int, cp: int, dp: int, ep: int, pp: int
+) -> None:
+    """So memory and communication count the same ranks, and no two of them compute the same tokens."""
+    assume(tp * cp * dp % ep == 0)
+    simulation = run(MODEL, gpu="h100", world=tp * cp * dp * pp, tp=tp, cp=cp, ep=ep, pp=pp)
+    layout = simulation.layout
+    of_model = made_of(simulation)
+    assert of_model is not None
+    holders = of_model.training.expert_replicas
+    assert layout.group_size("dp_ep") == holders == tp * cp * dp // ep
+    for group in layout.groups("dp_ep"):
+        assert len({layout.expert_place(rank) for rank in group}) == 1
+    for group in layout.groups("ep"):
+        assert sorted(layout.expert_place(rank) for rank in group) == list(range(ep))
+
+
+def test_an_export_says_where_simai_has_other_expert_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--model mixtral-8x7b --gpu h100 --world 16 --ep 4"
+    exported = ["export", "--format", "simai", *words.split(), "-o", "-"]
+    assert main([*exported, "--tp", "4"]) == 0
+    assert (
+        "warning not-in-file SimAI counts expert groups along dp, not tp: gradients of experts are added up "
+        "over 1 rank there, 4 here; ranks of an expert group are tp 4 apart there, neighbours here; "
+        "the step differs by it"
+    ) in capsys.readouterr().err.replace("\n", " ")
+    assert main(exported) == 0
+    assert "not-in-file" not in capsys.readouterr().err

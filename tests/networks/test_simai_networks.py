@@ -361,6 +361,21 @@ def test_where_a_price_comes_from() -> None:
     )
 
 
+def test_the_expert_groups_of_a_model_are_where_its_layout_has_them() -> None:
+    """8 neighbours are one server, and a shard of experts has replicas in 8 servers, not dp 16 / ep 8."""
+    workload = one_row(
+        Cell(0, "ALLGATHER", "dp_ep", 2**30), Cell(0, "ALLTOALL", "ep", 2**26), tp=4, ep=8, all_gpus=64,
+        whole_experts=True,
+    )  # fmt: skip
+    simulation = simulate(workload, auto())
+    assert explain_alone(simulation, "ALLTOALL", "ep", 2**26).startswith(
+        "all-to-all, ep group of 8: 67 108 864 B at 360 GiB/s (NVLink in one node)"
+    )
+    assert explain_alone(simulation, "ALLGATHER", "dp_ep", 2**30).startswith(
+        "all-gather, dp_ep group of 8: 1 073 741 824 B at 48.5 GiB/s (1 x 48.5 of NICs over 8 nodes)"
+    )
+
+
 def test_a_spans_origin_is_that_of_its_network() -> None:
     simulation = simulate(one_row(fwd=Cell(0, "ALLREDUCE", "tp", 2**25)), Parameters(network=FIXED))
     facts = op_facts(simulation, 0, 0)

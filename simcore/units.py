@@ -107,6 +107,19 @@ def short_number(value: float) -> str:
     return text if len(text) <= _TYPED else number(float(f"{value:.6g}"))
 
 
+# A figure and its unit, and the groups of three of a number.
+_AFTER_FIGURE = re.compile(r"(?<=\d) (?=(?:[mun]?s|[kMGT]?B|%|\d{3})(?!\w))")
+
+
+def unbroken(text: str) -> str:
+    """A text whose figures keep their units, and numbers in groups of three stay in one, when it is wrapped.
+
+    >>> unbroken("rank 7: 16 777 216 B in 189.1 ms (3 %)").split(" ")
+    ['rank', '7:', '16\\xa0777\\xa0216\\xa0B', 'in', '189.1\\xa0ms', '(3\\xa0%)']
+    """
+    return _AFTER_FIGURE.sub("\u00a0", text)
+
+
 def plural(count: int, noun: str) -> str:
     """A count with its noun: `1 block`, `2 blocks`, `2 classes`, `2 indices`."""
     if count == 1:

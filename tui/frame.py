@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from simcore.diagnostics import in_short
 from simcore.kernel_names import shown_name
 from simcore.records import Struct
+from simcore.units import unbroken
 
 # A piece of a line: text and the role of its style (see tui.frame_view).
 Piece = tuple[str, str]
@@ -181,12 +181,9 @@ def spread(left: Line, right: Line, width: int) -> Line:
     return fitted([*shortened(left, room), (" ", ""), *right], width)
 
 
-_BETWEEN_DIGITS = re.compile(r"(?<=\d) (?=\d{3}\b)")
-
-
 def wrapped(text: str, width: int) -> list[str]:
-    """Text in lines of at most `width` cells; a number in groups of three stays in one."""
-    held = _BETWEEN_DIGITS.sub("\u00a0", text)
+    """Text in lines of at most `width` cells; figures stay whole."""
+    held = unbroken(text)
     return [
         part.replace("\u00a0", " ")
         for line in held.split("\n")

@@ -18,7 +18,7 @@ from simcore.records import NamedTuple, Struct, asdict
 from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
 from simcore.run.track import ALIKE, COMPUTE, TimedPass, Track, busy_ns, mean_ns
-from simcore.units import difference, duration, plural
+from simcore.units import difference, duration, largest, listed, plural
 
 # Cells for what a replay changes.
 _CHANGES = 36
@@ -139,11 +139,13 @@ def why_words(beside: Beside) -> str:
             f"{on_mean}, which computes {duration(cause.change.b_ns)}, before {duration(cause.change.a_ns)}"
         )
     of_it = [mover for mover in beside.movers if account_of(mover.change.name) == most.account]
-    first = next((change for change in of_it if change.change.ns * most.ns > 0), None)
-    if first is None:
+    near = largest({change: abs(change.change.ns) for change in of_it if change.change.ns * most.ns > 0})
+    if not near:
         return on_mean
-    there = difference(first.change.a_ns, first.change.b_ns)
-    return f"{on_mean}, most on {where_words(first)}: {first.change.name} {there}"
+    first = near[0].change
+    each = ": " if len(near) == 1 else ", each about "
+    there = f"{first.name} {difference(first.a_ns, first.b_ns)}"
+    return f"{on_mean}, most on {listed([where_words(change) for change in near])}{each}{there}"
 
 
 def where_words(change: KindChange) -> str:

@@ -23,7 +23,7 @@ from simcore.networks.simai import (
 from simcore.records import NamedTuple, Struct
 from simcore.run.figures import StreamUse
 from simcore.simulation import Simulation
-from simcore.units import duration, number, plural, signed
+from simcore.units import duration, how_much, largest, listed_with, number, plural, signed
 from simcore.workload import Workload
 from simcore.workload.model import PHASES
 
@@ -330,11 +330,17 @@ def _bubble(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLi
 
 def _total(results: Finished, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
     step, total = results.step_time_ns, _ns(estimate.total_us)
-    single = [line for line in lines if line.line != "exposed"]
-    most = max(single, key=lambda line: abs(line.ours_ns - _ns(line.simai_us or 0)))
-    difference = most.ours_ns - _ns(most.simai_us or 0)
-    if not difference:
+    differences = {
+        line.line: line.ours_ns - _ns(line.simai_us or 0) for line in lines if line.line != "exposed"
+    }
+    near = largest({line: abs(ns) for line, ns in differences.items()})
+    if not near:
         text = "no line differs"
     else:
-        text = f"{signed(step - total)} here, most of it by {most.line} ({signed(difference)})"
+        words = listed_with(near, [signed(differences[line]) for line in near])
+        whole, part = step - total, sum(differences[line] for line in near)
+        # A line that differs by more than the total is made up for by others.
+        is_part = whole * part > 0 and abs(whole) < 2 * abs(part) <= 2 * abs(whole)
+        of_it = f", {how_much(abs(part), abs(whole))} of it by" if is_part else "; the largest difference:"
+        text = f"{signed(whole)} here{of_it} {words}"
     return EstimateLine("total", estimate.total_us, step, text)

@@ -25,7 +25,7 @@ from simcore.replay.stragglers import (
 )
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Stretch, late_waits_itself, wait_stretches, waited_in_the_end
-from simcore.units import change_percent, duration, largest, percent, plural
+from simcore.units import change_percent, duration, largest, listed, percent, plural
 
 _WAITS = 2
 # A wait is named beside the longest one of its kind from this share of it on.
@@ -305,8 +305,8 @@ def _stragglers(results: Timed) -> list[str]:
         times = f"{straggler.last} of {straggler.of} collectives"
         words = f"Rank {straggler.rank} comes last to {times}, {after} after the next-latest"
         why = []
-        if straggler.compute_ns > 0 and straggler.operation is not None:
-            most = short_name(straggler.operation, 40)
+        if straggler.compute_ns > 0 and straggler.operations:
+            most = listed([short_name(name, 40) for name in straggler.operations])
             why.append(f"computes {duration(straggler.compute_ns)} longer, the most in {most}")
         if straggler.host_ns > 0:
             gaps = f"has {duration(straggler.host_ns)} more in host gaps"

@@ -10,6 +10,7 @@ from simcore.replay.accounts import FIRST_EXPOSED, IDLE
 from simcore.replay.parameters import Scales, rounded
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
+from simcore.units import largest
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -25,8 +26,8 @@ _NOISE_NS = 5_000
 class Straggler(NamedTuple):
     """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after
     the next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle
-    one of the other members, in all; start_ns: of the gaps what is before its first operation; operation: in
-    which it computes longer most, None where in none.
+    one of the other members, in all; start_ns: of the gaps what is before its first operation; operations: in
+    which it computes longer most, of the same length where there are several.
     """
 
     rank: int
@@ -37,7 +38,7 @@ class Straggler(NamedTuple):
     compute_ns: int
     host_ns: int
     start_ns: int
-    operation: str | None
+    operations: tuple[str, ...]
 
 
 def stragglers(results: Timed) -> list[Straggler]:
@@ -60,7 +61,7 @@ def stragglers(results: Timed) -> list[Straggler]:
     for rank, some in last.items():
         if len(some) < max(_LEAST, took_part[rank] * _SHARE):
             continue
-        longer, operation = _before(results, rank, {number for number, _ in some})
+        longer, operations = _before(results, rank, {number for number, _ in some})
         leads = [ns for _, ns in some]
         late_ranks.append(
             Straggler(
@@ -70,7 +71,7 @@ def stragglers(results: Timed) -> list[Straggler]:
                 min(leads),
                 max(leads),
                 *longer,
-                operation,
+                operations,
             )
         )
     return sorted(late_ranks, key=lambda straggler: (-straggler.last, straggler.rank))
@@ -104,9 +105,9 @@ def own_gaps_ns(results: Timed) -> list[int]:
     ]
 
 
-def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, int, int], str | None]:
+def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, int, int], tuple[str, ...]]:
     """((compute, gaps, those before its first operation) that a rank takes longer before these collectives,
-    ns; the operation).
+    ns; the operations).
     """
     ties = results.ties
     compute = host = 0
@@ -126,9 +127,8 @@ def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, in
             start = idle_at_first(results, rank) - median_low(begun)
         for name, ns in mine[2].items():
             by_name[name] = by_name.get(name, 0) + ns - median_low(other[2].get(name, 0) for other in others)
-    longest = max(by_name, key=lambda name: by_name[name], default=None)
-    operation = longest if longest is not None and by_name[longest] > _NOISE_NS else None
-    return (compute, host, start), operation
+    longer = {name: ns for name, ns in by_name.items() if ns > _NOISE_NS}
+    return (compute, host, start), tuple(largest(longer))
 
 
 def idle_at_first(results: Timed, rank: int) -> int:

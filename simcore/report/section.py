@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from simcore.records import NamedTuple, Struct
+from simcore.units import unbroken
 
 if TYPE_CHECKING:
     from simcore.cluster.choice import ClusterChoice
@@ -74,7 +75,7 @@ def values(
 # Cells of a page.
 WIDTH = 110
 # Stands for a blank inside a part while lines are broken; `printable` leaves none in a name.
-_UNBROKEN = "\0"
+_UNBROKEN = "\u00a0"
 Row = TypeVar("Row")
 
 
@@ -183,7 +184,7 @@ def wrapped(text: str, first: str = "", then: str = "") -> list[str]:
     lines: list[str] = []
     whole = f"{first.strip()} {text}".replace(_UNBROKEN, " ").strip()
     for text_line in textwrap.wrap(
-        text,
+        unbroken(text),
         WIDTH,
         initial_indent=first,
         subsequent_indent=then,

@@ -129,6 +129,8 @@ def test_what_transfers_between_stages_cost_is_that_of_a_file_that_sends_none() 
         f"Transfers between stages cost {duration(cost)} ({percent(cost, step)} %): the mean rank waits "
         f"{duration(waited)} ({percent(waited, step)} %) for them, the rest is bubble and idle time."
     )
+    # It stands among the causes by what it costs, not by the wait.
+    assert [said.lost_ns for said in Results(plain).sentences if "Transfers" in said.text] == [cost]
     # Where no other run tells, the wait is said alone.
     assert waits(jittered)[-1].startswith("The mean rank waits ")
     assert waits(jittered)[-1].endswith(" %) for transfers between stages.")

@@ -193,7 +193,7 @@ def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> Non
     assert not fastest.is_way
     assert by_rule(of_model())["schedule-range"] == (
         f"No schedule was given: the step is between {duration(fastest.ns)}, without a bubble and with "
-        f"gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--virtual-stages, "
+        f"only gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--virtual-stages, "
         "--overlap-grad-reduce)."
     )
     hidden = {"overlap_grad_reduce": True, "overlap_param_gather": True}

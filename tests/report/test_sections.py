@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +21,17 @@ from simcore.parameters import Asked as Choice
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.report import comparison, pages
-from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, keys, page, table
+from simcore.report.section import (
+    Field,
+    PageAsked,
+    Section,
+    field_lines,
+    field_values,
+    keys,
+    page,
+    table,
+    wrapped,
+)
 from simcore.simulation import simulate
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
@@ -184,3 +196,15 @@ def test_a_comparison_of_any_two_kinds_has_each_key_once_and_fits_a_screen(a: st
     assert comparison.comparison_page(found).count("\n") <= 40
     everything = comparison.comparison_page(found, everything=True)
     assert everything.count("\n") >= comparison.comparison_page(found).count("\n")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_figure_stands_apart_from_its_unit(kind: str) -> None:
+    """At whatever width a line of words is broken, `189.1` and `ms` stand in one."""
+    for words in ("a step of 189.1 ms (3.2 %), 16 777 216 B of 4 GB", *of(kind).words):
+        for width in range(40):
+            lines = wrapped(f"{'x' * width} {words}", "  ", "  ")
+            assert " ".join(" ".join(lines).split()) == " ".join(f"{'x' * width} {words}".split())
+            for above, below in itertools.pairwise(lines):
+                begins = re.match(r"\s*(?:[mun]?s|[kMGT]?B|%|\d{3})(?!\w)", below)
+                assert not (above[-1:].isdigit() and begins), (above, below)

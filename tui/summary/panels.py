@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic
 from simcore.run.figures import each_words, throughput_words
-from simcore.units import change_percent, duration, signed, whole_percent
+from simcore.units import change_percent, duration, signed, unbroken, whole_percent
 from tui.change_words import SHARE_CELLS, UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule, shorter_sentences
 from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
@@ -307,8 +307,7 @@ def _said(sentences: Sequence[str], width: int, rows: int) -> list[list[Line]]:
 
 
 def _wrapped(sentence: str, width: int) -> list[str]:
-    # A figure keeps its sign of per cent.
-    return textwrap.wrap(sentence.replace(" %", "\u00a0%"), max(width - 2, 20), break_on_hyphens=False)
+    return textwrap.wrap(unbroken(sentence), max(width - 2, 20), break_on_hyphens=False)
 
 
 def _told_and_cut(sentences: Sequence[str], width: int, rows: int) -> tuple[list[Line], str]:

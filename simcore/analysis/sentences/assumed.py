@@ -12,7 +12,7 @@ def schedule_range(facts: Facts) -> Sentence | None:
     if fastest is None:
         return None
     schedule = facts.simulation.program.schedule
-    how = "without a bubble and with gradients and transfers hidden"
+    how = "without a bubble and with only gradients and transfers hidden"
     if fastest.is_way:
         how = "one micro-batch through all stages and back, then the optimizer, with all else hidden"
     text = (

@@ -117,22 +117,23 @@ def exposed(facts: Facts) -> list[Sentence]:
         of_class = [
             accounts.total_ns[account] - less for accounts, less in zip(facts.accounts, late, strict=True)
         ]
-        text = _transfers(facts, parts[kind], of_class) if kind == "pp" else ""
+        text, cost_ns = _transfers(facts, parts[kind], of_class) if kind == "pp" else ("", 0)
         text = text or _waits(facts, parts[kind], of_class, f"{other}{what}")
         text += f"{_most_for(facts, kind, parts[kind], of_class)}."
-        sentences.append(Sentence("exposed", text, parts[kind], "network", _lost(facts, kind)))
+        lost_ns = max(cost_ns, _lost(facts, kind))
+        sentences.append(Sentence("exposed", text, parts[kind], "network", lost_ns))
     return sentences
 
 
-def _transfers(facts: Facts, ns: int, of_class: Sequence[int]) -> str:
-    """What transfers between stages cost the step by a run in which they are free, where that is much more
-    than ranks wait for them: stages wait for each other longer, too; else "".
+def _transfers(facts: Facts, ns: int, of_class: Sequence[int]) -> tuple[str, int]:
+    """What transfers between stages cost the step by a run in which they are free, in words and ns, where
+    that is much more than ranks wait for them: stages wait for each other longer, too; else ("", 0).
     """
     scales = facts.simulation.parameters.time_scale
     free = facts.results.variants.run(time_scale=(*scales, "stream pp=0"))
     cost_ns = 0 if free is None else facts.step_ns - free.step_time_ns
     if free is None or cost_ns < _MUCH_MORE * ns:
-        return ""
+        return "", 0
     waits = _waits(facts, ns, of_class, "them")
     text = f"Transfers between stages cost {facts.figure(cost_ns)}: {waits[0].lower()}{waits[1:]}"
     # Imported here: the screen opens without it.
@@ -140,7 +141,8 @@ def _transfers(facts: Facts, ns: int, of_class: Sequence[int]) -> str:
 
     then = Finished(free).mean_ns
     stood_ns = sum(facts.mean_ns[name] - then[name] for name in ("bubble", "idle"))
-    return f"{text}, the rest is bubble and idle time" if _explains(stood_ns, cost_ns - ns) else text
+    rest = ", the rest is bubble and idle time" if _explains(stood_ns, cost_ns - ns) else ""
+    return text + rest, cost_ns
 
 
 def _of_kind(kind: str) -> str:

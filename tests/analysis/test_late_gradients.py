@@ -210,9 +210,9 @@ def test_what_an_overlap_gives_is_not_said_where_compute_is_not_modelled() -> No
 
 
 def test_ranks_that_have_as_good_as_most_late_are_named_together() -> None:
-    """Stage 3 has 389 ns more than stage 0 and is done 410 ms before it: it stood there alone."""
+    """Stage 3 has 389 ns more than stage 0 and is done 417 ms before it: it stood there alone."""
     model = ModelMaker("qwen3-235b-a22b", MODELS["qwen3-235b-a22b"]).opened()
-    simulation = simulate(model, Parameters(world=256, tp=4, pp=4, ep=16))
+    simulation = simulate(model, Parameters(world=256, tp=4, pp=4, ep=64))
     late = [reduced_last_ns(simulation, number) for number in range(4)]
     assert 0 < late[3] - late[0] < late[3] // 50
     assert duration(late[1]) == duration(late[2])

@@ -175,13 +175,13 @@ def test_parts_are_put_together(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+    ("number", "status", "jobs"),
+    [(signal.SIGINT, 130, "1"), (signal.SIGTERM, 130, "2"), (signal.SIGKILL, -9, "1"), (signal.SIGKILL, -9, "2")],
 )
-@pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_signal_keeps_what_is_there(tmp_path: Path, number: signal.Signals, status: int, jobs: str) -> None:
     """And a sweep that was stopped ends with the lines of one that was not."""
     path = tmp_path / "r.jsonl"
-    words = ["sweep", "--model", "llama-3-70b", "--world", "64", "--global-batch", "256", "--vary",
+    words = ["sweep", "--model", "llama-3-8b", "--world", "64", "--global-batch", "256", "--vary",
              "tp=1,2,4,8", "--vary", "pp=1..8*2", "--vary", "recompute=none,selective,full", "--vary",
              "zero=0,1", "--vary", "microbatch-size=1,2,4", "--jobs", jobs, "-o", str(path)]  # fmt: skip
     running = subprocess.Popen(

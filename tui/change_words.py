@@ -36,8 +36,13 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 
 # For how many micro-batches a schedule is made, in fewer letters.
 _MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, simulated with \d+")
-# What each of twice as many micro-batches takes, or half of them, is left out last.
-_TWICE = re.compile(r"\(twice the batch, ([^)]*)\)")
+# Twice as many micro-batches: what the row is of comes first, since its gain is not the step's; what each of
+# them takes, or half of them, is left out last.
+_TWICE = re.compile(r"microbatches (\d+) \(twice the batch, ([^)]*)\)")
+_TWICE_IN_SHORT = (
+    r"or twice the batch: microbatches \1 (\2)", r"or twice the batch: \1 mb (\2)",
+    r"or 2x batch: \1 mb (\2)", r"or 2x batch: microbatches \1", r"or 2x batch: \1 mb",
+)  # fmt: skip
 # What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
 # a flag keeps its name as long as it can, and then words of its name.
 _SHORT = {
@@ -54,12 +59,11 @@ _KEPT = ("does not fit", "fits", "made for", "drops", "gathers")
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
     """`change_words` in `room` cells: without what its meaning or the unit says before it is cut."""
     change = change_words(knob, dims, with_time)
+    forms = [_TWICE.sub(form, change) for form in _TWICE_IN_SHORT]
+    change = next((form for form in forms if len(form) <= room), forms[-1])
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
         change = _MADE_FOR.sub(r"made for \1+ mb", change)
-        # What stands behind says what the gain is of.
-        forms = (_TWICE.sub(form, change) for form in (r"(2x batch, \1)", r"(2x, \1)"))
-        change = next((form for form in forms if len(form) <= room), _TWICE.sub("(twice the batch)", change))
     for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.
         change = change.replace(flag, word) if len(change) > room else change

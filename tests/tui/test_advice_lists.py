@@ -221,10 +221,11 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     made = WhatIf(words, None, 90, flags="-")
     assert change_name(made, (), 50) == "zb-v (made for 31+ mb)"
     twice = WhatIf("--microbatches 32 (twice the batch, 694.5 ms each)", None, 90, flags="-", microbatches=32)
-    assert change_name(twice, (), 60) == "microbatches 32 (twice the batch, 694.5 ms each)"
-    assert change_name(twice, (), 42) == "microbatches 32 (2x batch, 694.5 ms each)"
-    assert change_name(twice, (), 40) == "microbatches 32 (2x, 694.5 ms each)"
-    assert change_name(twice, (), 34) == "microbatches 32 (twice the batch)"
+    assert change_name(twice, (), 60) == "or twice the batch: microbatches 32 (694.5 ms each)"
+    assert change_name(twice, (), 42) == "or twice the batch: 32 mb (694.5 ms each)"
+    assert change_name(twice, (), 40) == "or 2x batch: 32 mb (694.5 ms each)"
+    assert change_name(twice, (), 30) == "or 2x batch: microbatches 32"
+    assert change_name(twice, (), 20) == "or 2x batch: 32 mb"
     peers = "rank 7 as fast as its peers"
     fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")
     assert change_name(fast, (), 40) == peers

@@ -9,8 +9,9 @@ No list says which tests these are. A test is left out
 A property is tried on at most `EXAMPLES` examples, and a test with a list of cases on at most `CASES` of
 them, evenly taken from the list; the same ones each time. All else is as in `make test`.
 
-Without it a property is tried on at most `MOST_EXAMPLES`: slow proofs are sampled there. `pytest --whole`
-(`make prove`) tries it on as many as it asks for.
+Without it slow proofs are sampled: a property is tried on at most `MOST_EXAMPLES`, one that is marked `slow`
+on `EXAMPLES`, and of a list of cases that is marked `sampled` `SAMPLED_CASES` are tried. `pytest --whole`
+(`make prove`) tries all that they ask for.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from textual.app import App
 EXAMPLES = 10
 MOST_EXAMPLES = 25
 CASES = 10
+SAMPLED_CASES = 24
 # As the tests find it, and where it leads: a link may stand there.
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _SHARED_FILES = tuple({f"{_SHARED}{os.sep}", f"{_SHARED.resolve()}{os.sep}"})
@@ -78,6 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Begins the watch under --fast."""
     config.addinivalue_line("markers", "slow: needs more than about a second of processor time")
+    config.addinivalue_line("markers", "sampled: a long list of cases, of which make test tries some")
     if not config.getoption("--fast"):
         return
     watch = _Watch()
@@ -92,13 +95,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Takes the slow tests out under --fast, and from the others cases and examples."""
     if not config.getoption("--fast"):
         if not config.getoption("--whole"):
+            sampled = _marked(items, "sampled")
+            left_out = set(sampled) - set(fewer_cases(sampled, SAMPLED_CASES))
+            _keep(config, items, [item for item in items if item not in left_out])
             fewer_examples(items, MOST_EXAMPLES)
+            fewer_examples(_marked(items, "slow"), EXAMPLES)
         return
-    kept = fewer_cases([item for item in items if not item.get_closest_marker("slow")], CASES)
+    _keep(config, items, fewer_cases([item for item in items if not item.get_closest_marker("slow")], CASES))
+    fewer_examples(items, EXAMPLES)
+
+
+def _marked(items: list[pytest.Item], marker: str) -> list[pytest.Item]:
+    return [item for item in items if item.get_closest_marker(marker)]
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Item]) -> None:
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = kept
-    fewer_examples(items, EXAMPLES)
 
 
 def fewer_cases(items: Iterable[pytest.Item], most: int) -> list[pytest.Item]:

@@ -27,6 +27,7 @@ from tests.fast_tier import _SHARED
 
 tried = []
 asked = []
+slowly = []
 
 
 @pytest.fixture
@@ -89,6 +90,23 @@ def test_how_many_were_tried(record_property):
 @pytest.mark.parametrize("number", range(25))
 def test_a_list_of_cases(number):
     pass
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", range(48))
+def test_a_sampled_list_of_cases(number):
+    pass
+
+
+@pytest.mark.slow
+@settings(max_examples=300)
+@given(st.integers(0, 10**9))
+def test_a_slow_property(number):
+    slowly.append(number)
+
+
+def test_how_many_were_tried_slowly(record_property):
+    record_property("slowly", len(slowly))
 
 
 def test_a_file_of_the_test_itself_is_read(tmp_path):
@@ -170,9 +188,8 @@ def test_of_a_list_of_cases_some_are_taken_evenly(fast: Ran, whole: Ran) -> None
     assert cases(whole) == list(range(25))
 
 
-def cases(ran: Ran) -> list[int]:
+def cases(ran: Ran, begin: str = "test_a_list_of_cases[") -> list[int]:
     """Which cases of the list of 25 were tried."""
-    begin = "test_a_list_of_cases["
     return [int(name[len(begin) : -1]) for name in ran.outcome if name.startswith(begin)]
 
 
@@ -181,13 +198,17 @@ def test_without_fast_everything_runs(whole: Ran) -> None:
     assert not skipped
     # ../shared is not beside every checkout.
     assert all("file_of_others" in name for name in whole.failed)
-    assert whole.properties["asked"] == "50"
-    assert whole.properties["tried"] == "50"
+    assert whole.properties["asked"] == "25"
+    assert whole.properties["tried"] == "25"
 
 
 def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp_path: Path) -> None:
-    assert whole.properties["asked"] == "50"
-    assert Ran(tmp_path / "tests", "--whole").properties["asked"] == "300"
+    assert (whole.properties["asked"], whole.properties["slowly"]) == ("25", "10")
+    sampled = "test_a_sampled_list_of_cases["
+    assert cases(whole, sampled) == list(range(0, 48, 2))
+    proved = Ran(tmp_path / "tests", "--whole")
+    assert (proved.properties["asked"], proved.properties["slowly"]) == ("300", "300")
+    assert cases(proved, sampled) == list(range(48))
 
 
 def commands_of(target: str) -> str:

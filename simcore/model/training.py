@@ -419,10 +419,10 @@ def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
         fitting = [degree for degree in range(1, model.moe.experts + 1) if model.moe.experts % degree == 0]
         raise UsageError(f"--ep {ep} does not divide the {model.moe.experts} experts: {_some(fitting, ep)} "
                          "would fit")  # fmt: skip
-    if data % ep and (tp * data) % ep:
+    if tp * data % ep:
         fitting = _shared(model.moe.experts, tp * data)
-        raise UsageError(f"--ep {ep} divides neither cp x dp {data} nor tp x cp x dp {tp * data}: "
-                         f"{_some(fitting, ep)} would fit")  # fmt: skip
+        raise UsageError(f"--ep {ep} does not divide tp x cp x dp {tp * data}: {_some(fitting, ep)} "
+                         "would fit")  # fmt: skip
 
 
 def _shared(first: int, other: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from simcore.program.ops import (
@@ -269,11 +270,13 @@ class StageBuilder:
         self, segment: OpSegment, begun: int, end: int, microbatch: int, issued: dict[int, int]
     ) -> None:
         """The ops begun..end-1 of a segment, and what they wait for. issued: where those are that are."""
-        awaited = {op for _, op in segment.joins}
+        awaited = sorted({op for _, op in segment.joins})
 
         def copy(until: int) -> None:
             base = len(self.ops) - begun
-            issued.update((op, base + op) for op in awaited if begun <= op < until)
+            # With overlapped tp a layer has hundreds of joins: each is looked at once.
+            own = awaited[bisect_left(awaited, begun) : bisect_left(awaited, until)]
+            issued.update((op, base + op) for op in own)
             self.ops.extend(segment.ops.part(begun, until), microbatch)
 
         for place, op in segment.joins:

@@ -127,9 +127,7 @@ def _zeros(layout: Parameters, schedule: str | None) -> tuple[str, ...]:
 def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:
     if model.moe is None:
         return [1]
-    return [
-        divisor for divisor in _divisors(model.moe.experts) if not data % divisor or not tp * data % divisor
-    ]
+    return [divisor for divisor in _divisors(model.moe.experts) if not tp * data % divisor]
 
 
 def _divisors(number: int) -> list[int]:

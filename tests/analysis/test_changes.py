@@ -160,9 +160,10 @@ def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing
 def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
     """`needs about 60.5 GB, as now` puzzled a newcomer: interleaved stages hold more, where there is more."""
     why = "no more memory, as a stage holds all {} micro-batches already"
-    now = Results(simulate(open_workload(SEEDS["002"]), flags_of("")))
-    assert max(now.held_microbatches) == now.microbatches == 16
-    for flags, speaks in (("", True), ("--microbatches 32", False), ("--pp 8", False)):
+    now = Results(simulate(open_workload(SEEDS["002"]), flags_of("--pp 4 --microbatches 4")))
+    assert max(now.held_microbatches) == now.microbatches == 4
+    cases = (("--pp 4 --microbatches 4", True), ("--pp 4 --microbatches 8", False))
+    for flags, speaks in (*cases, ("--pp 2 --microbatches 4", False)):
         run = simulate(open_workload(SEEDS["002"]), flags_of(flags))
         rows = [one for one in advice(run) if "--virtual-stages" in one.flags]
         assert rows

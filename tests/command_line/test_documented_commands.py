@@ -49,6 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("user")
     for name in ("workload.txt", "old.txt", "new.txt", "FILE"):
         shutil.copy(ROOT / SEED_002, folder / name)
+    shutil.copy(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt", folder / "small.txt")
     for name in ("traces", "DIR"):
         (folder / name).mkdir()
         write_steps(folder / name, Layout(tp=2, dp=1, pp=4, microbatches=1))
@@ -71,6 +72,9 @@ def test_a_documented_command_runs(command: str, place: Path) -> None:
     if "-o" in words:
         # Another page has written it.
         (place / words[words.index("-o") + 1]).unlink(missing_ok=True)
+        if "html" in words:
+            # A page takes as long as it has spans: of this file it is the same program.
+            words = ["small.txt" if word in ("workload.txt", "FILE") else word for word in words]
     elif "fitted.toml" in words:
         (place / "fitted.toml").write_text("compute_scale = 0.9\n", encoding="utf-8")
     env = environment(PYTHONPATH=str(ROOT), HOME=str(place))

@@ -165,6 +165,7 @@ def test_what_is_recovered_makes_the_file(o: dict[str, Any]) -> None:
         assert lines == text.split("\n")[2:-1]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**9), arguments())
 @settings(max_examples=60, deadline=None, phases=NO_SHRINKING)
 def test_a_row_changed_is_the_one_that_is_named(seed: int, o: dict[str, Any]) -> None:

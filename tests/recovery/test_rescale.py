@@ -40,6 +40,7 @@ def made(text: str, **degrees: int) -> str:
     return text if found is None else found.text
 
 
+@pytest.mark.slow
 @given(arguments(), st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 4]))
 @settings(max_examples=80, deadline=None, phases=NO_SHRINKING)
 def test_rescaled_rows_are_aicbs_own_and_come_back(o: dict[str, Any], tp: int, pp: int, ep: int) -> None:

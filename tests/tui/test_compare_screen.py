@@ -301,6 +301,7 @@ def test_a_name_stands_apart_from_its_step_time_and_both_step_times_in_one_colum
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("height", [21, 25, 27, 28, 30, 31, 33, 47])
 @pytest.mark.parametrize("width", [80, 99, 100, 120])
 def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:

@@ -186,7 +186,7 @@ def test_a_low_screen_says_in_two_lines_what_is_waited_for_and_how_long() -> Non
 @pytest.mark.slow
 def test_a_low_screen_says_the_filter_and_ends_in_dots_where_it_cuts() -> None:
     assert "── filter bubble: 16 of 2537 spans here ──" in low_rows(0, filtered="bubble")[0]
-    for width in range(40, 130, 3):
+    for width in range(40, 130, 7):
         for account in ("bubble", "exposed tp", "compute fwd"):
             time_ns = first_of(seed(), 0, account)
             wider = [row.rstrip("─ ") for row in low_rows(time_ns, width + 1, filtered="bubble")]

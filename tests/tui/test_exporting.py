@@ -107,18 +107,20 @@ async def test_a_replay_on_the_screen_is_the_one_of_the_command(tmp_path: Path, 
 
 
 async def test_a_page_to_hand_on_is_that_of_the_command(make_app: MakeApp, tmp_path: Path) -> None:
-    said = await exported(make_app(), "a.html")
+    run = Results(simulate(seed_workload(), Parameters(microbatches=2)))
+    said = await exported(make_app(run), "a.html")
     assert said.startswith("a.html: page of a run, ")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert page == page_of(Results(simulate(seed_workload(), Parameters())))
+    assert page == page_of(Results(simulate(seed_workload(), Parameters(microbatches=2))))
 
 
 async def test_the_page_of_the_screen_that_compares_has_both_runs(make_app: MakeApp, tmp_path: Path) -> None:
-    said = await exported(make_app(), "b.html", before=("5", "greater_than_sign", "6"))
+    run = Results(simulate(seed_workload(), Parameters(microbatches=2)))
+    said = await exported(make_app(run), "b.html", before=("5", "greater_than_sign", "6"))
     assert said.startswith("b.html: page of two runs, ")
     runs = data_of((tmp_path / "b.html").read_text(encoding="utf-8"))["runs"]
     assert [one["name"].split()[0] for one in runs] == ["--world", "--world"]
-    assert runs[0]["length"] == simulate(seed_workload(), Parameters()).step_time_ns
+    assert runs[0]["length"] == run.step_time_ns
 
 
 async def test_e_leads_to_the_parameter_of_the_marked_change(make_app: MakeApp) -> None:

@@ -11,6 +11,7 @@ from textual.events import Key
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tests.tui.test_measured_screens import four_ranks
@@ -132,7 +133,8 @@ async def test_an_action_of_another_screen_opens_it_first(make_app: MakeApp) -> 
 
 
 async def test_every_action_of_another_screen_can_be_done_from_here(make_app: MakeApp) -> None:
-    app = make_app(first="notes")
+    # Few micro-batches: what is exported, simulated and searched on the way takes its time on no list.
+    app = make_app(seed(microbatches=2), first="notes")
     here = [*actions(load("notes").BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
     async with app.run_test(size=(80, 24)) as pilot:
         for one in elsewhere("notes", here, {}):

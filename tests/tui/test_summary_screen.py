@@ -415,7 +415,7 @@ def test_of_ranks_of_a_row_that_lie_far_apart_the_range_is_there_and_no_mean() -
         lines = text_of(bars.lines(width, 0, BLOCKS, False)).split("\n")
         assert ("48-63" in lines[1].split()) == there
     assert not any(bars_of(seed()).ranges)
-    assert not any(bars_of(seed(jitter=0.02, no_fold=True)).ranges[:1])
+    assert not any(bars_of(seed(jitter=0.02, no_fold=True, microbatches=1)).ranges[:1])
 
 
 def test_rows_of_several_stages_are_said_to_be_means() -> None:
@@ -476,6 +476,9 @@ def test_one_stretch_stays_one_where_there_is_little_room() -> None:
     assert _place_words(words, 30) == "longest 4.096 s: stage 0"
     # What is not one stretch of several is not called so.
     assert _place_words("busy 346.8 ms (2.3 %) on dim 1", 24) == "busy 346.8 ms on dim 1"
+    waited = "3.077 s (79.8 %) at a stretch: rank 0 in recv_backward"
+    assert _place_words(waited, 40) == "longest 3.077 s: rank 0 in recv_backward"
+    assert _place_words(waited, 38) == "longest 3.077 s: rank 0, recv_backward"
 
 
 def test_the_share_of_a_place_goes_after_how_its_layer_is_counted() -> None:

@@ -154,7 +154,7 @@ _LESS = (
     (r", last to end", ""), (r" from \S+ \S+ on", ""),
     (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),
     (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r"(: [^ ,]+), [^:]*$", r"\1"),
-    (r" \([0-9.]+ %\)", ""),
+    (r" \([0-9.]+ %\)", ""), (r"(: \w+ \d+) in ", r"\1, "),
 )  # fmt: skip
 
 

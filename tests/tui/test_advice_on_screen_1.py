@@ -294,7 +294,7 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         before = shown_changes(app)
-        assert before[1].startswith("microbatches 4 ")
+        assert before[1].startswith("or twice the batch: 4 mb ")
         await press(pilot, "tab", "tab")
         assert any(row.startswith(">zb-h1") for row in screen_rows(app))
         assert shown_changes(app) == before

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from simcore.analysis import Results
+from simcore.analysis.what_if import what_if
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
-from simcore.simulation import simulate
+from simcore.run.findings import WhatIf
+from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
 from tests.tui.made_runs import seed
 from tui.app import WltuiApp
@@ -29,6 +32,30 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pilot waits until the process is idle, in steps of 20 ms by default: three for each key."""
     monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 1 / 250, raising=False)
     monkeypatch.setattr("textual._wait.SLEEP_IDLE", 1 / 500, raising=False)
+
+
+_SEARCHED: dict[object, list[WhatIf]] = {}
+
+
+@pytest.fixture(autouse=True)
+def _searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes of a run bring is searched once a process: it took two fifths of the time of these tests,
+    most of them for the same runs of the same fixtures. The search has tests of its own.
+    """
+
+    def found(simulation: Simulation, *arguments: Any) -> list[WhatIf]:
+        workload = simulation.workload
+        columns = (workload.fwd, workload.ig, workload.wg)
+        key = (
+            simulation.parameters, workload.path, workload.header.__repr__(), *workload.name,
+            *(each for cells in columns for each in (*cells.collective, *cells.group)),
+            *(column.tobytes() for cells in columns for column in (cells.compute_ns, cells.bytes)),
+        )  # fmt: skip
+        if key not in _SEARCHED:
+            _SEARCHED[key] = what_if(simulation, *arguments)
+        return list(_SEARCHED[key])
+
+    monkeypatch.setattr("simcore.analysis.what_if.what_if", found)
 
 
 @pytest.fixture

@@ -288,6 +288,9 @@ class SimulatedSpanWords:
         # Of each class, when its passes begin.
         self._pass_starts: dict[int, array[int]] = {}
         self._priced: _Priced = {}
+        # Who tells all spans of a lane asks for each three times, and of the same ranks.
+        self._last: tuple[int, int, OpFacts | None] = (-1, -1, None)
+        self._whose_of: tuple[RankSet | None, tuple[str, ...]] = (None, ())
 
     # -- in few words ------------------------------------------------------------------
 
@@ -297,7 +300,7 @@ class SimulatedSpanWords:
             return SpanSaid("", whose)
         spans = self._lanes.spans(number, stream)
         start, end, op = spans.start[index], spans.end[index], spans.op[index]
-        facts = op_facts(self._simulation, number, op)
+        facts = self._op_facts(number, op)
         times = f"{clock(start)} .. {clock(end)}"
         if facts is None:
             over = end >= self._simulation.step_time_ns
@@ -318,6 +321,11 @@ class SimulatedSpanWords:
 
     def _whose(self, ranks: RankSet) -> tuple[str, ...]:
         """The ranks of a lane in words, the most of them first."""
+        if self._whose_of[0] is not ranks:
+            self._whose_of = ranks, self._whose_words(ranks)
+        return self._whose_of[1]
+
+    def _whose_words(self, ranks: RankSet) -> tuple[str, ...]:
         few = f"rank {ranks.first} x{len(ranks)}"
         rank = f"rank {ranks.first} = {place_words(self._simulation.layout.position(ranks.first))}"
         if len(ranks) == 1:
@@ -362,7 +370,12 @@ class SimulatedSpanWords:
         return "" if a_pass is None else f"pass {duration(a_pass.end_ns - a_pass.start_ns)}"
 
     def _facts(self, number: int, stream: str | None, index: int) -> OpFacts | None:
-        return op_facts(self._simulation, number, self._lanes.spans(number, stream).op[index])
+        return self._op_facts(number, self._lanes.spans(number, stream).op[index])
+
+    def _op_facts(self, number: int, op: int) -> OpFacts | None:
+        if self._last[0] != number or self._last[1] != op:
+            self._last = number, op, op_facts(self._simulation, number, op)
+        return self._last[2]
 
     # -- in full -----------------------------------------------------------------------
 

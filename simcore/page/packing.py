@@ -27,6 +27,15 @@ class Strings:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
+        self._cleaned: dict[str, int] = {}
+
+    def cleaned(self, text: str) -> int:
+        """The number of a text without what a terminal or a page would obey, line by line."""
+        number = self._cleaned.get(text)
+        if number is None:
+            lines = (printable(line, _WORDS) for line in text.split("\n"))
+            number = self._cleaned[text] = self.number("\n".join(lines))
+        return number
 
     def number(self, text: str) -> int:
         """The number of a text."""
@@ -90,7 +99,7 @@ class PackedRun:
 
     def _lane(self, lanes: RunLanes, number: int, stream: str | None) -> dict[str, Any]:
         spans, words = lanes.spans(number, stream), lanes.words
-        ranks, put = lanes.ranks(number), self._strings.number
+        ranks, put, cleaned = lanes.ranks(number), self._strings.number, self._strings.cleaned
         what, more, cause, to = [], [], [], []
         titles: dict[int, int] = {}
         for index in range(len(spans.start)):
@@ -105,11 +114,11 @@ class PackedRun:
                 said.more, *said.itself, words.volume(number, stream, index),
                 words.aside(number, stream, index, True, None),
             )  # fmt: skip
-            more.append(put("\n".join(_clean(aside) for aside in asides if aside)))
+            more.append(cleaned("\n".join(filter(None, asides))))
             steps = words.walk(number, stream, index, None, -1)
             if steps:
                 first = steps[0]
-                cause.append(put(_clean(first.words)))
+                cause.append(cleaned(first.words))
                 to += [first.number, -1 if first.stream is None else put(first.stream), first.start_ns]
             else:
                 cause.append(-1)
@@ -141,11 +150,6 @@ class PackedRun:
 def _one_line(title: str) -> str:
     """The name of a lane without what aligns it on a screen of cells."""
     return " ".join(printable(title, _NAME).split())
-
-
-def _clean(text: str) -> str:
-    """Lines of words without what a terminal or a page would obey."""
-    return "\n".join(printable(line, _WORDS) for line in text.split("\n"))
 
 
 def _size(lanes: RunLanes, number: int) -> int:

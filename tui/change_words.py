@@ -64,6 +64,9 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
         change = _MADE_FOR.sub(r"made for \1+ mb", change)
+    if len(change) > room:
+        # How much the first one needs stands over the rows.
+        change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)
     for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.
         change = change.replace(flag, word) if len(change) > room else change

@@ -96,18 +96,22 @@ def _step_facts(results: Run, width: int) -> list[Line]:
         whole = throughput_words(results)
         short = whole.partition(", ")[0]
         more.append([(f"  {whole if len(whole) <= width - 2 else short}", "")])
-    memory = _memory_words(results)
+    memory = _memory_words(results, width - 2)
     return [*more, *([[(f"  {memory}", "")]] if memory else [])]
 
 
-def _memory_words(results: Run) -> str:
-    """What the fullest stage needs, of what its GPU has where that is known; "" where nobody knows."""
+def _memory_words(results: Run, room: int) -> str:
+    """What the fullest stage needs, of what its GPU has where that is known; "" where nobody knows.
+
+    room: cells; without them which stage it is goes before that it does not fit.
+    """
     figures = results.model_figures
     if figures is not None:
         # Imported here, as in headlines: traces have none.
-        from simcore.analysis.model_figures import memory_words
+        from simcore.analysis.model_figures import memory_words, short_memory_words
 
-        return f"memory {memory_words(figures)}"
+        words = f"memory {memory_words(figures)}"
+        return words if len(words) <= room else f"memory {short_memory_words(figures)}"
     fullest = max(results.file_memory, key=lambda memory: memory.total, default=None)
     if fullest is None:
         return ""
@@ -508,7 +512,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     told, cut = _told_and_cut(words, width, said + spare)
     spare -= len(told) - said
     # Of a model the row on top has it.
-    memory = _memory_words(model.results) if model.results.model_figures is None else ""
+    memory = _memory_words(model.results, width) if model.results.model_figures is None else ""
     costs = model.more_memory()
     # The longest that a row or a rule has room for: what a change costs goes before where it is.
     forms = [f"{memory}, {words}" for words in costs] if memory else []

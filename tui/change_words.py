@@ -87,9 +87,10 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
     needed, before = (f"{size / 1e9:.1f}" for size in (knob.memory_bytes, now))
     beside = "as now" if needed == before else f"now {before}"
     # It may hold of this change alone: who it is stays.
-    brief = "1st" if who == "the first" else "this"
+    brief, least = ("row 1", "1st") if who == "the first" else ("this", "this")
     forms = (f"{who} needs about {needed} GB, {beside}", f"{who} needs ~{needed} GB, {beside}",
-             f"{brief} needs ~{needed} GB, {beside}", f"{brief}: ~{needed} GB, {beside}")  # fmt: skip
+             f"{brief} needs ~{needed} GB, {beside}", f"{brief}: ~{needed} GB, {beside}",
+             f"{least}: ~{needed} GB, {beside}")  # fmt: skip
     return next((words for words in forms if len(words) <= room), "")
 
 

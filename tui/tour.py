@@ -17,6 +17,8 @@ STEPS = (
     ("4", "4", "says why the step takes so long: the critical path, and what would help"),
     ("?", "question_mark", "has the keys of the screen that is open"),
 )
+# The words of a screen for `t` where it tries the row under the cursor, and the tour's.
+_THIS, _TRIES_THIS = ("try this change", "try it"), "tries the change at the cursor"
 _SHORT = ("tries the best change", "back to the run before", "opens the timeline", "folds or unfolds",
           "says why it takes long", "has all keys here")  # fmt: skip
 # Where a step is possible, and the key that leads there: the others are on every screen.
@@ -80,6 +82,8 @@ class Tour:
         first key is there always.
         """
         step, key, words, short = self._words(screen, runs)
+        if any(hint == key == "t" and what in _THIS for hint, what in hints):
+            words = short = _TRIES_THIS
         ends: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
         fewer: Line = [ends[0], ("ends it ", "dim")]
         always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]

@@ -85,9 +85,10 @@ def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
 
 
 def _held(now: int, before: int, long: str = "", short: str = "") -> list[str]:
-    """How many micro-batches are held, in two forms, behind what stands before each."""
+    """How many micro-batches are held, in three forms, behind what stands before each."""
     return [
         f"{long}holds {plural(now, 'micro-batch')}, before {before}",
+        f"{short}{now} batches held, before {before}",
         f"{short}{now} mb held, before {before}",
     ]
 
@@ -206,7 +207,7 @@ def memory_note(of_stages: Sequence[FileMemory], path: str) -> Iterator[Diagnost
     least, more = "at least", "activations not known"
     if most.activations is not None:
         least, size = "about", byte_size(most.activations)
-        more = f"activations {size} if no layer is recomputed"
+        more = f"activations {size} if no whole layer is recomputed"
     message = (
         f"memory of stage {most.stage} is {least} {byte_size(most.total)}: {words}, {more}; logits and "
         "what single ops need are not in the file; --gpu holds it against a GPU's memory"

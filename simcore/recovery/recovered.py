@@ -352,7 +352,7 @@ def sizes_words(config: AicbConfig) -> str:
 def layout_words(config: AicbConfig) -> str:
     """`tp 8, pp 8, ep 1, world 1024, 16 micro-batches of 1 x 2048`."""
     extra = ", sequence-parallel" if config.sequence_parallel else ""
-    extra += ", recompute" if config.recompute else ""
+    extra += ", recompute_activations" if config.recompute else ""
     return (
         f"tp {config.tp}, pp {config.pp}, ep {config.ep}, world {config.world}{extra}, "
         f"{plural(config.microbatches, 'micro-batch')} of {config.microbatch_size} x {config.seq}"

@@ -91,9 +91,9 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Mend the file first: its micro-batches are unequal. If its header is right (one with 3 layers, "
-        f"lines 3-7), --microbatches 1 takes {duration(without.step_time_ns)}. Lines 8-10 are 1 more "
-        "block, of 1 layer, which repeats line 4."
+        "Mend the file first: its micro-batches are unequal. If its header is right, the first alone is "
+        f"meant (3 layers, lines 3-7): --microbatches 1 makes the step {duration(without.step_time_ns)}. "
+        "Lines 8-10 are 1 more block, of 1 layer, which repeats line 4."
     )
     # The same step as that of a file without these lines.
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
@@ -107,7 +107,8 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
-        f" If its count of 6 rows is, leave out lines 7-8, for one with 4: {duration(joined.step_time_ns)}."
+        " If its count of 6 rows is, one of 4 layers is meant, without lines 7-8: "
+        f"{duration(joined.step_time_ns)}."
     )
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):

@@ -79,7 +79,9 @@ def test_a_late_gradient_that_waits_for_its_turn_takes_no_more_than_its_own_time
     sentence = next(
         one for one in Results(simulate(workload, Parameters())).sentences if one.rule == "late-gradients"
     )
-    longest = "the all-reduce of layer_512_3_conv and 1 more longest (all ranks, 4.2 MB, 23.787 us each), "
+    longest = (
+        "longest of them the all-reduce of layer_512_3_conv and 1 more (all ranks, 4.2 MB, 23.787 us each), "
+    )
     assert longest in sentence.text
 
 

@@ -178,7 +178,7 @@ def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     assert round((most.weights + most.gradients + most.optimizer + most.activations) / 1e9, 1) == 60.5
     assert assumed(results)["memory-assumed"].startswith(
         "memory of stage 0 is about 60.5 GB: weights 6.4 GB, gradients 12.8 GB, optimizer 4.8 GB, "
-        "activations 36.5 GB if no layer is recomputed; "
+        "activations 36.5 GB if no whole layer is recomputed; "
     )
     # With a GPU, or of a model, memory is that of what made the rows.
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()

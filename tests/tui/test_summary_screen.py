@@ -479,6 +479,9 @@ def test_one_stretch_stays_one_where_there_is_little_room() -> None:
     waited = "3.077 s (79.8 %) at a stretch: rank 0 in recv_backward"
     assert _place_words(waited, 40) == "longest 3.077 s: rank 0 in recv_backward"
     assert _place_words(waited, 38) == "longest 3.077 s: rank 0, recv_backward"
+    assert _place_words(waited, 36) == "max 3.077 s: rank 0, recv_backward"
+    grouped = "1.291 s (33.5 %) at a stretch: rank 6 in ep_allreduce (embedding)"
+    assert _place_words(grouped, 36) == "max 1.291 s: rank 6, ep_allreduce"
 
 
 def test_the_share_of_a_place_goes_after_how_its_layer_is_counted() -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
+from tui.panels import WHAT_IF
 from tui.tour import STEPS, Tour, first_tour
 
 
@@ -146,3 +147,17 @@ async def test_on_a_wide_screen_its_own_keys_stand_beside_the_tour(make_app: Mak
             assert "t try the best change" not in row
             await press(pilot, "escape")
             assert "t try the best change" in screen_rows(app)[-1]
+
+
+async def test_with_a_change_marked_the_tour_says_that_t_tries_this_one(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    app.tour = Tour()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await run_over(pilot)
+        assert "t  tries the best change" in screen_rows(app)[-1]
+        while app.current_view.model.panel != WHAT_IF:  # type: ignore[attr-defined]
+            await press(pilot, "tab")
+        await press(pilot, "j")
+        assert "t  tries the change at the cursor" in screen_rows(app)[-1]
+        await press(pilot, "escape")
+        assert "t try this change" in screen_rows(app)[-1]

@@ -9,7 +9,7 @@ from simcore.analysis.run import Run
 from simcore.run.figures import each_words, per_work
 from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import run_difference
-from tui.frame import ASCII, Glyphs, Line, cells, largest, wrapped
+from tui.frame import ASCII, Glyphs, Line, cells, largest, width_of, wrapped
 from tui.parameters.changes import ChangeTimes
 from tui.summary.bars import account_bar
 from tui.summary.panels import large
@@ -132,10 +132,16 @@ def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line
     if now is not opened:
         was = [
             [("was ", "dim"), (duration(opened.step_time_ns), "")],
-            run_difference(opened, now),
+            _difference_in(opened, now, width - left),
             [(each, "")] if left + len(each) <= width else [],
         ]
     return [[(f"{row:<{left}}", "bright"), *more] for row, more in zip(rows, was, strict=True)]
+
+
+def _difference_in(opened: Run, now: Run, room: int) -> Line:
+    """The difference of two steps in `room` cells: that they do other work goes last."""
+    long = run_difference(opened, now)
+    return long if width_of(long) <= room else run_difference(opened, now, short=True)
 
 
 def change_lines(changes: Sequence[ChangeTimes], progress: str, opened: Run, width: int) -> list[Line]:

@@ -58,8 +58,8 @@ def step_lines(
     change needs more of memory, as `more_memory` has it.
     """
     figure, more = figure_lines(duration(results.step_time_ns), glyphs), _step_facts(results, width)
-    cost = next((words for words in costs if len(words) + 4 <= width), "")
-    more += [[(f"    {cost}", "warn")]] if cost else []
+    cost = next((words for words in costs if len(words) + 3 <= width), "")
+    more += [[(f"   {cost}", "warn")]] if cost else []
     if len(figure) + len(more) > height:
         # What a micro-batch takes stands in the row on top, too; memory does not.
         more = [more[0], *more[2:]]
@@ -159,6 +159,7 @@ _LESS = (
     (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),
     (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r"(: [^ ,]+), [^:]*$", r"\1"),
     (r" \([0-9.]+ %\)", ""), (r"(: \w+ \d+) in ", r"\1, "),
+    (r" \(\w+\)$", ""), (r"^longest ", "max "),
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from simcore.units import plural
 from tui.frame import Line
 from tui.frame_view import binding
 from tui.panel import Panel
+from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.summary.model import MAP, NOTES, SummaryModel
@@ -34,13 +35,24 @@ class SummaryView(PanelsView):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model: SummaryModel = SummaryModel(session.current)
+        self.hints = self._hints()
+
+    def _hints(self) -> tuple[tuple[str, str], ...]:
+        """What keys do here and now."""
+        if not self.model.results.timed:
+            return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
+        marked = self.model.panel == WHAT_IF and self.model.chosen() is not None
         beside = self.model.beside
-        self.hints = (
-            ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"), ("t", "try the best change"),
+        return (
+            ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
+            ("t", "try this change" if marked else "try the best change"),
             ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
-        if not self.model.results.timed:
-            self.hints = (("jk", "note"), ("Enter", "all notes"), ("2", "timeline"))
+
+    def redraw(self) -> None:
+        """Draw again, and say what `t` tries now."""
+        super().redraw()
+        self.show_hints(self._hints())
 
     def frame(self, width: int, height: int) -> list[Line]:
         recovered = self._app.models_behind.recovered(self.model.results)

@@ -278,8 +278,9 @@ def late_gradients(facts: Facts) -> Sentence | None:
         after, whole = duration(ns), duration(lasting)
         time = after if after == whole else f"{after} of {whole}"
         equal = sum(other == ns for other, _, _ in reductions) - 1
-        more, each = (f" and {equal} more", " each") if equal else ("", "")
-        longest = f"the {collective} of {name}{more} longest ({what}, {time}{each})"
+        longest = f"the {collective} of {name} longest ({what}, {time})"
+        if equal:
+            longest = f"longest of them the {collective} of {name} and {equal} more ({what}, {time} each)"
         text = f"{len(reductions)} gradient collectives, {longest}, {'come' if comes else 'end'}"
     text += f" after the last backward: nothing hides {_on_whom(facts, sums, most)}"
     can_hide = row in simulation.program.structure.prologue and simulation.workload.has_compute

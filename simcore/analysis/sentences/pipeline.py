@@ -206,8 +206,9 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # Each reading with its step: which is meant only the author of the file knows.
     text = (
-        f"If its header is right ({_count_words(count)} with {plural(extra.layers, 'layer')}, {asked}), "
-        f"--microbatches {count} takes {duration(ns)}. "
+        f"If its header is right, the first {_alone(count)} meant "
+        f"({plural(extra.layers, 'layer')}, {asked}): "
+        f"--microbatches {count} makes the step {duration(ns)}. "
     )
     # Where the count of rows says what the rest is, this is said alone.
     text += _as_one_block(facts, extra) or (
@@ -236,12 +237,12 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
     (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
     step = f": {duration(ns)}" if ns is not None else ""
-    return f"If its count of {count} rows is, leave out {lines}, for one with {layers}{step}."
+    return f"If its count of {count} rows is, one of {layers} layers is meant, without {lines}{step}."
 
 
-def _count_words(count: int) -> str:
-    """`one`, which is no part of what is counted next; `2`."""
-    return "one" if count == 1 else str(count)
+def _alone(count: int) -> str:
+    """`alone is`, behind `the first`; `2 are`."""
+    return "alone is" if count == 1 else f"{count} are"
 
 
 def surplus(facts: Facts) -> Sentence | None:

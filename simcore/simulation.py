@@ -406,7 +406,8 @@ def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
         if not program.has_pipeline_schedule:
             message += ": all rows of the file forward, then all backward, as SimAI runs them"
             message += _early(workload)
-        brief = f"schedule {program.schedule}: none given"
+        first = ", optimizer first" if not program.has_pipeline_schedule and _early(workload) else ""
+        brief = f"schedule {program.schedule}{first}: none given"
         yield Diagnostic("note", "schedule-default", message, workload.path, brief=brief)
     schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
     few = schedule.too_few(layout.pp, program.microbatches) if schedule is not None else ""

@@ -264,8 +264,8 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
         return []
     unit, next_ns = results.measured.unit, waited[1][1]
     return [
-        f"{unit.capitalize()} {number} causes {duration(ns)} of the {duration(whole)} that all {unit}s wait, "
-        f"if a {unit} that itself waits passes the blame on; no other causes more than {duration(next_ns)}."
+        f"Followed back to where it begins, {duration(ns)} of the {duration(whole)} that all {unit}s wait is "
+        f"for {unit} {number}; for no other it is more than {duration(next_ns)}."
     ]
 
 

@@ -223,7 +223,7 @@ def microbatch_ns(run: Stepped) -> int | None:
 
 
 def throughput_words(run: Stepped) -> str:
-    """`16 micro-batches: mean 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
+    """`step / 16 micro-batches = 923.4 ms, 1.083 a second`, of each replica; "" where the run has none.
 
     The step over their number: several are on their way at a time. Of unequal ones their number alone.
     """
@@ -233,6 +233,8 @@ def throughput_words(run: Stepped) -> str:
     count = plural(run.microbatches, "micro-batch")
     if not run.microbatches_alike:
         return f"{run.microbatches} unequal micro-batches"
+    if run.steps == 1 and each != run.step_time_ns:
+        return f"step / {count} = {duration(each)}, {_rate(each)} a second"
     return f"{count}: {_average(run, each)}, {_rate(each)} a second"
 
 

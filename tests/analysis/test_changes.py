@@ -214,7 +214,8 @@ def _with_all_of_it(before: str, after: str) -> str:
         for flags in (before, f"{after} --overlap-param-gather")
     )
     assert now < 0.9 * was
-    return f"with all of it, {duration(was)} to {duration(now)} ({change_percent(was, now)})"
+    change = change_percent(was, now)
+    return f"with all of it the step is {duration(was)}, and {duration(now)} with this ({change})"
 
 
 def test_two_changes_carry_what_either_has_to_say_first() -> None:

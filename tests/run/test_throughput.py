@@ -64,7 +64,7 @@ def test_what_has_no_micro_batches_is_silent() -> None:
 
 def test_twice_the_micro_batches_are_no_slower_step() -> None:
     a, b = seed(), seed(microbatches=32)
-    assert throughput_words(a) == "16 micro-batches: mean 923.4 ms, 1.083 a second"
+    assert throughput_words(a) == "step / 16 micro-batches = 923.4 ms, 1.083 a second"
     by_work = per_work(a, b)
     assert by_work is not None
     assert by_work.words == "a micro-batch -228.9 ms (-24.8 %)"

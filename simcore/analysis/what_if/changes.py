@@ -177,8 +177,9 @@ def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
         before, after = (simulate(workload, parameters).step_time_ns for parameters in asked)
     except (InputError, UsageError):
         return row
-    words = f"{duration(before)} to {duration(after)} ({change_percent(before, after)})"
-    return replace(row, meaning=f"{row.meaning}; with all of it, {words}")
+    change = change_percent(before, after)
+    words = f"with all of it the step is {duration(before)}, and {duration(after)} with this ({change})"
+    return replace(row, meaning=f"{row.meaning}; {words}")
 
 
 Try = Callable[[Change], "Tried | None"]

@@ -403,10 +403,11 @@ def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
         message = f"no --schedule given: assuming {program.schedule}"
         if layout.pp == 1:
             message += ", as pp is 1"
+        first = ""
         if not program.has_pipeline_schedule:
-            message += ": all rows of the file forward, then all backward, as SimAI runs them"
-            message += _early(workload)
-        first = ", optimizer first" if not program.has_pipeline_schedule and _early(workload) else ""
+            early = _early(workload)
+            message += f": all rows of the file forward, then all backward, as SimAI runs them{early}"
+            first = ", optimizer first" if early else ""
         brief = f"schedule {program.schedule}{first}: none given"
         yield Diagnostic("note", "schedule-default", message, workload.path, brief=brief)
     schedule = SCHEDULES.get(program.schedule) if program.pipelined else None

@@ -361,7 +361,7 @@ class Bounds:
                 given = (gpu.dims(training.world), gpu.hbm)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, parameters.rank_order,
-                training.cp, training.shard_size, True,
+                training.cp, training.shard_size, whole_experts=True,
             )  # fmt: skip
             model = network_model(parameters)
             if model.place:

@@ -19,7 +19,7 @@ def environment(**more: str) -> dict[str, str]:
     """As in a terminal: what is printed is kept back until it fills a buffer."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     # No keymap of who runs the tests is read.
-    mine = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "XDG_CONFIG_HOME": "/nonexistent"}
+    mine = {"PYTHONUTF8": "1", "XDG_CONFIG_HOME": "/nonexistent"}
     return plain | mine | more
 
 

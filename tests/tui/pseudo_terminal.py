@@ -51,7 +51,6 @@ def environment(**changes: str | None) -> dict[str, str]:
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(ROOT),
-        "PYTHONDONTWRITEBYTECODE": "1",
         **changes,
     }
     return {name: value for name, value in values.items() if value is not None}

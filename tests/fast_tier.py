@@ -10,13 +10,14 @@ A property is tried on at most `EXAMPLES` examples, and a test with a list of ca
 them, evenly taken from the list; the same ones each time. All else is as in `make test`.
 
 Without it slow proofs are sampled: a property is tried on at most `MOST_EXAMPLES`, one that is marked `slow`
-on `EXAMPLES`, and of a list of cases that is marked `sampled` `SAMPLED_CASES` are tried. `pytest --whole`
-(`make prove`) tries all that they ask for.
+on `EXAMPLES`, and of a list of cases that is marked `sampled(n)` n are tried. `pytest --whole` (`make prove`)
+tries all that they ask for.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,7 +29,6 @@ from textual.app import App
 EXAMPLES = 10
 MOST_EXAMPLES = 25
 CASES = 10
-SAMPLED_CASES = 24
 # As the tests find it, and where it leads: a link may stand there.
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _SHARED_FILES = tuple({f"{_SHARED}{os.sep}", f"{_SHARED.resolve()}{os.sep}"})
@@ -80,7 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Begins the watch under --fast."""
     config.addinivalue_line("markers", "slow: needs more than about a second of processor time")
-    config.addinivalue_line("markers", "sampled: a long list of cases, of which make test tries some")
+    config.addinivalue_line("markers", "sampled(n): a list of slow cases, of which make test tries n")
     if not config.getoption("--fast"):
         return
     watch = _Watch()
@@ -95,9 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Takes the slow tests out under --fast, and from the others cases and examples."""
     if not config.getoption("--fast"):
         if not config.getoption("--whole"):
-            sampled = _marked(items, "sampled")
-            left_out = set(sampled) - set(fewer_cases(sampled, SAMPLED_CASES))
-            _keep(config, items, [item for item in items if item not in left_out])
+            _keep(config, items, sampled_cases(items))
             fewer_examples(items, MOST_EXAMPLES)
             fewer_examples(_marked(items, "slow"), EXAMPLES)
         return
@@ -115,18 +113,38 @@ def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Ite
     items[:] = kept
 
 
+def sampled_cases(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """All items, but of each test that is marked `sampled(n)` n cases, always the same ones; in order.
+
+    They are drawn: each fourth case of four sizes would always have the same size.
+    """
+    items = list(items)
+    left_out: set[pytest.Item] = set()
+    for cases in _by_test(items):
+        marker = cases[0].get_closest_marker("sampled")
+        if marker is not None:
+            drawn = random.Random(cases[0].name).sample(cases, min(marker.args[0], len(cases)))
+            left_out |= {*cases} - {*drawn}
+    return [item for item in items if item not in left_out]
+
+
 def fewer_cases(items: Iterable[pytest.Item], most: int) -> list[pytest.Item]:
     """Of each test with more than `most` cases so many, evenly taken; items stay in order."""
-    of_test: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
     return [
         case
-        for cases in of_test.values()
+        for cases in _by_test(items)
         for case in (
             cases if len(cases) <= most else [cases[len(cases) * index // most] for index in range(most)]
         )
     ]
+
+
+def _by_test(items: Iterable[pytest.Item]) -> list[list[pytest.Item]]:
+    """The cases of each test."""
+    of_test: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return list(of_test.values())
 
 
 def fewer_examples(items: Iterable[pytest.Item], most: int) -> None:

@@ -117,9 +117,7 @@ def test_a_wheel_holds_the_program_and_its_data_runs_anywhere_and_goes_without_a
 
 def quiet() -> dict[str, str]:
     """The environment of a user who has the rest of the program's packages elsewhere, or not at all."""
-    plain = environment()
-    del plain["PYTHONDONTWRITEBYTECODE"]
-    return {name: value for name, value in plain.items() if not name.startswith("PIP_")}
+    return {name: value for name, value in environment().items() if not name.startswith("PIP_")}
 
 
 def files(folder: Path) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import shown_name
-from simcore.run.findings import dimension_change
+from simcore.run.findings import NO_MORE_MEMORY, dimension_change
 from simcore.units import change_percent
 from tui.frame import cells
 
@@ -78,6 +78,16 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     return cells(change, room)
 
 
+def flags_in(sides: Sequence[str], room: int) -> list[str]:
+    """The flags of runs beside each other in `room` cells each, all shortened alike: a schedule is known by
+    its name, and then as in `change_name`. What still is too long is left for the screen to cut.
+    """
+    forms = [list(sides), [side.replace("--schedule ", "") for side in sides]]
+    for flag, word in _SHORT.items():
+        forms.append([side.replace(f"--{flag}", word) for side in forms[-1]])
+    return next((form for form in forms if max(map(len, form)) <= room), forms[-1])
+
+
 def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
     """`the first needs about 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with
     a change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
@@ -86,11 +96,19 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
         return ""
     needed, before = (f"{size / 1e9:.1f}" for size in (knob.memory_bytes, now))
     beside = "as now" if needed == before else f"now {before}"
+    clauses = (clause for clause in knob.meaning.split("; ") if clause.startswith(NO_MORE_MEMORY))
+    why = next(clauses, "").removeprefix(NO_MORE_MEMORY)
     # It may hold of this change alone: who it is stays.
     brief, least = ("row 1", "1st") if who == "the first" else ("this", "this")
+    forms: tuple[str, ...]
     forms = (f"{who} needs about {needed} GB, {beside}", f"{who} needs ~{needed} GB, {beside}",
              f"{brief} needs ~{needed} GB, {beside}", f"{brief}: ~{needed} GB, {beside}",
              f"{least}: ~{needed} GB, {beside}")  # fmt: skip
+    if why:
+        # Nobody expects as much as now of interleaved stages: why comes before how it is called.
+        short = why.replace(" micro-batches are ", " ").removesuffix(" already")
+        told = [f"{form}: {why}" for form in forms] + [f"{form}, {short}" for form in forms]
+        forms = (*told, f"{brief}: memory as now, {short}", f"memory as now, {short}", *forms)
     return next((words for words in forms if len(words) <= room), "")
 
 

@@ -19,21 +19,26 @@ from simcore.analysis.file_memory import memory_note
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.rank_map import MapRow, rank_map
+from simcore.analysis.stakes import (
+    BACKWARD_UNSENT,
+    LAYOUT_ASSUMED,
+    OTHER_FILES,
+    assumed_compute_ns,
+    at_stake,
+    other_file_ns,
+)
 from simcore.analysis.streams import communication_ns, mean_use, stream_use
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
-from simcore.layout import with_gathered_buffer
 from simcore.parameters import replaced
-from simcore.program.blocks import is_layer
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
-from simcore.records import Struct, replace
+from simcore.records import Struct
 from simcore.run.accounts import Accounts, Ranges
 from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate, taken_for_granted
-from simcore.units import change_percent, duration
 from simcore.workload.model import Workload, base_name
-from simcore.workload.traffic import OTHER_ROWS, traffic_warnings, with_backward_sent
+from simcore.workload.traffic import traffic_warnings, with_backward_sent
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
@@ -47,22 +52,6 @@ if TYPE_CHECKING:
 
 
 Figure = TypeVar("Figure")
-# The note of a stage layout that nobody gave.
-_LAYOUT_ASSUMED = "stage-layout-default"
-# That of what rows do not send backward.
-_BACKWARD_UNSENT = "backward-unsent"
-# By code of a note, the rows with which its step would be another one.
-_OTHER_FILES = {"gather-is-shard": with_gathered_buffer, **OTHER_ROWS}
-# What stands before that step.
-_OTHERWISE = {
-    _LAYOUT_ASSUMED: "", _BACKWARD_UNSENT: "with it ", "gather-is-shard": "with it ",
-    "all-parameters": "without it ", "pp-comm-differs": "by these rows ",
-}  # fmt: skip
-# The same in the words of a panel with a row for it.
-_IN_BRIEF = {
-    _LAYOUT_ASSUMED: "megatron", _BACKWARD_UNSENT: "with it", "gather-is-shard": "all of it",
-    "all-parameters": "without it", "pp-comm-differs": "else",
-}  # fmt: skip
 
 
 class Finished(Struct, frozen=True, dict=True):
@@ -91,7 +80,9 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def _weighed(self) -> tuple[Diagnostic, ...]:
         return tuple(
-            self._at_stake(one, self._weighed_ns[one.code]) if one.code in self._weighed_ns else one
+            at_stake(one, self.step_time_ns, self._weighed_ns[one.code])
+            if one.code in self._weighed_ns
+            else one
             for one in self._noticed
         )
 
@@ -110,64 +101,38 @@ class Finished(Struct, frozen=True, dict=True):
             *(memory_note(self.file_memory, self.path) if self.model_figures is None else ()),
         )
         return tuple(
-            self._at_stake(one, self._step_ns_of(_OTHER_FILES[one.code])) if one.code in _OTHER_FILES else one
+            at_stake(one, self.step_time_ns, self._other_file_ns(OTHER_FILES[one.code]))
+            if one.code in OTHER_FILES
+            else one
             for one in found
         )
 
-    def _at_stake(self, note: Diagnostic, other: int | None) -> Diagnostic:
-        """A note with what the step would be otherwise: `: with it the step would be 496.2 ms (+15.3 %)`."""
-        step, front = self.step_time_ns, _OTHERWISE[note.code]
-        if other is None or not step:
-            return note
-        if other == step:
-            return replace(note, message=f"{note.message}: {front}the step takes as long")
-        share = change_percent(step, other)
-        brief = f"{note.brief}; {_IN_BRIEF[note.code]} {share}" if note.brief else ""
-        message = f"{note.message}: {front}the step would be {duration(other)} ({share})"
-        return replace(note, message=message, brief=brief)
-
-    def _step_ns_of(self, changed: Callable[[Workload], Workload | None]) -> int | None:
-        """The step of a file with other rows, ns; dp, which its rows may tell, stays what it is."""
-        rows, kept = self.simulation.workload, {}
-        # A run begins with the file's cells: what is changed in those that it has made of them would be lost.
-        if self.simulation.program.queued:
-            rows = rows.as_written
-        elif rows.rescaled:
-            rows, kept = replace(rows, as_read=None), {"rescale": "off"}
-        workload = changed(rows)
-        if workload is None:
-            return None
-        return self.variants.step_ns_of(workload, world=self.simulation.layout.world, **kept)
+    def _other_file_ns(self, changed: Callable[[Workload], Workload | None]) -> int | None:
+        return other_file_ns(self.simulation, self.variants, changed)
 
     @property
     def other_layout_ns(self) -> int | None:
         """The step with Megatron's stage layout where another one is assumed, ns; None before
         `weigh_assumptions` has found it, and where there is none.
         """
-        return self._weighed_ns.get(_LAYOUT_ASSUMED)
+        return self._weighed_ns.get(LAYOUT_ASSUMED)
 
     @property
     def layout_assumed(self) -> bool:
         """Whether nobody said which stages run the rows that a model has once."""
-        return any(one.code == _LAYOUT_ASSUMED for one in self.simulation.diagnostics)
+        return any(one.code == LAYOUT_ASSUMED for one in self.simulation.diagnostics)
 
     @cached_property
     def assumed_compute_ns(self) -> int:
         """Compute of the rows that a model has once and every stage runs, as nobody said which of them do, ns
         in all micro-batches; 0 where nothing is assumed of them.
         """
-        simulation = self.simulation
-        if not self.layout_assumed:
-            return 0
-        workload, structure = simulation.workload, simulation.program.structure
-        rows = [row for block in structure.blocks for row in block if not is_layer(workload.name[row])]
-        phases = (workload.fwd, workload.ig, workload.wg)
-        return sum(phase.compute_ns[row] for row in (*rows, *structure.loss) for phase in phases)
+        return assumed_compute_ns(self.simulation) if self.layout_assumed else 0
 
     @property
     def backward_sent_ns(self) -> int | None:
         """The step with what rows do not send backward; None until `weigh_assumptions` has found it."""
-        return self._weighed_ns.get(_BACKWARD_UNSENT)
+        return self._weighed_ns.get(BACKWARD_UNSENT)
 
     def weigh_assumptions(
         self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
@@ -178,12 +143,12 @@ class Finished(Struct, frozen=True, dict=True):
         """
         weighed = dict(self._weighed_ns)
         for one in self._noticed:
-            if one.code == _LAYOUT_ASSUMED and one.code not in weighed:
+            if one.code == LAYOUT_ASSUMED and one.code not in weighed:
                 if "megatron_step_ns" not in self.__dict__:
                     self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
                 weighed[one.code] = self.megatron_step_ns
-            if one.code == _BACKWARD_UNSENT and one.code not in weighed and all_of_them:
-                weighed[one.code] = self._step_ns_of(with_backward_sent)
+            if one.code == BACKWARD_UNSENT and one.code not in weighed and all_of_them:
+                weighed[one.code] = self._other_file_ns(with_backward_sent)
         if weighed != self._weighed_ns:
             self.__dict__.pop("_weighed", None)
             self.__dict__["_weighed_ns"] = weighed

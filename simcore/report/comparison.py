@@ -405,7 +405,8 @@ _KIND: list[Field[_Kind]] = [
 def _mover_lines(compared: Compared, asked: PageAsked) -> list[str]:
     """A line an op, or a kind of time of a stage or a rank."""
     if compared.op_movers:
-        return ["Ops that differ most", *field_lines(_OP, _chosen(compared.op_movers, asked.rows))]
+        ops = _chosen(compared.op_movers, asked.rows)
+        return ["Ops that differ most", *field_lines(_OP, ops), *wrapped(compared.pieces_words, "  ", "  ")]
     if not compared.kind_movers:
         return []
     shown = compared.kind_movers[: asked.rows]

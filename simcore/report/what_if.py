@@ -179,9 +179,14 @@ def _first(tried: str) -> str:
 
 
 def _meanings(some: Sequence[WhatIf]) -> list[str]:
-    """What the rows of a table mean whose names do not say it, each once."""
-    told = [meaning for meaning in dict.fromkeys(what_if.meaning for what_if in some) if meaning]
-    return [line for meaning in told for line in wrapped(meaning, "  ", "    ")]
+    """What the rows of a table mean whose names do not say it: each clause once, those of a row together."""
+    told: dict[str, None] = {}
+    lines: list[str] = []
+    for what_if in some:
+        clauses = [clause for clause in what_if.meaning.split("; ") if clause and clause not in told]
+        told |= dict.fromkeys(clauses)
+        lines += wrapped("; ".join(clauses), "  ", "    ") if clauses else []
+    return lines
 
 
 def _share(what_if: WhatIf, base: int) -> float:

@@ -80,6 +80,10 @@ class Place(Struct, frozen=True):
 LEAST_SHARE = 0.0005
 
 
+# What the clause of a meaning begins with that says why a change needs as much memory as now.
+NO_MORE_MEMORY = "no more memory: "
+
+
 class WhatIf(Struct, frozen=True):
     """The step time, ns, with one thing changed; to be held against `what_if_base_ns` of the run.
 
@@ -90,12 +94,13 @@ class WhatIf(Struct, frozen=True):
     work to some that it takes from others, so that the step may be longer, words for that, else "". unknown:
     why nobody knows these times, which are then those of the step as it is; "" where they are known.
 
-    parameters: those of the run with the change, as of `better10_ns`, which `t` opens. flags: of a
-    change that a user can make the command line's words for it, "" of what is asked to see how much it
-    matters. microbatches: where the change is of them, how many the step has then, and
-    alike_ns: what as many of them as the run has take of it. meaning: what a change does whose name does not
-    say it. memory_bytes: what a rank of the fullest stage needs at least with the change, None where nobody
-    knows. unequal: whether no micro-batch is as much work as another, so that `alike_ns` is of all of them.
+    parameters: those of the run with the change, as of `better10_ns`, which `t` opens. flags: of a change
+    that a user can make the command line's words for it, "" of what is asked to see how much it matters.
+    microbatches: where the change is of them, how many the step has then, and alike_ns: what as many of
+    them as the run has take of it. meaning: what a change does whose name does not say it, clauses with
+    `; ` between them. memory_bytes: what a rank of the fullest stage needs at least with the change, None
+    where nobody knows. unequal: whether no micro-batch is as much work as another, so that `alike_ns` is
+    of all of them.
     """
 
     name: str

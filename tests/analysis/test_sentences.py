@@ -1,7 +1,7 @@
 """Runs whose cause is known by construction: the report names it in words, else it is silent."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
@@ -17,7 +17,7 @@ from simcore.workload import open_workload
 from simcore.workload.traffic import with_backward_sent
 from tests.analysis.booking import pair_ns, run
 from tests.analysis.test_blocks import TOO_MANY, of_rows, one_block_too_many, uneven_microbatches
-from tests.strategies import Case, Cell, Row, cases, layer, make_workload
+from tests.strategies import Case, Cell, Row, cases, layer
 from tests.workload.texts import read, text_of
 
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
@@ -546,24 +546,6 @@ def test_nothing_is_said_of_a_step_of_0_ns() -> None:
     assert Results(run([layer("norm")], {})).sentences == []
 
 
-@settings(max_examples=40)
-@given(cases())
-def test_compute_by_layer_is_all_compute_of_the_mean_rank(case: Case) -> None:
-    facts = Facts(Results(simulate(*case)))
-    layers = facts.layer_compute_ns
-    # Rounded for each layer; ranks that differ by less than a 500th count as alike.
-    slack = len(layers) + facts.mean_busy_ns // 400
-    assert abs(sum(layers.values()) - facts.mean_busy_ns) <= slack
-
-
-def test_a_slow_rank_does_not_lend_its_share_to_the_mean_rank() -> None:
-    """Rank 0 computes three times as long as the others: of all compute the layer has what all have."""
-    workload = make_workload([layer("only_layer", 6000)], tp=1, pp=1, all_gpus=2)
-    facts = Facts(Results(simulate(workload, Parameters(slow_rank=("0=3",)))))
-    assert facts.layer_compute_ns == {"only_layer": 12_000}
-    assert facts.results.layer_groups.compute_ns == [18_000]
-
-
 @given(cases())
 def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Case) -> None:
     results = Results(simulate(*case))
@@ -591,19 +573,6 @@ def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Cas
         bubbles = [one.lost_ns for one in found if one.cause == "bubble"]
         assert results.step_time_ns - free >= max(bubbles, default=0)
     assert sum(facts.mean_ns.values()) == pytest.approx(results.step_time_ns, abs=len(facts.mean_ns))
-
-
-def test_the_layer_that_computes_most_is_all_rows_of_its_name_not_the_equal_ones() -> None:
-    """`mlp` has rows of two sizes: 70 of 100; each size alone is less than `att`."""
-    rows = [layer("mlp_0", 15_000), layer("mlp_1", 20_000), layer("att_0", 30_000)]
-    results = Results(run(rows, {"tp": 1, "pp": 1}))
-    said = next(one for one in results.sentences if one.rule == "compute-bound")
-    assert "most in mlp (53.8 %)" in said.text
-    worst = next(place for place in results.worst if place.what == "layer")
-    assert worst.words == "35.000 us (53.8 %): mlp"
-    # Without them the step is that much shorter.
-    zero = tuple(f"mlp:{phase}=0" for phase in ("fwd", "ig", "wg"))
-    assert run(rows, {"tp": 1, "pp": 1}, layer_scale=zero).step_time_ns == results.step_time_ns - 35_000
 
 
 def test_where_nothing_is_sent_the_step_is_not_called_communication() -> None:

@@ -225,6 +225,7 @@ def test_a_snapshot_that_is_interrupted_at_any_moment_ends_at_once_and_says_noth
         assert time.monotonic() - begin < max(2.0, takes), (moment, signals)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", ENDING)
 def test_an_export_of_a_snapshot_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     keys = f"E Ctrl+U {tmp_path / 'out.json'} Enter"

@@ -173,6 +173,7 @@ def test_parts_are_put_together(tmp_path: Path) -> None:
     assert sorted(merged.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status", "jobs"),

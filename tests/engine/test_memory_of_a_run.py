@@ -49,6 +49,7 @@ def peak_bytes(*words: str) -> int:
     return int(done.stdout.splitlines()[-1]) * 1024
 
 
+@pytest.mark.sampled(2)
 @needs_linux
 @pytest.mark.parametrize(
     ("flags", "estimate"),

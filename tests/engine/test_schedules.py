@@ -52,6 +52,7 @@ def test_the_bubble_of_gpipe_and_1f1b_is_p_minus_1_micro_batches(
     assert simulation.step_time_ns == (microbatches + stages - 1) * one
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("stages", [2, 3, 4, 6, 8, 16])
 @pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("chunks", [2, 4])
@@ -226,7 +227,7 @@ def shapes(schedule: str) -> list[tuple[int, int]]:
     return sorted({(p, m) for p, m in pairs if m and SCHEDULES[schedule].misfit(p, m) is None})
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("times", [*TIMES, (900, 100, 100), (100, 100, 1700)])
 @pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.pipelined])
 def test_every_schedule_takes_as_long_as_the_naive_simulator_says(

@@ -71,6 +71,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_each_schedule_comes_back(schedule: str, tmp_path: Path) -> None:
@@ -81,6 +82,7 @@ def test_each_schedule_comes_back(schedule: str, tmp_path: Path) -> None:
     assert sums(read) == sums(simulated)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("path", "asked"), CASES)
 def test_step_and_accounts_come_back(path: str, asked: dict[str, object], tmp_path: Path) -> None:
     parameters = Parameters(**asked)  # type: ignore[arg-type]

@@ -68,6 +68,7 @@ def numbers(part: int) -> Iterator[int]:
     yield from range(part, COUNT, PARTS)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("answer", [assert_check_answers, assert_report_answers])
 def test_a_mutant_gets_an_answer(tmp_path: Path, part: int, answer: Callable[[str], None]) -> None:

@@ -49,6 +49,7 @@ SCREENS = ["1", "2", "2 Enter", "2 z j Enter", "3", "4", "5", "6", "!", "?", ":"
            "2 L x Enter"]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("size", ["80x24", "120x36"])
 @pytest.mark.parametrize("kind", ["A", "T"])

@@ -63,6 +63,7 @@ def session_text(path: str) -> str:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["workload", "traces"])
 @pytest.mark.parametrize("answers", [False, True])
 def test_nothing_but_known_sequences_leaves_the_screen(tmp_path: Path, kind: str, answers: bool) -> None:

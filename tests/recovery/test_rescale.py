@@ -75,6 +75,7 @@ def test_rescaled_rows_are_aicbs_own_and_come_back(o: dict[str, Any], tp: int, p
     assert made(there, **back) == text
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("run", index(SHARED) if SHARED.exists() else [], ids=lambda run: run["file"][:3])
 @pytest.mark.parametrize("degrees", [{"tp": 2, "pp": 2}, {"tp": 8}, {"pp": 4, "tp": 4}], ids=str)
 def test_aicbs_files_rescaled_are_what_it_is_given_for_that_layout(

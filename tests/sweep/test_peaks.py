@@ -38,6 +38,7 @@ def test_memory_is_that_of_the_run(name: str, given: dict[str, Any]) -> None:
     assert 10 < _MEMORY.bytes_of(training, parameters, 10) <= most
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", [name for name, one in SCHEDULES.items() if one.pipelined])
 @pytest.mark.parametrize("stages", [1, 2, 3, 4, 6, 8])
 def test_more_micro_batches_hold_no_more(name: str, stages: int) -> None:

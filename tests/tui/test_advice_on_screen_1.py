@@ -10,6 +10,7 @@ from simcore.analysis import Results
 from simcore.analysis.file_memory import more_memory
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
+from simcore.records import replace
 from simcore.run.findings import WhatIf, different_changes
 from simcore.run.track import Track
 from simcore.simulation import simulate
@@ -20,7 +21,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
-from tui.change_words import change_name, needs_words
+from tui.change_words import change_name, flags_in, needs_words
 from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF, with_most_a_microbatch
 from tui.summary.bars import RankRows
@@ -91,9 +92,29 @@ def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
     assert needs_words("this one", knob, 60 * GB + GB // 2, 24) == "this: ~66.3 GB, now 60.5"
     assert needs_words("the first", knob, 66_300_000_000, 60) == "the first needs about 66.3 GB, as now"
     assert needs_words("the first", knob, 60 * GB, 21) == ""
+    # Why it is no more, where that is said of it, before how much it is.
+    alike = replace(knob, meaning="assumed: this; no more memory: all 16 micro-batches are held already")
+    now = 66_300_000_000
+    whole = "the first needs about 66.3 GB, as now: all 16 micro-batches are held already"
+    assert needs_words("the first", alike, now, 80) == whole
+    assert needs_words("the first", alike, now, 40) == "row 1: ~66.3 GB, as now, all 16 held"
+    assert needs_words("the first", alike, now, 33) == "row 1: memory as now, all 16 held"
+    assert needs_words("the first", alike, now, 26) == "memory as now, all 16 held"
+    assert needs_words("the first", alike, now, 25) == "row 1: ~66.3 GB, as now"
     # Nobody knows.
     assert needs_words("the first", knob, None, 60) == ""
     assert needs_words("the first", WhatIf("thing", 80, 90), 60 * GB, 60) == ""
+
+
+def test_flags_of_runs_beside_each_other_are_shortened_alike() -> None:
+    """At 80x24 `no --overlap-grad-...` stood above `--overlap-g...`."""
+    sides = ("--schedule 1f1b, no --overlap-grad-reduce", "--schedule interleaved, --overlap-grad-reduce")
+    assert flags_in(sides, 60) == list(sides)
+    named = ["1f1b, no --overlap-grad-reduce", "interleaved, --overlap-grad-reduce"]
+    assert flags_in(sides, 40) == named
+    assert flags_in(sides, 30) == ["1f1b, no grad-reduce", "interleaved, grad-reduce"]
+    # The screen cuts what is longer still.
+    assert flags_in(sides, 5) == ["1f1b, no grad-reduce", "interleaved, grad-reduce"]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])

@@ -231,6 +231,7 @@ def test_an_op_that_moved_by_exactly_1_percent_is_no_difference() -> None:
     assert model.has_moved(Alike(0, 1, step // 100 + 1))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"schedule": "zb-h1"}, {"compute_scale": 1.3}, {}])
 def test_marks_say_who_computes(parameters: dict[str, object]) -> None:
@@ -300,8 +301,8 @@ def test_a_name_stands_apart_from_its_step_time_and_both_step_times_in_one_colum
     assert a.index(" 14.774 s ") == b.index(" 10.695 s ")
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.parametrize("height", [21, 25, 27, 28, 30, 31, 33, 47])
 @pytest.mark.parametrize("width", [80, 99, 100, 120])
 def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:

@@ -110,6 +110,7 @@ async def check(pilot: Pilot[None], app: Watched, words: str) -> None:
     assert found == [], f"after {words}: {len(found)} cells, {found[:5]}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", range(6))
 async def test_after_any_keys_and_sizes_the_terminal_shows_what_textual_paints(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, number: int

@@ -64,6 +64,7 @@ def hold(key: str, times: int, *terminals: Terminal, limit: int = 1 << 16) -> fl
     return time.monotonic() - begin
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("answers", [True, False], ids=["knows sync", "knows nothing"])
 def test_when_a_held_key_is_released_the_picture_stops(answers: bool) -> None:
     with opened(answers) as terminal, opened(True) as fast:

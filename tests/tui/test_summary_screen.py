@@ -29,17 +29,9 @@ from tui.session import Session
 from tui.summary.bars import bars_of
 from tui.summary.beside import RankMap
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import (
-    _place_words,
-    draw,
-    help_line,
-    large,
-    note_lines,
-    step_lines,
-    word_lines,
-    worst_lines,
-)
+from tui.summary.panels import draw, help_line, large, note_lines, step_lines, word_lines
 from tui.summary.view import SummaryView
+from tui.summary.worst import _place_words, worst_lines
 from tui.timeline.view import TimelineView
 from tui.why.frame import WhyModel, knob_lines
 
@@ -234,6 +226,7 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         assert session.step == "8.702 s"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("knob", "flag"),
     [

@@ -12,6 +12,7 @@ from simcore.analysis.compare import AccountChange
 from simcore.run.figures import is_other_work, microbatch_ns, per_work
 from simcore.run.lanes import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
+from tui.change_words import flags_in
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
 from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, shorter_sentences, width_of, wrapped
 from tui.panels import beside, box
@@ -91,6 +92,7 @@ def _movers(model: CompareModel, width: int, rows: int, is_found: bool) -> list[
         return [[(" comparing op by op", "dim")]]
     compared = model.compared
     same = wrapped(f"unchanged: {', '.join(compared.unchanged)}", width - 1) if compared.unchanged else []
+    same += wrapped(compared.pieces_words, width - 1) if compared.pieces_words else []
     told = [line for notice in compared.notices for line in _notice_lines(notice, width - 1, rows)]
     notices = [*((notice, "dim") for notice in same), *((notice, "warn") for notice in told)]
     room = max(rows - len(notices), 1)
@@ -291,7 +293,8 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: boo
     each = [f"{duration(ns)}/mb" if ns and has_mean else "" for ns in took]
     # Of one micro-batch alone the step time says it.
     size = max(map(len, each)) + 2 if all(each) and took != compared.steps else 0
-    for side, (name, step, words) in enumerate(zip(names, compared.steps, compared.sides, strict=True)):
+    sides = flags_in(compared.sides, width - (longest + 2 if longest else 0) - size - 15)
+    for side, (name, step, words) in enumerate(zip(names, compared.steps, sides, strict=True)):
         role = ROLES["AB"[side]]
         who = f"{name:<{longest}}  " if longest else ""
         lines.append(

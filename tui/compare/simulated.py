@@ -132,6 +132,10 @@ class SimulatedCompared(Compared):
         return self.comparison.unchanged
 
     @property
+    def pieces_words(self) -> str:
+        return self.comparison.pieces_words
+
+    @property
     def notices(self) -> Sequence[str]:
         cost = [cost_words(self.comparison)] if self.comparison.cost is not None else []
         return [*self.comparison.notices, *cost]

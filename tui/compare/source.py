@@ -166,6 +166,11 @@ class Compared:
         raise NotImplementedError
 
     @property
+    def pieces_words(self) -> str:
+        """Why what one of the two sends in more pieces takes longer there; "" where nothing does."""
+        return ""
+
+    @property
     def is_other_model(self) -> bool:
         """Whether one of them is not the model of its file, and not as the other: then less is no gain."""
         a, b = self.runs

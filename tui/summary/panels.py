@@ -28,6 +28,7 @@ from tui.panels import (
 )
 from tui.summary.beside import BesidePanel, LateRanks, Waits
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
+from tui.summary.worst import worst_lines
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
@@ -130,48 +131,6 @@ def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
     return [[(f"  {row}", "bright")] for row in large(words)]
 
 
-# Places that go first where there is no room for all: who ends last has not been named a cause by that, and a
-# port that is busy holds nobody up by itself.
-_LAST_TOLD = ("end", "idle", "link")
-
-
-def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> list[Line]:
-    """The places worth a look, those around the cursor; without one those that have a cause."""
-    row, _ = model.cursor(WORST)
-    lines: list[Line] = []
-    places = model.results.worst
-    shown = list(rows_around(row, len(places), rows))
-    if not focused and rows < len(places):
-        shown = sorted(sorted(range(len(places)), key=lambda at: places[at].what in _LAST_TOLD)[:rows])
-    for index in shown:
-        place, at = places[index], focused and index == row
-        words = _place_words(place.words, max(width - 10, 10))
-        mark = ">" if at else " "
-        lines.append([(f"{mark}{place.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")])
-    return lines or [[(" nothing takes any time", "dim")]]
-
-
-# What goes first where a place has no room for all of its words.
-_LESS = (
-    # The words have the sum of all stretches, which this one would seem to contradict.
-    (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
-    (r", last to end", ""), (r" from \S+ \S+ on", ""),
-    (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),
-    (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r"(: [^ ,]+), [^:]*$", r"\1"),
-    (r" \([0-9.]+ %\)", ""), (r"(: \w+ \d+) in ", r"\1, "),
-    (r" \(\w+\)$", ""), (r"^longest ", "max "),
-)  # fmt: skip
-
-
-def _place_words(words: str, room: int) -> str:
-    """Of a place what has room: who it is comes before what share that is, and this before how it lies."""
-    for less, left in _LESS:
-        if len(words) <= room:
-            break
-        words = re.sub(less, left, words, count=1)
-    return cells(words, room)
-
-
 def note_lines(
     diagnostics: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool
 ) -> list[Line]:
@@ -249,6 +208,8 @@ def _in_sight(
 
 
 _TRIES, _ALL = "t tries it", "4 all"
+# In what a change needs of memory where it says why that is no more than now.
+_WHY = "held"
 
 
 def _needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tuple[str, str]:
@@ -262,10 +223,10 @@ def _needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tu
         shown, _ = _in_sight(knobs, model.row(WHAT_IF), model.panel == WHAT_IF, rows, width)
         is_cut = model.left_out > 0 or sum(index is not None for index in shown) < len(knobs)
     forms = (f"{_TRIES}, {_ALL}", _ALL) if is_cut else (_TRIES, "")
-    for keys in forms:
-        needs = model.needs_words(room - len(keys))
-        if needs:
-            return needs, keys
+    found = [(needs, keys) for keys in forms if (needs := model.needs_words(room - len(keys)))]
+    if found:
+        # Why it is no more comes before a key that the last row has.
+        return max(found, key=lambda words: _WHY in words[0])
     return "", next((keys for keys in forms if len(keys) <= room), forms[-1])
 
 

@@ -124,6 +124,11 @@ class Comparison(Struct, frozen=True, dict=True):
         return words.cost_words(self)
 
     @property
+    def pieces_words(self) -> str:
+        """Why what one of the two sends in more pieces takes longer there."""
+        return words.pieces_words(self)
+
+    @property
     def accounts_title(self) -> str:
         """The ranks of `account_pairs`."""
         where = words.where_words(self, self.worst.first, self.worst.ranks)

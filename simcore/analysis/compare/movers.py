@@ -30,7 +30,7 @@ class Mover(NamedTuple):
 
     wait: how long compute stands still right before it. a_start_ns: when it starts in the one. place:
     (stage, dp, tp) of the lowest rank that it is of. kind: `compute`, `send` or a collective's name.
-    name: "" for a transfer.
+    name: "" for a transfer. pieces: in how many it is sent in the one run and in the other.
     """
 
     measure: Measure
@@ -43,6 +43,7 @@ class Mover(NamedTuple):
     a_ns: int
     b_ns: int
     a_start_ns: int
+    pieces: tuple[int, int] = (1, 1)
 
 
 class Alike(NamedTuple):
@@ -118,7 +119,7 @@ def compared_ops(
                 if key not in most[measure] or rank < most[measure][key][0]:
                     mover = Mover(
                         measure, pair.first, pair.ranks, name, phase, kind, ops.microbatch[op], of_a, of_b,
-                        start[op],
+                        start[op], (len(mine), len(likes)),
                     )  # fmt: skip
                     most[measure][key] = (rank, mover)
     movers = []

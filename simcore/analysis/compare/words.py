@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
-from simcore.units import digits, number, plural
+from simcore.units import digits, listed, number, plural
 
 if TYPE_CHECKING:
     from simcore.analysis.compare import Comparison
@@ -100,6 +100,21 @@ def op_words(comparison: Comparison, mover: Mover) -> str:
     what += [] if mover.kind == "compute" else [mover.kind]
     what += [f"micro-batch {mover.microbatch}"] if mover.microbatch >= 0 else []
     return ", ".join([where, " ".join(what[:2]), *what[2:]] if mover.kind != "compute" else [where, *what])
+
+
+def pieces_words(comparison: Comparison) -> str:
+    """Why what one of the two sends in more pieces takes longer there, a sentence; "" where nothing does."""
+    longer: dict[tuple[str, int], list[str]] = {}
+    for mover in comparison.movers:
+        a, b = mover.pieces
+        if mover.measure == "duration" and a != b and (a < b) == (mover.a_ns < mover.b_ns):
+            names = longer.setdefault(("AB"[a < b], max(a, b)), [])
+            names += [printable(mover.name, _NAME_CELLS)] if mover.name not in names else []
+    if not longer:
+        return ""
+    # Those in as many pieces as the one that differs most.
+    (side, many), names = next(iter(longer.items()))
+    return f"{side} sends {listed(names)} in {digits(many)} pieces: each piece has a latency of its own."
 
 
 def where_words(comparison: Comparison, place: tuple[int, int, int], ranks: int) -> str:

@@ -146,6 +146,8 @@ def idle(facts: Facts) -> Sentence | None:
 
 
 _MEND_FIRST = "mend the file first: its micro-batches are unequal"
+# A newcomer asked whether `t` tries a change of the file before or after that.
+_AS_IT_IS = "All else here is of the file as it is."
 
 
 def _uneven(facts: Facts) -> UnequalBlocks | None:
@@ -170,7 +172,8 @@ def uneven_microbatches(facts: Facts) -> Sentence | None:
         cause, text = "the micro-batches of the file are unequal", _as_they_are(facts, uneven)
         return Sentence("uneven-microbatches", text, facts.step_ns, cause, fault=True)
     # Which of two readings is meant only its author knows: no change of the run decides that.
-    return Sentence("uneven-microbatches", found[1], found[0], _MEND_FIRST, fault=True)
+    text = f"{found[1]} {_AS_IT_IS}"
+    return Sentence("uneven-microbatches", text, found[0], _MEND_FIRST, fault=True)
 
 
 def _as_they_are(facts: Facts, uneven: UnequalBlocks) -> str:

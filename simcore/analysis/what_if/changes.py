@@ -21,7 +21,7 @@ from simcore.program.schedule_choice import fitting_chunks
 from simcore.program.schedules import MADE_FOR, SCHEDULES
 from simcore.records import NamedTuple, asdict, replace
 from simcore.run.figures import alike_work_ns
-from simcore.run.findings import WORTH, Change, WhatIf
+from simcore.run.findings import NO_MORE_MEMORY, WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration, plural
 
@@ -135,8 +135,9 @@ def _holds_all_already(simulation: Simulation, tried: Tried) -> bool:
 
 
 def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int | None) -> str:
-    """What a change does whose name does not say it: a stage layout takes rows away, which looks like a gain;
-    a schedule in place of layer-loop is there for its overlap; and what is assumed of an overlap.
+    """What a change does whose name does not say it, in clauses: a stage layout takes rows away, which looks
+    like a gain; what is assumed of an overlap; a schedule in place of layer-loop is there for its overlap;
+    what a schedule does that not everybody knows.
 
     schedule_ns: as `_row` has it.
     """
@@ -155,9 +156,12 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
                 takes = f"{duration(schedule_ns)} ({change_percent(base, schedule_ns)})"
             alone = f", which alone takes {takes}"
         said.append(f"layer-loop cannot overlap, so the same rows run under {fields['schedule']}{alone}")
+    schedule = SCHEDULES.get(fields.get("schedule", ""))
+    if schedule is not None and schedule.does:
+        said.append(schedule.does)
     if fields.get("virtual_stages") and _holds_all_already(simulation, tried):
         count = simulation.program.microbatches
-        said.append(f"no more memory, as a stage holds all {plural(count, 'micro-batch')} already")
+        said.append(f"{NO_MORE_MEMORY}all {plural(count, 'micro-batch')} are held already")
     if gathers and _is_shard(simulation):
         said.append(_SHARD)
     return "; ".join(said)

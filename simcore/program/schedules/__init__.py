@@ -33,7 +33,8 @@ class Schedule(NamedTuple):
     stages alike, a stage's bubble is the slots of P - 1 micro-batches (chunks of them), forward and
     backward, of those that its step has. pairs: a forward and a backward can take turns, row by row
     (--overlap-fwd-bwd). tried: whether a what-if tries it in place of another. full: (a, b), from a P + b
-    micro-batches on its bubble is what it is made for; (0, 0) for any number.
+    micro-batches on its bubble is what it is made for; (0, 0) for any number. does: what its name does not
+    say, in a clause.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Schedule(NamedTuple):
     tried: bool = False
     full: tuple[int, int] = (0, 0)
     file: str = ""
+    does: str = ""
 
     def made_for(self, stages: int) -> int:
         """From how many micro-batches on its bubble is no longer."""
@@ -96,16 +98,28 @@ class Schedule(NamedTuple):
 
 SCHEDULES: dict[str, Schedule] = {
     "layer-loop": Schedule("", pipelined=False),
-    "gpipe": Schedule("gpipe", bubble_slots=True, tried=True),
+    "gpipe": Schedule(
+        "gpipe", bubble_slots=True, tried=True, does="gpipe runs all forwards, then all backwards"
+    ),
     "1f1b": Schedule("one_f_one_b", bubble_slots=True, tried=True),
     "interleaved": Schedule(
         "interleaved", chunks=None, multiple="stages", bubble_slots=True, pairs=True, tried=True
     ),
-    "zb-h1": Schedule("zb_h1", splits_backward=True, tried=True, full=(1, 0), file="zb_h"),
-    "zb-h2": Schedule("zb_h2", splits_backward=True, tried=True, full=(2, -1), file="zb_h"),
-    "zb-v": Schedule("zb_v", placement="v", chunks=2, splits_backward=True, tried=True, full=(2, -1)),
+    "zb-h1": Schedule(
+        "zb_h1", splits_backward=True, tried=True, full=(1, 0), file="zb_h",
+        does="zb-h1 puts weight gradients off into the bubble",
+    ),
+    "zb-h2": Schedule(
+        "zb_h2", splits_backward=True, tried=True, full=(2, -1), file="zb_h",
+        does="zb-h2 begins up to twice as many micro-batches as 1f1b and puts weight gradients off",
+    ),
+    "zb-v": Schedule(
+        "zb_v", placement="v", chunks=2, splits_backward=True, tried=True, full=(2, -1),
+        does="zb-v gives a stage two chunks, laid out as a V, and puts weight gradients off into the bubble",
+    ),
     "v-half": Schedule(
-        "v_half", placement="v", chunks=2, splits_backward=True, tried=True, file="building_block"
+        "v_half", placement="v", chunks=2, splits_backward=True, tried=True, file="building_block",
+        does="v-half gives a stage two chunks, laid out as a V, so as to hold fewer micro-batches",
     ),
     "v-min": Schedule("v_min", placement="v", chunks=2, splits_backward=True, file="building_block"),
     "dualpipe": Schedule(
@@ -116,7 +130,7 @@ SCHEDULES: dict[str, Schedule] = {
     ),
     "looped-bfs": Schedule("looped_bfs", chunks=None, full=(1, 0)),
     "breadth-first": Schedule("breadth_first", chunks=None, full=(1, 0)),
-}
+}  # fmt: skip
 
 # A schedule of one's own: the file has its order and its shape.
 FROM_FILE = Schedule("", chunks=None, pairs=True)

@@ -1,0 +1,49 @@
+"""The places of a run that are worth a look, a line each: the panel `Worst on a rank`."""
+
+from __future__ import annotations
+
+import re
+
+from tui.frame import Line, cells, rows_around
+from tui.summary.model import WORST, SummaryModel
+
+# Places that go first where there is no room for all: who ends last has not been named a cause by that, and a
+# port that is busy holds nobody up by itself.
+_LAST_TOLD = ("end", "idle", "link")
+
+
+def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> list[Line]:
+    """The places worth a look, those around the cursor; without one those that have a cause."""
+    row, _ = model.cursor(WORST)
+    lines: list[Line] = []
+    places = model.results.worst
+    shown = list(rows_around(row, len(places), rows))
+    if not focused and rows < len(places):
+        shown = sorted(sorted(range(len(places)), key=lambda at: places[at].what in _LAST_TOLD)[:rows])
+    for index in shown:
+        place, at = places[index], focused and index == row
+        words = _place_words(place.words, max(width - 10, 10))
+        mark = ">" if at else " "
+        lines.append([(f"{mark}{place.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")])
+    return lines or [[(" nothing takes any time", "dim")]]
+
+
+# What goes first where a place has no room for all of its words.
+_LESS = (
+    # The words have the sum of all stretches, which this one would seem to contradict.
+    (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
+    (r", last to end", ""), (r" from \S+ \S+ on", ""),
+    (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),
+    (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r"(: [^ ,]+), [^:]*$", r"\1"),
+    (r" \([0-9.]+ %\)", ""), (r"(: \w+ \d+) in ", r"\1, "),
+    (r" \(\w+\)$", ""), (r"^longest ", "max "),
+)  # fmt: skip
+
+
+def _place_words(words: str, room: int) -> str:
+    """Of a place what has room: who it is comes before what share that is, and this before how it lies."""
+    for less, left in _LESS:
+        if len(words) <= room:
+            break
+        words = re.sub(less, left, words, count=1)
+    return cells(words, room)

@@ -8,7 +8,7 @@ not compute and nothing is sent for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import compress, count
 from operator import itemgetter
 
@@ -19,6 +19,7 @@ from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.timeline import Timeline
+from simcore.units import largest
 from simcore.workload.model import GroupKind
 
 
@@ -90,19 +91,29 @@ class LongestWait(Struct, frozen=True):
 
 
 def longest_wait(classes: Sequence[RankClass], waits: Sequence[ClassWaiting]) -> LongestWait:
-    """The longest of `waits` (the longest first, at least one), with all ranks that wait as long alike."""
-    first = waits[0]
-    same = [wait for wait in waits if (wait.ns, wait.kind) == (first.ns, first.kind)]
+    """The longest of `waits` (at least one), with all ranks that wait as long alike. Where kinds of
+    collectives are as good as equal the one whose late ranks are fewest: who waits for one rank in tp makes
+    others wait in dp as long as that.
+    """
+    longest = longest_by_kind(classes, waits)
+    near = largest({kind: wait.ns for kind, wait in longest.items()}) or list(longest)
+    return min((longest[kind] for kind in near), key=lambda wait: (len(wait.late), -wait.ns))
 
-    def ranks(of: Callable[[ClassWaiting], Collection[int]]) -> RankSet:
-        return ranks_of(classes, {number for wait in same for number in of(wait)})
 
-    return LongestWait(
-        ranks(lambda wait: (wait.early,)),
-        ranks(lambda wait: wait.all_late),
-        first.kind,
-        first.ns,
-    )
+def longest_by_kind(
+    classes: Sequence[RankClass], waits: Sequence[ClassWaiting]
+) -> dict[GroupKind, LongestWait]:
+    """The longest of each kind of collective of `waits`, the longest first."""
+    most: dict[GroupKind, int] = {}
+    for wait in waits:
+        most.setdefault(wait.kind, wait.ns)
+    found = {}
+    for kind, ns in most.items():
+        same = [wait for wait in waits if (wait.ns, wait.kind) == (ns, kind)]
+        early = ranks_of(classes, {wait.early for wait in same})
+        late = ranks_of(classes, {number for wait in same for number in wait.all_late})
+        found[kind] = LongestWait(early, late, kind, ns)
+    return found
 
 
 _WAITS = bytes(account in (WAIT, BUBBLE, IDLE) for account in range(len(ACCOUNTS))).ljust(256, b"\0")

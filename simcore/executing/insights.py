@@ -160,6 +160,11 @@ def _groups(results: RanTraces) -> str:
     if len(groups) == 1 and len(results.group_table) == 1 and _MESSAGES not in groups:
         # There is no other group that it could be of.
         return f"Communication on the critical path takes {_figure(results, sum(groups.values()))}."
+    messages_ns = groups.get(_MESSAGES, 0)
+    others_ns = sum(groups.values()) - messages_ns
+    if messages_ns >= max(groups.values()) and others_ns > messages_ns:
+        # Many groups with less each are more than messages all the same.
+        return _most_is(results, {"collectives": others_ns, _WHOSE[_MESSAGES]: messages_ns})
     whose_group = {
         _WHOSE.get(name) or f"that of {printable(name, 40)}": ns for name, ns in groups.items()
     }

@@ -50,21 +50,22 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
                 )
                 calls.setdefault(key, {}).setdefault(index, []).append(op)
     for (operation, elements), by_rank in calls.items():
-        best: tuple[int, str, dict[int, tuple[int, ...]]] | None = None
+        best: tuple[tuple[int, int], str, dict[int, tuple[int, ...]]] | None = None
         for description, members in _partitions(groups, by_rank).items():
             spread = _spread(ranks, by_rank, places, members, operation)
             if spread is not None and (best is None or spread < best[0]):
                 best = (spread, description, members)
         if best is None:
             continue
-        spread, description, members = best
+        (middle, most), description, members = best
         for index, ops in by_rank.items():
             for op in ops:
                 _name(ranks[index], op, operation, description, members[index])
         message = (
             f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} "
-            f"elements) name no group: taken to be of {printable(description, 40)}, whose members end within "
-            f"{duration(spread)}"
+            f"elements) name no group: taken to be of {printable(description, 40)}, whose members end most "
+            f"alike: their usual difference changes by {duration(middle)} in the middle and "
+            f"{duration(most)} at most"
         )
         diagnostics.append(Diagnostic("note", "group-by-ends", message, path))
     return diagnostics
@@ -88,9 +89,9 @@ def _spread(
     places: Mapping[int, int],
     members: Mapping[int, tuple[int, ...]],
     operation: str,
-) -> int | None:
-    """ns, the middle of how far ends of the same call lie from their usual difference; None where counts
-    differ.
+) -> tuple[int, int] | None:
+    """How far ends of the same call lie from their usual difference, in the middle and at most, ns; None
+    where counts differ.
     """
     apart: list[int] = []
     for group in set(members.values()):
@@ -108,7 +109,7 @@ def _spread(
             ]
             middle = median_low(differences)
             apart += [abs(ns - middle) for ns in differences]
-    return median_low(apart) if apart else None
+    return (median_low(apart), max(apart)) if apart else None
 
 
 def _name(rank: RankTrace, op: int, operation: str, description: str, members: tuple[int, ...]) -> None:

@@ -12,12 +12,14 @@ from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters, flag_of
 from simcore.records import Struct, replace
 
-# What Megatron-LM takes without its flag, and how a user says otherwise.
+# What is taken without a flag, as Megatron-LM does.
 DEFAULTS = {
     "sequence_parallel": "off", "flash": "on", "recompute": "none", "zero": "0", "grad_dtype": "fp32",
     "precision": "bf16", "pp_scatter": "off", "cp_comm_type": "p2p",
     "prefetch": "1", "reshard_after_forward": "on",
 }  # fmt: skip
+# Where it is no flag of Megatron's: attention is fused where Transformer Engine or PyTorch can choose.
+_WHY = {"flash": "as Transformer Engine and PyTorch choose it"}
 DEFAULT_GPU = "h100"
 # What `--recompute-rows` may name.
 ROW_KINDS = ("attention", "mlp_act", "norm")
@@ -190,7 +192,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
             return str(value)
         if field != "pp_scatter" and (field != "cp_comm_type" or cp > 1):
             who = "PyTorch's FSDP" if field in _OF_FSDP else "Megatron without its flag"
-            assumed(field, DEFAULTS[field], f"as {who}")
+            assumed(field, DEFAULTS[field], _WHY.get(field, f"as {who}"))
         return DEFAULTS[field]
 
     tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
@@ -225,7 +227,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         )
     stage_layers = _stage_layers(model, parameters, pp, chunks, diagnostics)
     if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
-        assumed("virtual_stages", 1, "1f1b; interleaved would shorten the bubble and need more memory")
+        assumed("virtual_stages", 1, f"1f1b; {_interleaved_words(stage_layers, batch // (microbatch * dp))}")
     gpu = parameters.gpu
     if gpu is None:
         gpu = DEFAULT_GPU
@@ -467,6 +469,18 @@ def _batches(parameters: Parameters, dp: int, assumed) -> tuple[int, int]:  # ty
     if batch // step > _MOST_MICROBATCHES:
         raise UsageError(f"{batch // step} micro-batches: at most {_MOST_MICROBATCHES} are simulated")
     return size, batch
+
+
+def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
+    """What interleaved stages would bring in place of 1f1b, or why they cannot run."""
+    stages = len(stage_layers)
+    if microbatches % stages:
+        return f"interleaved needs a multiple of {stages} micro-batches, here are {microbatches}"
+    if math.gcd(*stage_layers) == 1:
+        return f"interleaved cannot run: stages of {stage_words(stage_layers)} layers cannot be cut alike"
+    # A stage of 1f1b holds as many as there are stages.
+    more = " and need more memory" if microbatches > stages else ""
+    return f"interleaved would shorten the bubble{more}"
 
 
 def _stage_layers(

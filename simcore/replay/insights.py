@@ -35,6 +35,8 @@ _OF_LONGEST = 0.1
 _FAR_AHEAD, _CHAINED = 2, 1.2
 # Empty slots are said where they are what is not computed as closely as this.
 _SLOTS_WITHIN = 0.1
+# What lies outside of the ranks' own steps is said from a twentieth of their time on.
+_WORTH_OUTSIDE = 20
 # A gain is named from this share of the step on: what a percentage with one decimal shows.
 _LEAST_GAIN = 0.0005
 _PLAIN = {
@@ -72,6 +74,7 @@ def _largest_account(results: Timed) -> int:
 def _largest(results: Timed) -> str:
     """What the ranks' time goes to: compute as a whole, and the largest account besides."""
     accounts, unit = results.accounts, results.measured.unit
+    outside = _outside_steps(results)
     whose = f"{unit}s'" if len(accounts) > 1 else f"{unit}'s"
     totals = results.sum_ns(results.all_ranks)
     whole = sum(totals)
@@ -106,9 +109,27 @@ def _largest(results: Timed) -> str:
             words += f"; {unit} {whose_most} has {how}, {duration(ns)}"
         if not several and name == "idle" and first * 10 >= ns:
             words += f", {duration(first)} of it before its first operation"
+            before = outside[most][0]
+            if 10 * before >= first:
+                words += f", {duration(before)} of that before its step begins"
+    outside_ns = sum(map(sum, outside)) if name == "idle" else 0
+    if outside_ns * _WORTH_OUTSIDE >= whole:
+        words += f"; {percent(outside_ns, whole)} % of the time lies outside of the {whose} own steps"
     if name.startswith("exposed ") and results.ties.matches.unmatched:
         words += "; how much of it is waiting is not known"
     return f"{begin} {words}."
+
+
+def _outside_steps(results: Timed) -> list[tuple[int, int]]:
+    """Of each rank what lies before its own step and behind it while others are in theirs, ns: nobody knows
+    what it did then. Nothing where no step of a profiler is shown, and of a replay, whose ranks begin as
+    their operations let them.
+    """
+    ranks, recorded = results.measured.ranks, results.measured.recorded
+    is_step = recorded is not None and recorded.step is not None
+    if not is_step or results.scales is not None or results.measured.replayed or not results.graph.together:
+        return [(0, 0)] * len(ranks)
+    return [(rank.first_ns, results.step_time_ns - rank.last_ns) if rank.window else (0, 0) for rank in ranks]
 
 
 def _waits(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
@@ -196,7 +217,8 @@ def _slow_ranks(results: Timed) -> list[str]:
     """
     unit, lines = results.measured.unit, []
     slow = slow_ranks(results)
-    for slow_rank in longer_ranks(results):
+    # Who costs the step something stands before who may have more work.
+    for slow_rank in sorted(longer_ranks(results), key=lambda rank: (rank not in slow, -rank.ns)):
         is_slow = slow_rank in slow
         how = "is slow: it computes" if is_slow else "computes longer:"
         words = f"{unit.capitalize()} {slow_rank.rank} {how} {duration(slow_rank.ns)}, "

@@ -93,7 +93,7 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     assert found.lead + found.text == (
         "Mend the file first: its micro-batches are unequal. If its header is right, the first alone is "
         f"meant (3 layers, lines 3-7): --microbatches 1 makes the step {duration(without.step_time_ns)}. "
-        "Lines 8-10 are 1 more block, of 1 layer, which repeats line 4. All else here is of the file as it "
+        "Lines 8-10 are 1 more block, of 1 layer, which repeats line 4. Changes are tried on the file as it "
         "is."
     )
     # The same step as that of a file without these lines.
@@ -109,7 +109,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
         " If its count of 6 rows is, one of 4 layers is meant, without lines 7-8: "
-        f"{duration(joined.step_time_ns)}. All else here is of the file as it is."
+        f"{duration(joined.step_time_ns)}. Changes are tried on the file as it is."
     )
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
@@ -175,7 +175,7 @@ def test_another_layer_is_no_copy() -> None:
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
     text = said(two)["uneven-microbatches"]
-    as_it_is = " All else here is of the file as it is."
+    as_it_is = " Changes are tried on the file as it is."
     assert text.endswith(f" Lines 8-14 are 2 more blocks, of 1 and 2 layers.{as_it_is}")
     alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))["uneven-microbatches"]
     assert alike.endswith(

@@ -22,7 +22,7 @@ from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.parameters import Scales
 from simcore.replay.run_words import facts, format_words, steps_words
 from simcore.replay.stragglers import on_time, stragglers
-from simcore.units import duration
+from simcore.units import duration, percent
 from simcore.workload.model import Workload
 from tests.export.reading import exported
 from tests.kineto.corpus import DLRM, GLOO, HTA, device_spans, needs_corpus, raw, union_ns
@@ -96,9 +96,20 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     (latest, upper), least = (begun[-1], begun[-2]), results.measured.ranks[7].ops.start[0]
     assert latest == least
     assert late.least_ns <= latest - upper <= late.most_ns
-    assert "rank 7 has the most, 18.164 ms, 8.942 ms of it before its first operation" in words
+    # What it did before its own step nobody recorded.
+    windows = [rank.window for rank in results.measured.ranks]
+    outside = [(w[0], results.step_time_ns - w[1]) for w in windows if w is not None]
+    assert len(outside) == 8
+    share = percent(sum(map(sum, outside)), 8 * results.step_time_ns)
+    assert (
+        "rank 7 has the most, 18.164 ms, 8.942 ms of it before its first operation, "
+        f"{duration(outside[7][0])} of that before its step begins; {share} % of the time lies outside of "
+        "the ranks' own steps." in words
+    )
     scales, less_ns = on_time(results, late)
     again = results.with_scales(scales)
+    # A replay begins as its operations let it.
+    assert not any("own steps" in line for line in again.words)
     accounts = [run.base.accounts[7] for run in (results, again)]
     assert f"({duration(less_ns)} less)" in words
     assert accounts[1].busy_ns <= accounts[0].busy_ns
@@ -341,6 +352,15 @@ def test_a_host_without_a_device_says_so_and_its_groups_are_found_by_their_ends(
     assert "no device was recorded" in _said(results.measured)["no-device"]
     members = {(one.kind, tuple(call.rank for call in one.calls)) for one in results.ties.matches.meetings}
     assert {("tp", (0, 1)), ("tp", (2, 3)), ("dp", (0, 2)), ("dp", (1, 3))} <= members
+    # `Whose members end within 70.225 us` was the middle: one pair ends 4.4 ms from its usual difference.
+    said = [one.message for one in results.measured.diagnostics if one.code == "group-by-ends"]
+    assert any(
+        "of dp, whose members end most alike: their usual difference changes by 70.225 us in the middle and "
+        "4.377 ms at most" in text for text in said
+    )  # fmt: skip
+    # Rank 3 costs the step something, rank 1 nothing, though its sentence stood first.
+    assert results.words[0].startswith("Rank 3 is slow: ")
+    assert results.words[1].startswith("Rank 1 computes longer: ")
 
 
 def test_steps_are_runs_of_a_set(tmp_path: Path) -> None:

@@ -68,6 +68,40 @@ def test_the_report_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
     assumed = [one["message"] for one in found["diagnostics"] if one["code"] == "model-assumed"]
     assert any(text.startswith("recompute: none assumed") and "(--recompute)" in text for text in assumed)
+    # Megatron has no such flag that turns it off.
+    why = "as Transformer Engine and PyTorch choose it"
+    assert f"flash: on assumed, {why} (--flash)" in assumed
+
+
+CANNOT = "interleaved cannot run: stages of {} layers cannot be cut alike"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"pp": 4, "global_batch": 8}, "interleaved would shorten the bubble and need more memory"),
+        # All are held already.
+        ({"pp": 4, "global_batch": 4}, "interleaved would shorten the bubble"),
+        ({"pp": 4, "global_batch": 6}, "interleaved needs a multiple of 4 micro-batches, here are 6"),
+        ({"pp": 3, "global_batch": 6}, CANNOT.format("11*2,10")),
+        ({"pp": 32, "global_batch": 64}, CANNOT.format("1*32")),
+    ],
+)
+def test_interleaved_is_offered_where_it_can_run(given: dict[str, Any], says: str) -> None:
+    """On 8 stages with 94 layers and 4 micro-batches it was offered, and refused."""
+    given |= {"world": given["pp"]}
+    now = run(MODELS["llama-3-8b"], **given)
+    (note,) = [one.message for one in now.diagnostics if one.message.startswith("virtual_stages")]
+    assert note == f"virtual_stages: 1 assumed, 1f1b; {says} (--virtual-stages)"
+    for count in (2, 4, 8, 16, 32):
+        tried = given | {"schedule": "interleaved", "virtual_stages": count}
+        if "would" not in says:
+            with pytest.raises(UsageError):
+                run(MODELS["llama-3-8b"], **tried)
+        elif count == 2:
+            totals = [max(one.total for one in Results(made).model_figures.memory)
+                      for made in (now, run(MODELS["llama-3-8b"], **tried))]  # fmt: skip
+            assert (totals[1] > 1.01 * totals[0]) == ("more memory" in says)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -17,7 +17,6 @@ def schedule_range(facts: Facts) -> Sentence | None:
         how = "one micro-batch through all stages and back, then the optimizer, with all else hidden"
     text = (
         f"No schedule was given: the step is between {duration(fastest.ns)}, {how}, and "
-        f"{duration(facts.step_ns)}, as {schedule} "
-        "(--virtual-stages, --overlap-grad-reduce)."
+        f"{duration(facts.step_ns)}, as {schedule} (--schedule, --overlap-grad-reduce)."
     )
     return Sentence("schedule-range", text, fastest.ns)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from simcore.analysis.accounts import class_accounts
-from simcore.analysis.alike import ClassWaiting, LongestWait, longest_wait, ranks_of
+from simcore.analysis.alike import ClassWaiting, LongestWait, longest_by_kind, longest_wait, ranks_of
 from simcore.analysis.sentences.model import Facts, Sentence, place_words, set_words
 from simcore.collectives import collectives_of
 from simcore.diagnostics import printable
+from simcore.ranks import RankSet
 from simcore.run.accounts import Accounts
 from simcore.units import duration, listed, number, percent, plural
 from simcore.workload.model import GroupKind
@@ -51,18 +52,28 @@ def _peers(facts: Facts, kind: GroupKind, count: int) -> str:
 
 def _others_wait(facts: Facts, longest: LongestWait) -> str:
     """`, its 3 ep peers 11.161 ms`: who else waits for the one late rank alone, by kind of collective, as
-    far as it is worth saying.
+    far as it is worth saying; and who waits for it and those that wait for it, `through them`.
     """
+    both = RankSet.joined([*longest.late.blocks, *longest.early.blocks])
+    through = {
+        kind: wait
+        for kind, wait in longest_by_kind(facts.classes, facts.results.waiting).items()
+        if kind != longest.kind and wait.late == both and facts.worth(wait.ns)
+    }
     by_kind: dict[GroupKind, list[ClassWaiting]] = {}
     for wait in facts.results.waiting:
         is_for_it = ranks_of(facts.classes, wait.all_late) == longest.late
-        if is_for_it and wait.kind != longest.kind and facts.worth(wait.ns):
+        if is_for_it and wait.kind != longest.kind and wait.kind not in through and facts.worth(wait.ns):
             by_kind.setdefault(wait.kind, []).append(wait)
     words = []
     for kind, waits in by_kind.items():
         count = sum(len(facts.classes[wait.early].ranks) for wait in waits)
         least, most = duration(waits[-1].ns), duration(waits[0].ns)
         words.append(f"{_peers(facts, kind, count)} {most if least == most else f'{least} to {most}'}")
+    for other in through.values():
+        is_all = len(other.early) + len(both) == facts.simulation.layout.world
+        whom = "all other ranks" if is_all else set_words(other.early).lower()
+        words.append(f"through them {whom} {duration(other.ns)}")
     return f", {listed(words)}" if words else ""
 
 

@@ -42,7 +42,7 @@ _MOST_GAIN = 0.9
 # What communication costs is more than what ranks wait for it from so many times that on.
 _MUCH_MORE = 1.25
 # What is hidden says what is saved where it is as much to within this share.
-_EXPLAINS = 0.05
+_EXPLAINS = 0.1
 # Of ranks that have less than this share of what others have late the usual figure is said too.
 _NEARLY = 0.9
 _GATHERS = cell_name("ALLGATHER")

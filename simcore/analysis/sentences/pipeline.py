@@ -147,7 +147,7 @@ def idle(facts: Facts) -> Sentence | None:
 
 _MEND_FIRST = "mend the file first: its micro-batches are unequal"
 # A newcomer asked whether `t` tries a change of the file before or after that.
-_AS_IT_IS = "All else here is of the file as it is."
+_AS_IT_IS = "Changes are tried on the file as it is."
 
 
 def _uneven(facts: Facts) -> UnequalBlocks | None:

@@ -382,13 +382,12 @@ def _placed(simulation: Simulation, collective: str, group: GroupKind, size: int
 _PROLOGUE = 16
 
 
-def _early(workload: Workload) -> str:
-    """That a loop over the rows of AICB comes to the optimizer before the gradients are reduced, where it
-    does; backward it goes through the file from its end.
+def optimizer_first(workload: Workload) -> bool:
+    """Whether a loop over the rows of AICB comes to the optimizer before the gradients are reduced: backward
+    it goes through the file from its end.
     """
     rows = [name for name in workload.name[:_PROLOGUE] if name in ("grad_param_comm", "grad_param_compute")]
-    is_early = rows == ["grad_param_comm", "grad_param_compute"]
-    return ", the optimizer before the gradients are reduced" if is_early else ""
+    return rows == ["grad_param_comm", "grad_param_compute"]
 
 
 def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
@@ -405,9 +404,10 @@ def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
             message += ", as pp is 1"
         first = ""
         if not program.has_pipeline_schedule:
-            early = _early(workload)
-            message += f": all rows of the file forward, then all backward, as SimAI runs them{early}"
-            first = ", optimizer first" if early else ""
+            message += ": all rows of the file forward, then all backward, as SimAI runs them"
+            if optimizer_first(workload):
+                message += ", the optimizer before the gradients are reduced"
+                first = ", optimizer first"
         brief = f"schedule {program.schedule}{first}: none given"
         yield Diagnostic("note", "schedule-default", message, workload.path, brief=brief)
     schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
@@ -420,5 +420,5 @@ def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
             "compute and a collective beside it are taken to be as fast as alone, in the changes that "
             "are tried, too; a measured step would tell"
         )
-        brief = "communication slows no compute"
+        brief = "overlap slows nothing"
         yield Diagnostic("note", "overlap-assumed", message, workload.path, brief=brief)

@@ -106,7 +106,7 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
              f"{least}: ~{needed} GB, {beside}")  # fmt: skip
     if why:
         # Nobody expects as much as now of interleaved stages: why comes before how it is called.
-        short = why.replace(" micro-batches are ", " ").removesuffix(" already")
+        short = re.sub(r".* (all \d+) .*", r"\1 held", why)
         told = [f"{form}: {why}" for form in forms] + [f"{form}, {short}" for form in forms]
         forms = (*told, f"{brief}: memory as now, {short}", f"memory as now, {short}", *forms)
     return next((words for words in forms if len(words) <= room), "")
@@ -126,9 +126,9 @@ def gain_share(was: int, knob: WhatIf) -> tuple[str, str]:
     """
     if knob.alike_ns is None:
         return change_share(was, knob.better10_ns)
+    # The step is longer: whoever reads `/mb` beside `of step` takes it for the step's.
     share, role = change_share(was, knob.alike_ns)
-    behind = " same work" if knob.unequal else "/mb"
-    return f"{share.strip()}{behind}".rjust(len(share)), role
+    return f"{share.strip()} same work".rjust(len(share)), role
 
 
 def change_share(was: int, now: int) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from tui.session import Run
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
+    from simcore.parameters import Parameters
     from simcore.run.findings import Spot, WhatIf
 
 
@@ -30,7 +31,8 @@ WHAT_IF = "what-if"
 @dataclass(slots=True, kw_only=True)
 class PanelCursor:
     """panels: those that are drawn, in the order of Tab. panel: the one with the focus. at: the cursor in
-    each: row and column. knobs: the what-if table, the best first; None while it is not there yet.
+    each: row and column. knobs: the what-if table, the best first; None while it is not there yet. left: by
+    run, the row of it that had the cursor when another run came.
     """
 
     results: Run = field(kw_only=False)
@@ -38,11 +40,14 @@ class PanelCursor:
     panel: str
     at: dict[str, tuple[int, int]] = field(default_factory=dict)
     knobs: Sequence[WhatIf] | None = None
+    left: dict[tuple[str | None, Parameters], tuple[int, int]] = field(default_factory=dict)
 
     def show(self, results: Run) -> None:
-        """Another run; the cursor stays where it is, as far as there is such a place. In the what-if table it
-        does so once that is there: who goes back finds the row that was tried.
+        """Another run; the cursor stays where it is, as far as there is such a place. The what-if table has
+        other rows: who goes back finds the row that was tried, who goes on begins with the first.
         """
+        self.left[self.results.label, self.results.parameters] = self.cursor(WHAT_IF)
+        self.at[WHAT_IF] = self.left.get((results.label, results.parameters), (0, 0))
         self.results, self.knobs = results, None
         self.begin()
         for panel in self.panels:

@@ -94,7 +94,7 @@ class Tour:
             ("First steps,", words, ends),
             ("First steps,", short, ends),
             ("First steps,", short, fewer),
-            ("Step", short, [ends[0], ("ends ", "dim")]),
+            ("Tour,", short, [ends[0], ("ends ", "dim")]),
         )
         for title, said, end in forms:
             left: Line = [(f" {title} {step + 1} of {len(STEPS)}: ", "accent"), (f" {key} ", "key"),

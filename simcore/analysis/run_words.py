@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.layout import Layout
+from simcore.parameters import Parameters
 from simcore.program import Program
 from simcore.run.figures import microbatch_ns
 from simcore.simulation import Simulation
-from simcore.units import digits, duration, plural, short_layout
+from simcore.units import digits, duration, number, plural, short_layout
 
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
@@ -51,6 +52,20 @@ def _short_schedule(simulation: Simulation) -> list[str]:
     return [words, f"{program.microbatches} mb"] if program.has_pipeline_schedule else [words]
 
 
+def scaled_words(parameters: Parameters) -> list[str]:
+    """`layer mlp_row x0.9 and 2 more`: what takes other times than the file's; nothing where nothing does."""
+    whole = (("compute", parameters.compute_scale), ("communication", parameters.comm_scale))
+    said = [f"{what} x{number(factor)}" for what, factor in whole if factor != 1]
+    for front, given in (
+        ("", parameters.time_scale), ("layer ", parameters.layer_scale), ("rank ", parameters.slow_rank)
+    ):  # fmt: skip
+        parts = (text.rpartition("=") for text in given)
+        said += [f"{front}{printable(what, 24)} x{factor}" for what, _, factor in parts]
+    if len(said) > 1:
+        said[1:] = [f"and {len(said) - 1} more"]
+    return [" ".join(said)] if said else []
+
+
 def structure_words(simulation: Simulation) -> str:
     """How the file's rows make up the step: what comes before, in and after its blocks."""
     structure = simulation.program.structure
@@ -86,7 +101,8 @@ def headline(results: Finished, wide: bool) -> list[str]:
         return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
     if not wide:
         made = ["rescaled"] if simulation.workload.rescaled else []
-        return [_short_layout(layout), *made, *_short_schedule(simulation)]
+        scaled = scaled_words(simulation.parameters)
+        return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation)]
     ranks = _ranks_words(layout)
     ns = microbatch_ns(results)
     # Of one micro-batch alone the step time says it.
@@ -97,6 +113,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
     schedule += f", mean {duration(ns)}" if ns and has_mean else ""
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
+    said += scaled_words(simulation.parameters)
     return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]
 
 

@@ -156,7 +156,7 @@ def _disagreements(workload: Workload, structure: Structure, microbatches: int |
         note(
             "warning",
             "vpp-differs",
-            f"vpp is {header.vpp}, but the blocks have {each}: the rows are taken",
+            f"vpp, the layers of a stage, is {header.vpp}, but the blocks have {each}: the rows are taken",
             "vpp",
             f"vpp {header.vpp}, blocks of {each}",
         )

@@ -96,6 +96,9 @@ class Recovered(Struct, frozen=True, dict=True):
         if config is None:
             if line is None:
                 return "not AICB's rows"
+            assert difference is not None
+            if difference.field == "name":
+                return f"line {line}: no name of AICB's"
             return f"line {line} is not what AICB writes"
         said = f"AICB: {_name(config) or f'hidden {config.hidden}'}, {plural(config.layers, 'layer')}"
         if self.differing == 1 and line is not None:

@@ -81,7 +81,7 @@ LEAST_SHARE = 0.0005
 
 
 # What the clause of a meaning begins with that says why a change needs as much memory as now.
-NO_MORE_MEMORY = "no more memory: "
+NO_MORE_MEMORY = "memory as now: "
 
 
 class WhatIf(Struct, frozen=True):

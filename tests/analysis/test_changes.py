@@ -7,6 +7,7 @@ less than one of the two alone; the step of twice the micro-batches taken for a 
 from __future__ import annotations
 
 import shlex
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -37,8 +38,15 @@ SEEDS = {
 BLOCK = layer("embedding_layer", 1000, 1000, 1000)
 
 
-def advice(simulation: Simulation) -> list[WhatIf]:
-    return [one for one in Results(simulation).what_if() if one.list == "change"]
+@cache
+def seed_run(seed: str, flags: str = "") -> Results:
+    """A run of a fixture, made once: it is only read, and what changes of it bring takes seconds to find."""
+    return Results(simulate(open_workload(SEEDS[seed]), flags_of(flags)))
+
+
+def advice(run: Results | Simulation) -> list[WhatIf]:
+    results = run if isinstance(run, Results) else Results(run)
+    return [one for one in results.what_if() if one.list == "change"]
 
 
 def alike_ns(simulation: Simulation, one: WhatIf) -> int:
@@ -108,8 +116,8 @@ def flags_of(words: str) -> Parameters:
 
 
 def test_the_best_change_of_a_layer_loop_is_a_schedule_that_hides_its_gradients() -> None:
-    simulation = simulate(open_workload(SEEDS["000"]), flags_of(""))
-    best = advice(simulation)[0]
+    simulation = seed_run("000").simulation
+    best = advice(seed_run("000"))[0]
     assert best.flags == best.knob == "--schedule 1f1b --overlap-grad-reduce"
     assert best.parameters == flags_of(best.flags)
     assert round(100 * best.better10_ns / simulation.step_time_ns - 100) == -32
@@ -117,7 +125,7 @@ def test_the_best_change_of_a_layer_loop_is_a_schedule_that_hides_its_gradients(
 
 @pytest.mark.slow
 def test_of_two_changes_the_pair_is_said_where_it_gains_more_than_each() -> None:
-    changes = advice(simulate(open_workload(SEEDS["002"]), flags_of("")))
+    changes = advice(seed_run("002"))
     found = {one.flags: one.better10_ns for one in changes}
     alone = "--schedule interleaved --virtual-stages 8", "--overlap-grad-reduce"
     assert found[" ".join(alone)] < min(found[one] for one in alone)
@@ -130,8 +138,8 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
 
     Planted: pairs with it; a place by its gain.
     """
-    simulation = simulate(open_workload(SEEDS["002"]), flags_of("--stage-layout uniform"))
-    found = advice(simulation)
+    simulation = seed_run("002", "--stage-layout uniform").simulation
+    found = advice(seed_run("002", "--stage-layout uniform"))
     (layout,) = [one for one in found if one.meaning.startswith("stage layout")]
     assert layout.name == "--stage-layout megatron (embedding on stage 0, loss on the last)"
     assert layout.meaning.startswith("stage layout: with uniform every stage runs ")
@@ -142,13 +150,13 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
     assert sum(one.better10_ns > layout.better10_ns for one in found[: found.index(layout)]) == 2
     # The same model, laid out as it is in Megatron, computes no row faster: its ranks compute less.
     megatron = Results(simulate(simulation.workload, flags_of(layout.flags)))
-    assert megatron.mean_busy_ns < Results(simulation).mean_busy_ns
+    assert megatron.mean_busy_ns < seed_run("002", "--stage-layout uniform").mean_busy_ns
 
 
 @pytest.mark.parametrize("seed", ["001", "002"])
 def test_a_layout_that_is_assumed_is_no_change_that_somebody_can_make(seed: str) -> None:
     """It stood among the advice with -5.3 % on seed 001: it corrects an assumption, which a note says."""
-    results = Results(simulate(open_workload(SEEDS[seed]), flags_of("")))
+    results = seed_run(seed)
     assert not [one for one in results.what_if() if "stage-layout" in one.flags]
     other = simulate(results.simulation.workload, flags_of("--stage-layout megatron")).step_time_ns
     (note,) = [one for one in results.diagnostics if one.code == "stage-layout-default"]
@@ -157,32 +165,31 @@ def test_a_layout_that_is_assumed_is_no_change_that_somebody_can_make(seed: str)
 
 
 def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing_is_undone() -> None:
-    alone = simulate(open_workload(SEEDS["000"]), flags_of(""))
-    assert not [one for one in advice(alone) if "stage layout" in one.meaning]
-    there = simulate(open_workload(SEEDS["002"]), flags_of("--stage-layout megatron"))
+    assert not [one for one in advice(seed_run("000")) if "stage layout" in one.meaning]
+    there = seed_run("002", "--pp 4 --microbatches 4 --stage-layout megatron")
     assert not [one for one in advice(there) if "layout" in one.meaning + one.flags]
 
 
 def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
     """`needs about 60.5 GB, as now` puzzled a newcomer: interleaved stages hold more, where there is more."""
-    why = "no more memory: all {} micro-batches are held already"
-    now = Results(simulate(open_workload(SEEDS["002"]), flags_of("--pp 4 --microbatches 4")))
+    why = "memory as now: the fullest stage holds all {} micro-batches already"
+    now = seed_run("002", "--pp 4 --microbatches 4")
     assert max(now.held_microbatches) == now.microbatches == 4
     cases = (("--pp 4 --microbatches 4", True), ("--pp 4 --microbatches 8", False))
     for flags, speaks in (*cases, ("--pp 2 --microbatches 4", False)):
-        run = simulate(open_workload(SEEDS["002"]), flags_of(flags))
-        rows = [one for one in advice(run) if "--virtual-stages" in one.flags]
+        run = seed_run("002", flags).simulation
+        rows = [one for one in advice(seed_run("002", flags)) if "--virtual-stages" in one.flags]
         assert rows
         count = run.program.microbatches
         for one in rows:
             assert one.parameters is not None
             other = Results(simulate(run.workload, one.parameters))
-            as_now = memory_bytes(other) == memory_bytes(Results(run))
-            held = max(Results(run).held_microbatches) == count
+            as_now = memory_bytes(other) == memory_bytes(seed_run("002", flags))
+            held = max(seed_run("002", flags).held_microbatches) == count
             assert (why.format(count) in one.meaning) == (as_now and held) == speaks, one.flags
     # Of schedules that hold no more nobody expects it.
     assert not [
-        one for one in advice(now.simulation) if one.flags == "--schedule zb-h1" and "memory" in one.meaning
+        one for one in advice(now) if one.flags == "--schedule zb-h1" and "memory" in one.meaning
     ]
 
 
@@ -193,17 +200,16 @@ _LOOP = f"{_ASSUMED}; layer-loop cannot overlap, so the same rows run under 1f1b
 
 def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assumed_of_its_overlap() -> None:
     """Planted: the words where a schedule runs already."""
-    steps = [simulate(open_workload(SEEDS["000"]), flags_of(flags)).step_time_ns
+    steps = [seed_run("000", flags).simulation.step_time_ns
              for flags in ("", "--schedule 1f1b")]  # fmt: skip
     assert duration(steps[0]) == duration(steps[1])
-    rows = {one.flags: one.meaning for one in advice(simulate(open_workload(SEEDS["000"]), flags_of("")))}
+    rows = {one.flags: one.meaning for one in advice(seed_run("000"))}
     whole = _with_all_of_it("", "--schedule 1f1b")
     assert rows == {
         "--schedule 1f1b --overlap-grad-reduce": _LOOP,
         "--schedule 1f1b --overlap-param-gather": f"{_LOOP}; {_SHARD}; {whole}",
     }
-    scheduled = simulate(open_workload(SEEDS["000"]), flags_of("--schedule 1f1b"))
-    for one in advice(scheduled):
+    for one in advice(seed_run("000", "--schedule 1f1b")):
         shard = ""
         if "--overlap-param-gather" in one.flags:
             reduces = "--overlap-grad-reduce" if "--overlap-grad-reduce" in one.flags else ""
@@ -226,7 +232,7 @@ def _with_all_of_it(before: str, after: str) -> str:
 
 def test_two_changes_carry_what_either_has_to_say_first() -> None:
     """Seed 001 has 2 micro-batches. Planted: the words of the first alone, as before."""
-    found = advice(simulate(open_workload(SEEDS["001"]), flags_of("")))
+    found = advice(seed_run("001"))
     some = [one for one in found if "zb-" in one.flags]
     assert len(some) >= 4
     for one in some:
@@ -236,11 +242,10 @@ def test_two_changes_carry_what_either_has_to_say_first() -> None:
 
 @pytest.mark.slow
 def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
-    """With 16 micro-batches zb-h2 is slower than zb-h1: on 16 stages it is made for 31, and then faster."""
-    workload = open_workload(SEEDS["002"])
-    few, many = (simulate(workload, flags_of(f"--microbatches {count}")) for count in (16, 31))
+    """With 4 micro-batches zb-h2 is slower than zb-h1: on 4 stages it is made for 7, and then faster."""
+    few, many = (seed_run("002", f"--pp 4 --microbatches {count}") for count in (4, 7))
     rows = {one.flags: one for one in advice(few)}
-    caveat = "made for 31 micro-batches or more, simulated with 16"
+    caveat = "made for 7 micro-batches or more, simulated with 4"
     assert rows["--schedule zb-h2"].name == f"--schedule zb-h2 ({caveat})"
     assert rows["--schedule zb-v"].name == f"--schedule zb-v ({caveat})"
     assert rows["--schedule zb-h1"].name == "--schedule zb-h1"
@@ -250,15 +255,15 @@ def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     assert again["--schedule zb-h2"].better10_ns < again["--schedule zb-h1"].better10_ns
     # Two at a time say it, too.
     for one in rows.values():
-        assert ("made for 31" in one.name) == ("zb-h2" in one.flags or "zb-v" in one.flags)
+        assert ("made for 7" in one.name) == ("zb-h2" in one.flags or "zb-v" in one.flags)
 
 
 def test_what_a_schedule_does_that_not_everybody_knows_is_said_and_true() -> None:
     """A newcomer found what zb-h1 is only after he had tried it."""
     flags = "--pp 4 --microbatches 8"
-    now = simulate(open_workload(SEEDS["002"]), flags_of(flags))
-    held = max(Results(now).held_microbatches)
-    for one in advice(now):
+    now = seed_run("002", flags).simulation
+    held = max(seed_run("002", flags).held_microbatches)
+    for one in advice(seed_run("002", flags)):
         name = one.flags.split()[1] if one.flags.startswith("--schedule") else ""
         said = SCHEDULES[name].does if name else ""
         assert (said in one.meaning) if said else ("weight" not in one.meaning), one.flags
@@ -298,28 +303,27 @@ def test_twice_the_batch_comes_last_and_is_worth_it_by_the_micro_batch() -> None
 
 def test_of_unequal_micro_batches_no_mean_is_said() -> None:
     """Four of seed 001 are both of its blocks twice: half of their step is held against this step."""
-    simulation = simulate(open_workload(SEEDS["001"]), flags_of(""))
-    last = advice(simulation)[-1]
+    last = advice(seed_run("001"))[-1]
     assert last.unequal
     assert last.knob == f"--microbatches 4 (twice the batch, {duration(last.alike_ns or 0)} a half)"
-    assert last.alike_ns == simulate(open_workload(SEEDS["001"]), flags_of(last.flags)).step_time_ns // 2
+    assert last.alike_ns == seed_run("001", last.flags).simulation.step_time_ns // 2
 
 
 def test_what_a_change_needs_of_memory_is_that_of_its_run() -> None:
-    simulation = simulate(open_workload(SEEDS["002"]), flags_of(""))
-    rows = advice(simulation)
+    simulation = seed_run("002").simulation
+    rows = advice(seed_run("002"))
     for row in rows:
         assert row.parameters is not None
         memory = Results(simulate(simulation.workload, row.parameters)).file_memory
         assert row.memory_bytes == max(stage.total for stage in memory)
     # Interleaved holds all 16 micro-batches on stage 0 as 1f1b does; v-half halves them.
-    now = memory_bytes(Results(simulation))
+    now = memory_bytes(seed_run("002"))
     needed = {row.flags: row.memory_bytes for row in rows}
     assert needed["--schedule interleaved --virtual-stages 8"] == now
     assert now is not None
     assert (needed["--schedule v-half"] or now) < 3 * now // 4
     # A thing that matters is no run that somebody chooses.
-    assert {one.memory_bytes for one in Results(simulation).what_if() if one.list != "change"} == {None}
+    assert {one.memory_bytes for one in seed_run("002").what_if() if one.list != "change"} == {None}
 
 
 def test_nobody_knows_what_a_change_needs_where_the_file_does_not_say_what_activations_are() -> None:
@@ -335,7 +339,7 @@ def test_nobody_knows_what_a_change_needs_where_the_file_does_not_say_what_activ
 
 
 def test_a_table_of_ops_has_no_other_schedule() -> None:
-    assert advice(simulate(open_workload(SEEDS["003"]), flags_of(""))) == []
+    assert advice(seed_run("003")) == []
 
 
 def test_a_schedule_of_several_chunks_is_offered_with_two_or_more() -> None:

@@ -6,6 +6,7 @@ on both sides (`test_every_comparison_has_a_page_and_its_figures_are_those_of_th
 """
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from simcore.program.ops import COMPUTE, PHASES
 from simcore.report.comparison import comparison_json, comparison_page, slower_words
 from simcore.report.pages import run_json
 from simcore.simulation import Simulation, simulate
-from simcore.workload import open_workload
+from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
 from tests.strategies import Case, Cell, Row, cases, layer
 
@@ -35,9 +36,19 @@ def compared(a: Simulation, b: Simulation) -> Comparison:
     return Comparison(Results(a), Results(b))
 
 
+@cache
+def seed_run(**parameters: Any) -> Results:
+    """A run of seed 002, made once: it is only read."""
+    return Results(simulate(_seed_workload(), Parameters(**parameters)))
+
+
+@cache
+def _seed_workload() -> Workload:
+    return open_workload(SEED_002)
+
+
 def seed(**parameters: Any) -> Comparison:
-    workload = open_workload(SEED_002)
-    return compared(simulate(workload, Parameters()), simulate(workload, Parameters(**parameters)))
+    return Comparison(seed_run(), seed_run(**parameters))
 
 
 CHANGES: list[dict[str, Any]] = [

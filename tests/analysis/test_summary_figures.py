@@ -28,7 +28,7 @@ from simcore.simulation import simulate
 from simcore.workload.opening import open_workload
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
-from tests.tui.made_runs import run, seed
+from tests.tui.made_runs import four_stages, run, seed, seed_workload
 
 
 @st.composite
@@ -144,7 +144,7 @@ def test_every_measure_is_a_part_of_the_step(case: Case) -> None:
 
 
 def test_a_slow_rank_makes_four_rows_of_the_map() -> None:
-    rows = seed(slow_rank=("37=1.3",)).rank_map
+    rows = run(seed_workload(), microbatches=2, slow_rank=("37=1.3",)).rank_map
     assert [(row.dp.text(), row.tp.text(), row.pairs) for row in rows] == [
         ("0-3,5-7", "0-4,6-7", 49), ("0-3,5-7", "5", 7), ("4", "0-4,6-7", 7), ("4", "5", 1)
     ]  # fmt: skip
@@ -163,32 +163,31 @@ def test_the_worst_places_of_seed_002() -> None:
         ("exposed", "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"),
         ("link", "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"),
     ]
-    wait = seed(slow_rank=("37=1.3",)).worst[1]
-    assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
+    wait = four_stages(slow_rank=("37=1.3",)).worst[1]
+    assert (wait.what, wait.words) == ("wait", "530.5 ms (14.1 %) for rank 37: ranks 32-36,38-39")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["analytical", "shared"])
 def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
-    slowed = seed(slow_link=("1:37=0.2",), network=network)
+    slowed = four_stages(slow_link=("1:37=0.2",), network=network)
     link = slowed.worst[-1]
-    words = "busy 1.707 s (10.6 %) on dim 1 of rank 37, most with dp, slowed to 0.2"
+    words = "busy 1.867 s (36.4 %) on dim 1 of rank 37, almost all with dp, slowed to 0.2"
     assert (link.what, link.words) == ("link", words)
     ops = slowed.simulation.timeline.columns(link.number)[0]
     assert STREAMS[ops.stream[link.op]] == "dp"
     if network == "analytical":
-        # Of shared ports it takes as long to know as all of this file.
-        assert seed(slow_link=("0:37=0.9",)).worst[-1].words == seed().worst[-1].words
+        assert four_stages(slow_link=("0:37=0.9",)).worst[-1].words == four_stages().worst[-1].words
 
 
 @pytest.mark.slow
 def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> None:
-    results = seed(slow_link=("1:37=0.2",))
-    assert results.dimensions[1].busy_ns == seed().dimensions[1].busy_ns
+    results = four_stages(slow_link=("1:37=0.2",))
+    assert results.dimensions[1].busy_ns == four_stages().dimensions[1].busy_ns
     lines = run_page(results).split("\n")
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
-    words = "busy 1.707 s (10.6 %) on dim 1 of rank 37, most with dp, slowed to 0.2"
+    words = "busy 1.867 s (36.4 %) on dim 1 of rank 37, almost all with dp, slowed to 0.2"
     assert lines[at + 4] == f"  worst link  {words}"
     busy_ns = results.worst[-1].ns
     assert run_json(results)["worst_link"] == {
@@ -197,7 +196,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
 
 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
-    results = seed(slow_link=("0:37=0.1",))
+    results = four_stages(slow_link=("0:37=0.1",))
     link = results.worst[-1]
     assert link.words.endswith(" on dim 0 of rank 37, all with tp, slowed to 0.1")
     ops, _, _ = results.simulation.timeline.columns(link.number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -38,6 +39,8 @@ from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import read
 
+# Seed 002 on 4 stages: what changes of it bring is found in a fifth of the time.
+FEW: dict[str, Any] = {"pp": 4, "microbatches": 4}
 FIXED = ("analytical", "busbw", "simai-auto")
 
 
@@ -105,6 +108,7 @@ def test_one_pass_over_the_fixed_order_is_the_engine_for_any_durations(case: Cas
             assert [ends[node] for node in built.nodes(number)] == list(end)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(overridden() | cases())
 def test_nothing_that_is_cheaper_takes_longer_unless_it_is_said(case: Case) -> None:
@@ -124,6 +128,7 @@ def test_nothing_that_is_cheaper_takes_longer_unless_it_is_said(case: Case) -> N
     assert gains == sorted(gains, reverse=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(overridden(), st.sampled_from(["bandwidth", "latency"]), st.data())
 def test_a_cheaper_dimension_is_the_run_with_that_dimension(
@@ -262,13 +267,17 @@ def test_beside_a_schedule_file_others_are_tried_in_its_shape(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("parameters", "missing", "there"),
     [
-        (Parameters(schedule="zb-h1"), "--schedule zb-h1", "--schedule interleaved --virtual-stages 8"),
-        (Parameters(overlap_grad_reduce=True), "--overlap-grad-reduce", "--overlap-param-gather"),
-        # 20 micro-batches are no multiple of 16 stages.
-        (Parameters(microbatches=20), "--schedule interleaved --virtual-stages 2", "--schedule zb-h1"),
+        (
+            Parameters(**FEW, schedule="zb-h1"),
+            "--schedule zb-h1",
+            "--schedule interleaved --virtual-stages 8",
+        ),
+        (Parameters(**FEW, overlap_grad_reduce=True), "--overlap-grad-reduce", "--overlap-param-gather"),
+        # 6 micro-batches are no multiple of 4 stages.
+        (Parameters(pp=4, microbatches=6), "--schedule interleaved --virtual-stages 2", "--schedule zb-h1"),
         (Parameters(schedule="layer-loop"), "--schedule gpipe", "compute wg"),
         (
-            Parameters(schedule="interleaved", virtual_stages=2),
+            Parameters(**FEW, schedule="interleaved", virtual_stages=2),
             "--schedule interleaved --virtual-stages 2",
             "--schedule interleaved --virtual-stages 4",
         ),
@@ -282,6 +291,7 @@ def test_other_schedules_are_those_that_fit_and_are_not_there_yet(
     assert there in found
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(overridden() | cases())
 def test_what_if_is_the_same_of_every_rank_as_of_one_of_each_class(case: Case) -> None:

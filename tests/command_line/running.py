@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from tui.cli import main
+
 ROOT = Path(__file__).resolve().parents[2]
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
+# A quarter of the processor time of 002 for what any file shows; its screens a fifth.
+SEED_001 = "fixtures/001_moe_128npu_with_mistakes.txt"
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4"
 
 Done = subprocess.CompletedProcess[str]
@@ -33,6 +39,17 @@ def process(words: list[str], env: dict[str, str] | None = None, **keywords: Any
 def wltui(*words: str, **more: str) -> Done:
     """Run `wltui` with these words and, besides its own, these environment variables."""
     return process([sys.executable, "-m", "tui", *words], environment(**more))
+
+
+def wltui_here(*words: str) -> Done:
+    """What `wltui` prints with these words, from this process: for what many words say, one process each is
+    too many. A traceback is an exception here.
+    """
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(list(words))
+        out.flush()
+    return Done(words, status, out.buffer.getvalue().decode(), err.getvalue())  # type: ignore[attr-defined]
 
 
 def wltui_into(stdout: int, *words: str) -> Done:

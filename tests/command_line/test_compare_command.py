@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simcore.program.schedules import SCHEDULES
-from tests.command_line.running import SEED_002, wltui, workload_file
+from tests.command_line.running import SEED_001, SEED_002, wltui, wltui_here, workload_file
 from tests.measured.test_partners import LINES
 from tests.measured.traces import write_set
 
@@ -26,7 +26,7 @@ def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
 
 
 def test_json_has_the_keys_of_its_schema() -> None:
-    done = wltui("compare", SEED_002, "--pp", "8", "--with", "--schedule zb-h1", "--json")
+    done = wltui_here("compare", SEED_002, "--pp", "8", "--with", "--schedule zb-h1", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert list(found) == [
@@ -49,12 +49,12 @@ def test_json_has_the_keys_of_its_schema() -> None:
 
 
 def test_with_goes_over_the_parameters_of_a() -> None:
-    words = ["--slow-rank", "3=2", "--microbatches", "4", "--with", "--microbatches 8 --slow-rank 5=1.5"]
-    found = json.loads(wltui("compare", SEED_002, *words, "--json").stdout)
-    alone = wltui("compare", SEED_002, "--with", "--overlap-grad-reduce")
+    words = ["--slow-rank", "3=2", "--microbatches", "1", "--with", "--microbatches 2 --slow-rank 5=1.5"]
+    found = json.loads(wltui_here("compare", SEED_001, *words, "--json").stdout)
+    alone = wltui_here("compare", SEED_001, "--with", "--overlap-grad-reduce")
     assert (alone.returncode, alone.stderr) == (0, ""), "one word that looks like a flag is no flag of A"
     assert found["changed"] == {
-        "microbatches": {"a": 4, "b": 8},
+        "microbatches": {"a": 1, "b": 2},
         "slow_rank": {"a": ["3=2"], "b": ["5=1.5"]},
     }
 
@@ -71,14 +71,14 @@ def test_two_files_are_compared(tmp_path: Path) -> None:
 
 
 def test_a_slower_run_fails_when_asked_to() -> None:
-    slower = ["compare", SEED_002, "--with", "--compute-scale 1.1", "--fail-if-slower"]
+    slower = ["compare", SEED_001, "--with", "--compute-scale 1.1", "--fail-if-slower"]
     done = wltui(*slower, "2%")
     assert done.returncode == 1
     assert done.stderr == (
-        "wltui: B is 9.5 % slower than A (14.774 s, 16.171 s): more than --fail-if-slower 2%\n"
+        "wltui: B is 8.1 % slower than A (174.1 ms, 188.3 ms): more than --fail-if-slower 2%\n"
     )
     assert done.stdout.startswith("Compare  ")
-    assert wltui(*slower, "20").returncode == 0
+    assert wltui_here(*slower, "20").returncode == 0
 
 
 NUMBER = "a percentage of 0 or more is expected, for example 2%"
@@ -112,7 +112,7 @@ NUMBER = "a percentage of 0 or more is expected, for example 2%"
 def test_wrong_usage_says_what_is_expected(words: list[str], error: str) -> None:
     if "-1%" in words:
         words = [*words[:-2], "--fail-if-slower=-1%"]
-    done = wltui("compare", *words)
+    done = wltui_here("compare", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"wltui: {error}\n"
 
@@ -127,7 +127,7 @@ def test_help_names_what_is_special() -> None:
 
 def test_a_page_has_at_most_40_lines_and_all_has_everything() -> None:
     words = ["compare", "fixtures/001_moe_128npu_with_mistakes.txt", "--with", "--tp 2"]
-    short, whole = (wltui(*words, *more).stdout.splitlines() for more in ((), ("--all",)))
+    short, whole = (wltui_here(*words, *more).stdout.splitlines() for more in ((), ("--all",)))
     assert len(short) <= 40 < len(whole)
     assert "Layers that change most (8 more: --all)" in short
     assert "Layers that change most" in whole
@@ -150,7 +150,7 @@ def test_a_workload_stands_beside_a_trace() -> None:
     )
     assert lines[1] == "     --microbatches 1 gives the workload what is known of the layout of the trace."
     assert len(lines) <= 40
-    found = json.loads(wltui("compare", SEED_002, TRACE, "--json").stdout)
+    found = json.loads(wltui_here("compare", SEED_002, TRACE, "--json").stdout)
     assert list(found) == [
         "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "unlike",
         "paired_by", "accounts", "stages", "lanes", "movers", "unchanged",
@@ -162,10 +162,10 @@ def test_a_workload_stands_beside_a_trace() -> None:
 
 def test_parameters_of_the_command_line_are_the_workloads_not_the_traces() -> None:
     found = json.loads(
-        wltui("compare", SEED_002, TRACE, "--pp", "8", "--compute-scale", "2", "--json").stdout
+        wltui_here("compare", SEED_002, TRACE, "--pp", "8", "--compute-scale", "2", "--json").stdout
     )
     assert (found["a"]["pp"], found["b"]["kind"]) == (8, "measured")
-    replayed = json.loads(wltui("compare", TRACE, "--with", "--compute-scale 2", "--json").stdout)
+    replayed = json.loads(wltui_here("compare", TRACE, "--with", "--compute-scale 2", "--json").stdout)
     assert [replayed[side]["kind"] for side in ("a", "b")] == ["measured", "replayed"]
     assert replayed["difference_ns"] > 0
 
@@ -184,8 +184,8 @@ def test_a_plan_without_times_cannot_be_compared(tmp_path: Path) -> None:
 def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
     page = wltui(TRACE, "--against", SEED_002)
     assert (page.returncode, page.stderr) == (0, "")
-    assert page.stdout == wltui("compare", SEED_002, TRACE).stdout
-    screen = wltui(TRACE, "--against", SEED_002, "--snapshot", "").stdout
+    assert page.stdout == wltui_here("compare", SEED_002, TRACE).stdout
+    screen = wltui_here(TRACE, "--against", SEED_002, "--snapshot", "").stdout
     lines = screen.splitlines()
     assert "[6 Compare]" in lines[1]
     assert lines[2].startswith(" A  against  14.774 s   923.4 ms/mb  002_gpt_1024npu.txt, simulated, tp 8")
@@ -197,7 +197,7 @@ def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
 def test_against_what_has_nothing_in_common_is_an_error_before_the_screen(tmp_path: Path) -> None:
     path = tmp_path / "plan.txt"
     path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
-    done = wltui(SEED_002, "--against", str(path), "--snapshot", "")
+    done = wltui_here(SEED_002, "--against", str(path), "--snapshot", "")
     assert (done.returncode, done.stdout) == (2, "")
     assert "found an order of operations without times" in done.stderr
 
@@ -210,14 +210,14 @@ def test_two_runs_of_one_directory_are_told_apart_by_their_stamps(tmp_path: Path
     for stamp in stamps:
         write_set(traces, LINES, stamp=stamp)
     chosen = (str(traces), "--run", stamps[0], "--run2", stamps[1])
-    done = wltui("compare", *chosen)
+    done = wltui_here("compare", *chosen)
     assert (done.returncode, done.stderr) == (0, "")
     for line, stamp in zip(done.stdout.splitlines(), stamps, strict=False):
         assert f" run {stamp} of " in line
-    found = json.loads(wltui("compare", *chosen, "--json").stdout)
+    found = json.loads(wltui_here("compare", *chosen, "--json").stdout)
     assert [found[side]["run"] for side in "ab"] == list(stamps)
     assert found["a"]["file"] == found["b"]["file"]
-    own = wltui("compare", str(traces), "--with", "--compute-scale 2")
+    own = wltui_here("compare", str(traces), "--with", "--compute-scale 2")
     assert not any(stamp in line for stamp in stamps for line in own.stdout.splitlines()[:2])
 
 
@@ -253,9 +253,9 @@ def test_a_comparison_does_not_keep_a_traces_warnings_to_itself(tmp_path: Path) 
     assert other.stderr == warning
     assert "Of A rank 2 is missing: 3 receives" in other.stdout
     # Of a trace beside itself it is said once, and of both sides what it means.
-    both = wltui("compare", traces, traces)
+    both = wltui_here("compare", traces, traces)
     assert (both.stderr, both.stdout.count("have no partner")) == (warning, 2)
-    found = json.loads(wltui("compare", workload, traces, *_DIMS, "--json").stdout)
+    found = json.loads(wltui_here("compare", workload, traces, *_DIMS, "--json").stdout)
     assert [one["code"] for one in found["b"]["diagnostics"]] == [
         "ranks-missing",
         "layout-assumed",
@@ -267,14 +267,14 @@ def test_a_comparison_does_not_keep_a_traces_warnings_to_itself(tmp_path: Path) 
 
 def test_the_screen_has_the_notes_of_what_stands_beside(tmp_path: Path) -> None:
     workload, traces = missing_rank(tmp_path)
-    alone = wltui(workload, *_DIMS, "--snapshot", "!").stdout
+    alone = wltui_here(workload, *_DIMS, "--snapshot", "!").stdout
     assert "ranks-missing" not in alone
     words = (workload, "--against", f"{traces}/", *_DIMS)
-    notes = wltui(*words, "--snapshot", "!").stdout
+    notes = wltui_here(*words, "--snapshot", "!").stdout
     assert " traces: rank 2 of 4 is missing: 3 ranks shown  [ranks-missing]" in notes
     assert "[no-partner]" in notes
     assert "6 notes" in notes.splitlines()[1]
-    assert "Of A rank 2 is missing" in wltui(*words, "--snapshot", "", "--size", "160x40").stdout
+    assert "Of A rank 2 is missing" in wltui_here(*words, "--snapshot", "", "--size", "160x40").stdout
     # Without a terminal it is the page, and its warnings.
     page = wltui(*words)
     assert page.stderr == f"{traces}/: warning ranks-missing rank 2 of 4 is missing: 3 ranks shown\n"

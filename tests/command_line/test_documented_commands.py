@@ -14,7 +14,7 @@ import pytest
 
 import tui.cli
 from docs.pictures import PICTURES, picture
-from tests.command_line.running import ROOT, SEED_002, environment
+from tests.command_line.running import ROOT, SEED_002, environment, wltui_here
 from tests.measured.made_steps import Layout, write_steps
 
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
@@ -57,6 +57,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine.toml").write_text("compute_scale = 0.9\n", encoding="utf-8")
     (folder / "network.yml").write_text(NETWORK, encoding="utf-8")
     (folder / "system.json").write_text(SYSTEM, encoding="utf-8")
+    # What a command above writes, whether or not that one is drawn.
+    words = shlex.split("--model llama-3-8b --world 16 --global-batch 32 --vary tp=2,4 --jobs 1")
+    for name in ("results.jsonl", "layouts.jsonl"):
+        assert wltui_here("sweep", *words, "-o", str(folder / name)).returncode == 0
     return folder
 
 
@@ -73,11 +77,11 @@ def test_a_documented_command_runs(command: str, place: Path) -> None:
     if "-o" in words:
         # Another page has written it.
         (place / words[words.index("-o") + 1]).unlink(missing_ok=True)
-        if "html" in words:
-            # A page takes as long as it has spans: of this file it is the same program.
-            words = ["small.txt" if word in ("workload.txt", "FILE") else word for word in words]
     elif "fitted.toml" in words:
         (place / "fitted.toml").write_text("compute_scale = 0.9\n", encoding="utf-8")
+    if {"html", "--snapshot", "--what-if", "--jitter"} & {*words}:
+        # These take as long as there are spans, and of this file it is the same program.
+        words = ["small.txt" if word in ("workload.txt", "FILE") else word for word in words]
     env = environment(PYTHONPATH=str(ROOT), HOME=str(place))
     done = subprocess.run(
         [sys.executable, "-m", "tui", *words],

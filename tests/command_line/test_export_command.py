@@ -17,11 +17,13 @@ import pytest
 
 from tests.command_line.running import (
     ROOT,
+    SEED_001,
     SEED_002,
     environment,
     process,
     shell,
     wltui,
+    wltui_here,
     wltui_into,
     workload_file,
 )
@@ -34,8 +36,8 @@ def test_an_export_can_be_opened_again_and_runs_as_the_parameters_said(tmp_path:
     size = os.path.getsize(out)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (f"{out}: 149 rows of HYBRID_TRANSFORMER_FWD_IN_BCKWD, {size / 1000:.1f} kB\n")
-    step = wltui("report", SEED_002, *flags).stdout.split("\n")[0]
-    assert wltui("report", out).stdout.split("\n")[0] == step
+    step = wltui_here("report", SEED_002, *flags).stdout.split("\n")[0]
+    assert wltui_here("report", out).stdout.split("\n")[0] == step
 
 
 def test_an_export_goes_to_standard_output_and_comes_from_standard_input() -> None:
@@ -102,7 +104,7 @@ WRONG = [
 def test_wrong_usage_writes_nothing(tmp_path: Path, words: list[str], message: str) -> None:
     out = tmp_path / "out.txt"
     before = (ROOT / SEED_002).read_bytes()
-    done = wltui("export", *[str(out) if word == "OUT" else word for word in words])
+    done = wltui_here("export", *[str(out) if word == "OUT" else word for word in words])
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
     assert os.listdir(tmp_path) == []
     assert (ROOT / SEED_002).read_bytes() == before
@@ -144,7 +146,7 @@ def test_a_replay_of_a_trace_is_written(tmp_path: Path) -> None:
     ]
     told, written = [], []
     for more in ([], ["--replay"], ["--compute-scale", "0.5"], ["--slow-rank", "7=0.5", "--replay"]):
-        done = wltui(*words, *more)
+        done = wltui_here(*words, *more)
         assert done.returncode == 0
         told.append(done.stdout.split(", ")[1].split(" ", 2)[2])
         written.append(json.loads(out.read_bytes())["otherData"]["step_time_ns"])
@@ -157,10 +159,10 @@ def test_a_name_that_ends_in_gz_makes_a_gzip_file_of_every_format(tmp_path: Path
     for name in ("chrome", "csv", "simai"):
         plain, packed = tmp_path / f"{name}.txt", tmp_path / f"{name}.txt.gz"
         for out in (plain, packed):
-            assert wltui("export", SEED_002, "--format", name, "-o", str(out)).returncode == 0
+            assert wltui_here("export", SEED_001, "--format", name, "-o", str(out)).returncode == 0
         assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
         before = packed.read_bytes()
-        assert wltui("export", SEED_002, "--format", name, "-o", str(packed), "--force").returncode == 0
+        assert wltui("export", SEED_001, "--format", name, "-o", str(packed), "--force").returncode == 0
         assert packed.read_bytes() == before
 
 

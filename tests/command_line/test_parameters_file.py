@@ -16,7 +16,7 @@ from simcore.diagnostics import InputError
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.parameters_file import parameters_toml, read_parameters
 from simcore.program.schedules import SCHEDULES
-from tests.command_line.running import SEED_002, wltui
+from tests.command_line.running import SEED_001, wltui, wltui_here
 
 
 def test_a_file_of_parameters_is_read_and_the_command_line_counts_more(tmp_path: Path) -> None:
@@ -26,10 +26,10 @@ def test_a_file_of_parameters_is_read_and_the_command_line_counts_more(tmp_path:
         'no_fold = false\nnetwork = "analytical"\ncluster = "h200-8"\n'
     )
     found = json.loads(
-        wltui("report", SEED_002, "--json", "--params", str(path), "--microbatches", "2").stdout
+        wltui_here("report", SEED_001, "--json", "--params", str(path), "--microbatches", "2").stdout
     )
     flags = ["--compute-scale", "0.5", "--microbatches", "2", "--slow-rank", "37=1.3", "--slow-rank", "38=2"]
-    same = json.loads(wltui("report", SEED_002, "--json", *flags, "--cluster", "h200-8").stdout)
+    same = json.loads(wltui_here("report", SEED_001, "--json", *flags, "--cluster", "h200-8").stdout)
     assert found == same
     assert found["parameters"]["slow_rank"] == ["37=1.3", "38=2"]
 
@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         (tmp_path / "none.toml", "the file cannot be read: No such file or directory"),
         (tmp_path, "found no regular file, expected a file of parameters"),
     ):
-        done = wltui("report", SEED_002, "--params", str(path))
+        done = wltui("report", SEED_001, "--params", str(path))
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == f"{path}: error parameters-file {message}\n"
     bad = tmp_path / "p.toml"

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line.running import SEED_002, shell, wltui, wltui_into, workload_file
+from tests.command_line.running import SEED_001, SEED_002, shell, wltui, wltui_here, wltui_into, workload_file
 
 ROW = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"
 
 
 # Every command that prints, also what only argparse prints, and the picture of a screen.
 PRINTING = [
-    ["--help"], ["--version"], [SEED_002], [SEED_002, "--snapshot", "j"],
-    ["report", "--help"], ["report", SEED_002], ["report", SEED_002, "--json"],
-    ["report", SEED_002, "--all-layers"], ["report", SEED_002, "--explain", "mlp_row:ig"],
-    ["check", "--help"], ["check", SEED_002], ["check", SEED_002, "--json"],
-    ["compare", "--help"], ["compare", SEED_002, "--with", "--schedule gpipe"],
+    ["--help"], ["--version"], [SEED_001], [SEED_001, "--snapshot", "j"],
+    ["report", "--help"], ["report", SEED_001], ["report", SEED_001, "--json"],
+    ["report", SEED_001, "--all-layers"], ["report", SEED_001, "--explain", "mlp_moelayer:ig"],
+    ["check", "--help"], ["check", SEED_001], ["check", SEED_001, "--json"],
+    ["compare", "--help"], ["compare", SEED_001, "--with", "--schedule gpipe"],
     ["export", "--help"], ["export", SEED_002, "--format", "simai", "-o", "-"],
     ["collective", "--help"], ["collective", "all-reduce", "--size", "64MiB"],
     ["collective", "all-reduce", "--size", "1KiB..1GiB"],
@@ -31,7 +31,7 @@ def left_of(errors: str) -> list[str]:
 
 
 def test_a_report_into_head_says_nothing_more() -> None:
-    done = shell(f"WLTUI report {SEED_002} --json --no-fold --world 128 | head -1")
+    done = shell(f"WLTUI report {SEED_001} --json --no-fold | head -1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
@@ -90,11 +90,11 @@ def test_nobody_needs_a_standard_input(words: list[str]) -> None:
 
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
 def test_a_closed_standard_error_leaves_the_exit_status_and_standard_output_alone(closed: str) -> None:
-    done = shell(f"WLTUI report {SEED_002} --tp 0 {closed}")
+    done = shell(f"WLTUI report {SEED_001} --tp 0 {closed}")
     assert (done.returncode, done.stdout) == (2, "")
     done = shell(f"WLTUI report nowhere {closed}")
     assert (done.returncode, done.stdout) == (1, "")
-    assert shell(f"WLTUI report {SEED_002} {closed}").stdout == wltui("report", SEED_002).stdout
+    assert shell(f"WLTUI report {SEED_001} {closed}").stdout == wltui("report", SEED_001).stdout
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
@@ -117,9 +117,9 @@ def test_a_name_that_the_encoding_does_not_have_is_escaped(tmp_path: Path, encod
 
 def test_control_characters_in_arguments_do_not_reach_the_terminal() -> None:
     for words in (
-        ["report", SEED_002, "--\x1b[31m"],
+        ["report", SEED_001, "--\x1b[31m"],
         ["report", "\x1b[31mno"],
-        ["report", SEED_002, "\x1b[2J"],
+        ["report", SEED_001, "\x1b[2J"],
     ):
         done = wltui(*words)
         assert done.returncode in (1, 2)
@@ -128,10 +128,10 @@ def test_control_characters_in_arguments_do_not_reach_the_terminal() -> None:
 
 HUGE = str(2**63 - 1)
 ABSURD = [
-    (["--compute-scale", "1e12"], SEED_002),
-    (["--comm-scale", "1e12"], SEED_002),
-    (["--endpoint-delay", "1099511627776", "--comm-scale", "1e9"], SEED_002),
-    (["--dim", "ring:1024:1e-6:1e9", "--comm-scale", "1e12"], SEED_002),
+    (["--compute-scale", "1e12"], SEED_001),
+    (["--comm-scale", "1e12"], SEED_001),
+    (["--endpoint-delay", "1099511627776", "--comm-scale", "1e9"], SEED_001),
+    (["--dim", "ring:128:1e-6:1e9", "--comm-scale", "1e12"], SEED_001),
     ([], f"a -1 {HUGE} NONE 0 {HUGE} NONE 0 {HUGE} NONE 0 100"),
     (["--compute-scale", "2"], f"a -1 {HUGE} NONE 0 0 NONE 0 0 NONE 0 100"),
     ([], f"a -1 1 ALLREDUCE {HUGE} 1 NONE 0 1 ALLGATHER {HUGE} 100"),
@@ -143,9 +143,9 @@ ABSURD = [
 def test_absurd_figures_give_a_report_or_one_line_and_no_traceback(
     tmp_path: Path, flags: list[str], source: str
 ) -> None:
-    path = source if source == SEED_002 else workload_file(tmp_path, source)
+    path = source if source == SEED_001 else workload_file(tmp_path, source)
     for more in ([], ["--json"], ["--schedule", "1f1b"]):
-        done = wltui("report", path, *flags, *more)
+        done = wltui_here("report", path, *flags, *more)
         assert "Traceback" not in done.stderr
         assert done.returncode in (0, 1, 2)
         assert bool(done.stdout) == (done.returncode == 0)

@@ -13,40 +13,40 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import UsageError
-from tests.command_line.running import SEED_002, environment, process, wltui
+from tests.command_line.running import SEED_001, environment, process, wltui, wltui_here
 from tui.keys import read_keymap
 from tui.snapshot import keys_in, size_in
 
 
 def test_the_first_screen_as_text() -> None:
-    done = wltui(SEED_002, "--snapshot", "")
+    done = wltui(SEED_001, "--snapshot", "")
     assert (done.returncode, done.stderr) == (0, "")
     rows = done.stdout.split("\n")
     assert len(rows) == 37
-    assert rows[0].startswith(" wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16")
+    assert rows[0].startswith(" wltui  001_moe_128npu_with_mistakes.txt   128 ranks = tp 8 x dp 4 x pp 4")
     assert "What would help most" in done.stdout
-    assert "8.702 s" in done.stdout, "what is found in the background is awaited"
+    assert "159.6 ms" in done.stdout, "what is found in the background is awaited"
     assert "\x1b" not in done.stdout
     assert rows[35].endswith("q quit")
 
 
 def test_keys_are_pressed_and_their_runs_awaited() -> None:
-    done = wltui(SEED_002, "--snapshot", "5 jjjjjjjjjj l", "--size", "80x24")
+    done = wltui_here(SEED_001, "--snapshot", "5 jjjjjjjjjj l", "--size", "80x24")
     assert "[5 Params]" in done.stdout
-    assert "was 14.774 s" in done.stdout
+    assert "was 174.1 ms" in done.stdout
     assert len(done.stdout.split("\n")) == 25
     assert max(map(len, done.stdout.split("\n"))) <= 80
 
 
 def test_the_screen_to_begin_with_can_be_chosen() -> None:
-    assert "[3 Layers]" in wltui(SEED_002, "--screen", "layers", "--snapshot", "").stdout
-    done = wltui(SEED_002, "--screen", "map", "--snapshot", "")
+    assert "[3 Layers]" in wltui_here(SEED_001, "--screen", "layers", "--snapshot", "").stdout
+    done = wltui_here(SEED_001, "--screen", "map", "--snapshot", "")
     names = "summary, timeline, layers, why, parameters, compare, sweep, notes"
     assert (done.returncode, done.stderr) == (2, f"wltui: --screen: found map, expected {names}\n")
 
 
 def test_a_picture_is_the_same_each_time_and_whatever_the_environment() -> None:
-    words = (SEED_002, "--snapshot", "2 jj Space www", "--svg", "--size", "100x30")
+    words = (SEED_001, "--snapshot", "2 jj Space www", "--svg", "--size", "100x30")
     first = wltui(*words)
     assert ElementTree.fromstring(first.stdout).tag.endswith("svg")
     assert "#5fafd7" in first.stdout, "forward has its colour"
@@ -56,16 +56,16 @@ def test_a_picture_is_the_same_each_time_and_whatever_the_environment() -> None:
 
 
 def test_ascii_is_ascii() -> None:
-    done = wltui(SEED_002, "--snapshot", "j", "--ascii")
+    done = wltui_here(SEED_001, "--snapshot", "j", "--ascii")
     assert done.stdout.isascii()
     assert process(
-        [sys.executable, "-m", "tui", SEED_002, "--snapshot", "j"], environment(PYTHONIOENCODING="ascii")
+        [sys.executable, "-m", "tui", SEED_001, "--snapshot", "j"], environment(PYTHONIOENCODING="ascii")
     ).stdout.isascii()
 
 
 def test_the_bundled_example_and_a_measured_run_have_one_too() -> None:
-    assert "stage 15" in wltui("--snapshot", "2").stdout
-    done = wltui("fixtures/004_megatron_rank7_trace.txt", "--snapshot", "3")
+    assert "stage 15" in wltui_here("--microbatches", "2", "--snapshot", "2").stdout
+    done = wltui_here("fixtures/004_megatron_rank7_trace.txt", "--snapshot", "3")
     assert "[3 " in done.stdout
 
 
@@ -85,15 +85,17 @@ def test_words_that_are_keys_and_words_that_are_typed() -> None:
     ],
 )
 def test_a_word_that_looks_like_a_key_and_is_none_is_an_error(keys: str, said: str) -> None:
-    done = wltui(SEED_002, "--snapshot", keys)
+    done = wltui_here(SEED_001, "--snapshot", keys)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: --snapshot: {said}\n")
-    # In a prompt it is what is typed.
-    assert "no match for Enterr" in wltui(SEED_002, "--snapshot", "2 / Enterr").stdout
+
+
+def test_in_a_prompt_such_a_word_is_what_is_typed() -> None:
+    assert "no match for Enterr" in wltui_here(SEED_001, "--snapshot", "2 / Enterr").stdout
 
 
 def test_a_screen_that_there_is_not_is_an_error_without_a_terminal_too() -> None:
     for more in ([], ["--snapshot", "j"]):
-        done = wltui(SEED_002, "--screen", "Timeline", *more)
+        done = wltui(SEED_001, "--screen", "Timeline", *more)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("wltui: --screen: found Timeline, expected summary, timeline")
 
@@ -117,12 +119,12 @@ def test_sizes_that_cannot_be(size: str) -> None:
     ],
 )  # fmt: skip
 def test_wrong_usage_is_one_line(words: list[str], said: str) -> None:
-    done = wltui(SEED_002, *words)
+    done = wltui_here(SEED_001, *words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 def test_quitting_among_the_keys_is_no_error() -> None:
-    done = wltui(SEED_002, "--snapshot", "j q k")
+    done = wltui_here(SEED_001, "--snapshot", "j q k")
     assert done.returncode == 2
     assert done.stderr == "wltui: --snapshot: the keys end the program, so there is no screen left\n"
 
@@ -135,7 +137,7 @@ from tui.cli import main
 async def timed_out(self, timeout=30.0):
     raise WaitForScreenTimeout("Timed out")
 Pilot._wait_for_screen = timed_out
-sys.exit(main([{SEED_002!r}, "--snapshot", "2"]))
+sys.exit(main([{SEED_001!r}, "--snapshot", "2"]))
 """
     done = process([sys.executable, "-c", code])
     said = "wltui: --snapshot: the screen did not answer for 30 s\n"
@@ -145,7 +147,7 @@ sys.exit(main([{SEED_002!r}, "--snapshot", "2"]))
 @pytest.mark.parametrize("limit", [5, 6])
 def test_too_few_open_files_are_one_line(limit: int) -> None:
     done = process(
-        [sys.executable, "-m", "tui", SEED_002, "--snapshot", "2"],
+        [sys.executable, "-m", "tui", SEED_001, "--snapshot", "2"],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
     )
     said = f"wltui: --snapshot needs 4 more open files, and {limit - 3} can be had: "
@@ -156,7 +158,7 @@ def test_too_few_open_files_are_one_line(limit: int) -> None:
 def test_a_screen_with_too_few_open_files_is_one_line() -> None:
     ours, theirs = pty.openpty()
     done = process(
-        [sys.executable, "-m", "tui", SEED_002],
+        [sys.executable, "-m", "tui", SEED_001],
         environment(TERM="xterm-256color"),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)),
         stdin=theirs,
@@ -202,7 +204,7 @@ def test_keys_prints_the_users_own_and_refuses_what_the_screen_would(tmp_path: P
     path.write_text('[timeline]\nzoom-in = "F5"\n')
     assert 'zoom-in = ["F5"]' in wltui("keys", XDG_CONFIG_HOME=str(tmp_path)).stdout
     path.write_text('[timeline]\nzoom-in = "q"\n')
-    for words in (["keys"], [SEED_002, "--snapshot", ""]):
+    for words in (["keys"], [SEED_001, "--snapshot", ""]):
         done = wltui(*words, XDG_CONFIG_HOME=str(tmp_path))
         assert done.returncode == 1
         assert done.stderr == (

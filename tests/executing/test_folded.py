@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from pathlib import Path
@@ -23,10 +24,13 @@ from tests.executing.encoding import COLL, COMP, RECV, SEND, et_bytes, write_jso
 _KINDS = (0, 2, 6, 7)
 
 
-def grid_set(seed: int, folder: Path) -> Parameters:
+_GRIDS = [(2, 2, 2), (4, 1, 2), (1, 4, 3), (2, 3, 1), (8, 2, 2), (1, 12, 1), (2, 8, 1)]
+
+
+def grid_set(seed: int, folder: Path, most_ranks: int = 32) -> Parameters:
     """A random step of a grid of ranks; some are put out of step: another duration, group or order."""
     draw = random.Random(seed)
-    tp, dp, pp = draw.choice([(2, 2, 2), (4, 1, 2), (1, 4, 3), (2, 3, 1), (8, 2, 2), (1, 12, 1), (2, 8, 1)])
+    tp, dp, pp = draw.choice([grid for grid in _GRIDS if math.prod(grid) <= most_ranks])
     world = tp * dp * pp
     groups: dict[str, list[int]] = {}
     first = draw.choice([1, 90, 120])  # names and ranks of other lengths are other bytes

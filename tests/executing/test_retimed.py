@@ -20,6 +20,8 @@ from simcore.parameters import Parameters, as_flags, replaced
 from simcore.records import replace
 from tests.executing.test_folded import grid_set
 
+# Each row of a table is a run of its own.
+MOST_RANKS = 8
 RULES = ("wltui", "links", "unfolded", ASTRA_SIM_2)
 # A set that ends.
 _SOME = 1
@@ -30,7 +32,7 @@ def ran(seed: int, rules: str) -> Iterator[TraceResults | None]:
     """A random set that has run by some rules, its files in place; None where it waits for ever."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        asked = grid_set(seed, folder)
+        asked = grid_set(seed, folder, MOST_RANKS)
         if rules == ASTRA_SIM_2:
             groups = str(folder / "groups.json")
             asked = replace(asked, slow_rank=(), dialect=ASTRA_SIM_2, comm_groups=groups)
@@ -75,6 +77,7 @@ def test_what_is_scaled_by_nothing_is_the_run_itself(seed: int, rules: str) -> N
             assert getattr(after, column) == getattr(before.executed, column), column
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 32), st.sampled_from(RULES))
 @settings(deadline=None)
 def test_each_row_of_the_what_if_table_is_the_run_that_its_parameters_ask_for(seed: int, rules: str) -> None:
@@ -91,7 +94,7 @@ def test_each_row_of_the_what_if_table_is_the_run_that_its_parameters_ask_for(se
 @pytest.mark.parametrize("rules", RULES)
 def test_random_sets_run_by_all_rules(rules: str) -> None:
     timed = 0
-    for seed in range(8):
+    for seed in range(12):
         with ran(seed, rules) as one:
             timed += one is not None and one.step_time_ns > 0
     assert timed > 1

@@ -23,7 +23,7 @@ from tui.cli import main
 COUNT = int(os.environ.get("WLTUI_MUTANTS", "400"))
 ONLY = os.environ.get("WLTUI_MUTANT")
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "corpus"
-PARTS = 8
+PARTS = 16
 LINE = re.compile(r"(?P<place>\S+?)(:\d+(:\d+)?)?: (?P<severity>error|warning|note) [a-z0-9-]+ \S.*")
 ERROR = re.compile(r"\S+?:\d+:\d+: error [a-z0-9-]+ \S.*")
 

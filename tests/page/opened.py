@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import zlib
 from html.parser import HTMLParser
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.run import Run
@@ -32,6 +35,19 @@ def page_of(run: Run, against: Run | None = None) -> str:
     """The text of a run's page."""
     request = Request(run.source, run.parameters, run=run, against=against)
     return b"".join(PAGES.requested(request).pieces).decode()
+
+
+def whole_page(folders: pytest.TempPathFactory) -> str:
+    """That of seed 002, which takes ten seconds to make: once for all tests of a run, in whatever process."""
+    folder = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    path = folder / "page-of-seed-002.html"
+    if not path.exists():
+        made = folder / f"{path.name}.{os.getpid()}"
+        made.write_text(page_of(seed("002")), encoding="utf-8")
+        made.replace(path)
+    return path.read_text("utf-8")
 
 
 def data_of(page: str) -> dict[str, Any]:

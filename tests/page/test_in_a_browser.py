@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.page.opened import data_of, page_of, seed
+from tests.page.opened import data_of, page_of, seed, whole_page
 from tests.page.test_content import HOSTILE, hostile_page
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -43,6 +43,8 @@ class Browser:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(_DRIVER))
+        # The page that it begins with asks for parts of its own, as long as it is there.
+        self.driver.get("about:blank")
         self.folder = folder
 
     def open(self, page: str, width: int = 1600, height: int = 1000, scripts: bool = True) -> None:
@@ -99,9 +101,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """That of seed 002."""
-    return page_of(seed("002"))
+    return whole_page(tmp_path_factory)
 
 
 def test_a_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, page: str) -> None:

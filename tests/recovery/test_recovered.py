@@ -121,7 +121,7 @@ def test_seed_001_is_none_and_that_is_said_why() -> None:
     assert found.line() == (
         "not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write"
     )
-    assert found.title() == "not AICB's: a name in line 10"
+    assert found.title() == "line 10: no name of AICB's"
 
 
 @pytest.mark.parametrize("name", OF_CORPUS)
@@ -172,6 +172,9 @@ def test_a_row_changed_is_the_one_that_is_named(seed: int, o: dict[str, Any]) ->
     rng = random.Random(seed)
     o |= {"global_batch": 64, "micro_batch": 1, "num_layers": 13, "ffn": 4096}
     assume(64 // (o["world_size"] // (o["tp"] * o["pp"])) > 1)
+    if o["moe"] and o["ep"] == 1:
+        # No row says how many experts there are: with latent attention it takes seconds to find them.
+        o["deepseek"] = False
     try:
         text = text_of(command_of(o))
     except UsageError:

@@ -15,8 +15,9 @@ from simcore.model.aicb_arguments import AicbArguments
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.recovery import recover
-from simcore.recovery.rescale import can_rescale, rescaled
+from simcore.recovery.rescale import can_rescale, known, rescaled
 from simcore.simulation import simulate
+from simcore.workload import Workload
 from simcore.workload.formats.simai_text import read
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
@@ -25,6 +26,8 @@ from tui.cli import main
 
 # An example is a whole file: what a smaller one would be takes minutes to find.
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
+# Where the rows alone count: a fifth of what seed 002 takes on a screen.
+DEEPSEEK = str(HERE / index(HERE)[2]["file"])
 SEED_000 = str(ROOT / "fixtures" / "000_gpt13b_tp4_old_header.txt")
 
 
@@ -35,7 +38,10 @@ def sent(text: str) -> list[tuple[str, ...]]:
 
 
 def made(text: str, **degrees: int) -> str:
-    workload = read("made.txt", text.encode())
+    return made_of(read("made.txt", text.encode()), text, **degrees)
+
+
+def made_of(workload: Workload, text: str, **degrees: int) -> str:
     found = rescaled(workload, Parameters(rescale="on", **degrees))  # type: ignore[arg-type]
     return text if found is None else found.text
 
@@ -54,18 +60,22 @@ def test_rescaled_rows_are_aicbs_own_and_come_back(o: dict[str, Any], tp: int, p
     }
     world = o["world_size"]
     o["ep"] = o["ep"] if o["moe"] else 1
+    if o["moe"] and 1 in (o["ep"], ep):
+        # No row says how many experts there are: with latent attention it takes seconds to find them.
+        o["deepseek"] = False
     try:
         text = text_of(command_of(o))
     except UsageError:
         assume(False)
     workload = read("made.txt", text.encode())
-    found = recover(workload)
+    # What was recovered is kept.
+    found = known(workload)
     assume(found.exact and found.config is not None)
     assert found.config is not None
     degrees = {"tp": tp, "pp": pp, "ep": ep if o["moe"] else 1}
     assume(world % (tp * pp) == 0 and 64 // (world // (tp * pp)) > 0)
     try:
-        there = made(text, **degrees)
+        there = made_of(workload, text, **degrees)
     except UsageError:
         return
     # AICB's own for the other layout, of the config that was recovered.
@@ -188,21 +198,21 @@ def test_what_can_be_rescaled_is_asked_once() -> None:
 
 @pytest.mark.parametrize("size", ["80x24", "160x40"])
 def test_the_header_and_screen_6_say_rescaled(size: str, capsys: pytest.CaptureFixture[str]) -> None:
-    keys = "5 j Enter Backspace 4 Enter j j j j l 6"
-    assert main([SEED_002, "--no-session", "--size", size, "--snapshot", keys]) == 0
+    keys = "5 j Enter Backspace 1 Enter j j j j l 6"
+    assert main([DEEPSEEK, "--no-session", "--size", size, "--snapshot", keys]) == 0
     lines = capsys.readouterr().out.split("\n")
-    assert "+41.2 % rescaled" in "".join(lines[:2])
-    assert any("--rescale on, --tp 4" in line for line in lines)
+    assert "+44.9 % rescaled" in "".join(lines[:2])
+    assert any("--rescale on, --tp 1" in line for line in lines)
 
 
 def test_the_form_asks_once_a_degree_is_another_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([SEED_002, "--no-session", "--size", "120x40", "--snapshot", "5"]) == 0
+    assert main([DEEPSEEK, "--no-session", "--size", "120x40", "--snapshot", "5"]) == 0
     assert "rescale" not in capsys.readouterr().out
-    assert main([SEED_002, "--no-session", "--size", "120x40", "--tp", "4", "--snapshot", "5"]) == 0
+    assert main([DEEPSEEK, "--no-session", "--size", "120x40", "--tp", "1", "--snapshot", "5"]) == 0
     assert "   rescale               off" in capsys.readouterr().out
 
 
 def test_screen_1_names_the_model(capsys: pytest.CaptureFixture[str]) -> None:
     for size in ("80x24", "120x36"):
-        assert main([SEED_002, "--no-session", "--size", size, "--snapshot", ""]) == 0
-        assert "AICB: Llama 405B, 128 layers" in capsys.readouterr().out
+        assert main([DEEPSEEK, "--no-session", "--size", size, "--snapshot", ""]) == 0
+        assert "AICB: DeepSeek 236B, 60 layers" in capsys.readouterr().out

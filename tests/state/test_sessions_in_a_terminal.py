@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.pseudo_terminal import ROOT, SEED, Terminal, wltui
+from tests.command_line.running import SEED_001
+from tests.tui.pseudo_terminal import ROOT, Terminal, wltui
 
 TIMELINE = "At the cursor"
 
@@ -20,7 +21,7 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def opened(state: Path, *words: str, file: str = SEED, **keywords: object) -> Terminal:
+def opened(state: Path, *words: str, file: str = SEED_001, **keywords: object) -> Terminal:
     """wltui with its sessions in a directory."""
     return wltui(file, *words, screen=None, env={"XDG_STATE_HOME": str(state)}, **keywords)
 
@@ -40,24 +41,24 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
     with opened(state) as terminal:
         terminal.wait_for("[1 Summary]")
         terminal.press_each(
-            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
         terminal.press_each(
-            ("r", "kept as run 2"), ("2", TIMELINE), ("jj", ">+ stage  2"), ("p", ">+ stage  2")
+            ("r", "kept as run 2"), ("2", TIMELINE), ("j", ">+ stage  1"), ("p", ">+ stage  1")
         )
-        terminal.press_each(("wwm", "mark a is set"), ("l", "a .. cursor 43.257 ms"))
+        terminal.press_each(("wwm", "mark a is set"), ("l", "a .. cursor 472.5 us"))
         # What the mark had to say is gone with the next key.
         terminal.settle(0.3)
         rows = terminal.lines[:34]
         quit(terminal)
-    assert session_files(state) == ["002_gpt_1024npu.txt"]
+    assert session_files(state) == ["001_moe_128npu_with_mistakes.txt"]
     with opened(state) as terminal:
         terminal.wait_for("restored: run 2 of 2; x shows run 1, as opened; --no-session starts fresh")
         terminal.wait_for(lambda: terminal.lines[:34] == rows, patience=8)
-        terminal.press_each(("'", "stage 2"), ("\x1b", TIMELINE))
+        terminal.press_each(("'", "stage 1"), ("\x1b", TIMELINE))
         terminal.settle(0.3)
         terminal.press_each(("R", ">  *  2"))
-        assert "--pp 8" in terminal.line_with(">  *  2")
+        assert "--pp 2" in terminal.line_with(">  *  2")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -104,16 +105,16 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
     with opened(state) as terminal:
         terminal.wait_for("[1 Summary]")
         terminal.press_each(
-            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
         quit(terminal)
     with opened(state, "--tp", "4") as terminal:
         terminal.wait_for("restored from last time: 2 more runs (R); --no-session starts fresh")
-        assert "tp 4 x dp 16 x pp 16" in terminal.lines[0]
+        assert "tp 4 x dp 8 x pp 4" in terminal.lines[0]
         assert "run 1 of 3" in terminal.lines[1]
-        terminal.press_each(("R", "--pp 8"))
-        assert terminal.line_with("(as in the file)").split()[:2] == ["2", "14.774"]
-        assert "not run yet" in terminal.line_with("--pp 8")
+        terminal.press_each(("R", "--pp 2"))
+        assert terminal.line_with("(as in the file)").split()[:2] == ["2", "174.1"]
+        assert "not run yet" in terminal.line_with("--pp 2")
         terminal.press("\x1b")
         terminal.wait_for("[5 Param")
         terminal.settle(0.3)
@@ -121,7 +122,7 @@ def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(stat
     # What the command line stated was not the session's.
     with opened(state) as terminal:
         terminal.wait_for("restored from last time: 2 more runs (R)")
-        assert "tp 8 x dp 8 x pp 16" in terminal.lines[0]
+        assert "tp 8 x dp 4 x pp 4" in terminal.lines[0]
 
 
 def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
@@ -141,30 +142,30 @@ def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
 
 def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Path, tmp_path: Path) -> None:
     file = tmp_path / "workload.txt"
-    shutil.copy(ROOT / SEED, file)
+    shutil.copy(ROOT / SEED_001, file)
     with opened(state, file=str(file)) as terminal:
         terminal.wait_for("[1 Summary]")
         terminal.press_each(
-            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
         terminal.press_each(("2", TIMELINE))
         terminal.press("www")
         terminal.settle(0.3)
         quit(terminal)
-    text = file.read_text().replace("mlp_row", "mlp_RoW")
+    text = file.read_text().replace("attention_row", "attention_RoW")
     file.write_text(text)
     with opened(state, file=str(file)) as terminal:
         terminal.wait_for("the input changed since: lanes, marks, 1 more run (R) kept, not the place in it")
         assert "[2 Timeline]" in terminal.lines[1]
         assert "run 1 of 2" in terminal.lines[1]
-        terminal.wait_for("view 0.000 000 000 s .. 14.774 124 906 s")
+        terminal.wait_for("view 0.000 000 000 s .. 0.174 119 087 s")
 
 
 def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> None:
     with opened(state) as terminal:
         terminal.wait_for("[1 Summary]")
         terminal.press_each(
-            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("2\r", "was 174.1 ms")
         )
         quit(terminal)
     (path,) = state.glob("wltui/*.json*")
@@ -173,7 +174,7 @@ def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> Non
     path.write_text(json.dumps(values))
     with opened(state) as terminal:
         terminal.wait_for("change not run")
-        terminal.wait_for("world 1024 is not a multiple of tp 3 x pp 16")
+        terminal.wait_for("world 128 is not a multiple of tp 3 x pp 4")
 
 
 def test_a_damaged_session_is_said_on_the_screen_and_nothing_of_it_reaches_the_terminal(state: Path) -> None:
@@ -252,6 +253,6 @@ def test_without_a_terminal_nothing_is_read_or_written(state: Path) -> None:
     from tests.command_line.running import wltui as run
 
     state.mkdir()
-    for words in ([SEED], [SEED, "--snapshot", "2jj"], ["report", SEED]):
+    for words in ([SEED_001], [SEED_001, "--snapshot", "2jj"], ["report", SEED_001]):
         assert run(*words, XDG_STATE_HOME=str(state)).returncode == 0
     assert list(state.iterdir()) == []

@@ -73,7 +73,7 @@ class Case(Struct, frozen=True):
         if not any(axis.startswith("world") for axis in self.axes):
             fixed["world"] = 4 if self.layouts else 16
         if self.layouts:
-            fixed["global_batch"] = 8
+            fixed["global_batch"] = 4
         space = space_of(Parameters(**fixed), [axis_of(text) for text in self.axes], layouts=self.layouts)
         definition = Definition(("--model", self.model), space, 2.0, rule.text if rule else "", "x")
         return Evaluator(ModelMaker(self.model, MODELS[self.model]).opened(), definition)

@@ -7,7 +7,9 @@ that know what is of their own. (That each family has a best of its own `test_fr
 
 from __future__ import annotations
 
+import functools
 import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -55,26 +57,32 @@ def _swept(path: Path, rule: Rule | None, engine: Any = None, shard: Shard = Sha
     engine.close()
 
 
+@functools.cache
+def _whole(rule: Rule | None) -> list[bytes]:
+    """The lines of the sweep that nothing interrupts, sorted."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "whole"
+        _swept(path, rule)
+        return sorted(path.read_bytes().splitlines(keepends=True))
+
+
 @pytest.mark.parametrize("rule", [None, _RULE], ids=["every point", "left out"])
 def test_an_interrupted_sweep_ends_as_one_that_was_not(tmp_path: Path, rule: Rule | None) -> None:
     """No line is lost and none is there twice, wherever it was stopped and the last line cut."""
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    _swept(whole, rule)
+    parts = tmp_path / "parts"
     chance = random.Random(3)
     for stop in (1, 3, 7, 20, 40, 0):
         _swept(parts, rule, stop=stop)
         if stop:
             data = parts.read_bytes()
             parts.write_bytes(data[: len(data) - chance.randrange(400)])
-    assert sorted(parts.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
-    assert len(whole.read_bytes().splitlines()) == 72
+    assert sorted(parts.read_bytes().splitlines(keepends=True)) == _whole(rule)
+    assert len(_whole(rule)) == 72
 
 
 @pytest.mark.parametrize("rule", [None, _RULE], ids=["every point", "left out"])
 def test_processes_and_parts_write_the_same_lines(tmp_path: Path, rule: Rule | None) -> None:
-    whole = tmp_path / "whole"
-    _swept(whole, rule)
-    expected = sorted(whole.read_bytes().splitlines(keepends=True))
+    expected = _whole(rule)
     processes = tmp_path / "processes"
     _swept(processes, rule, ProcessEngine(2))
     assert sorted(processes.read_bytes().splitlines(keepends=True)) == expected
@@ -88,8 +96,7 @@ def test_processes_and_parts_write_the_same_lines(tmp_path: Path, rule: Rule | N
 
 def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     """Each time some points have come, one of the processes is killed."""
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    _swept(whole, None)
+    killed = tmp_path / "killed"
     evaluator = _evaluator(_SOME, None)
     engine = ProcessEngine(2)
     with ResultsFile(str(killed), evaluator.definition.sweep, resume=False) as file:
@@ -97,4 +104,4 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
             if count in (5, 30) and engine._pool is not None:
                 next(iter(engine._pool._processes.values())).kill()
     engine.close()
-    assert sorted(killed.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
+    assert sorted(killed.read_bytes().splitlines(keepends=True)) == _whole(None)

@@ -75,6 +75,20 @@ def small() -> Results:
 
 
 @cache
+def plain_run() -> Results:
+    """`two_stages` with nothing given: what is assumed is among its notes."""
+    return run(two_stages())
+
+
+@cache
+def four_stages(**parameters: object) -> Results:
+    """Seed 002 on 4 stages with 4 micro-batches: its words and panels, and what changes of it bring is found
+    in a fifth of the time.
+    """
+    return run(seed_workload(), pp=4, microbatches=4, **parameters)
+
+
+@cache
 def lonely(ns: int = 5000) -> Results:
     """One rank with one layer that computes `ns` forward and nothing else."""
     return run(make_workload([layer("only_layer", ns)], tp=1, pp=1, all_gpus=1))

@@ -58,9 +58,23 @@ async def run_over(pilot: Pilot[None], patience: float = PATIENCE) -> None:
     # What a picture asks for is begun behind it.
     for _ in range(3):
         await pilot.pause()
+    await begun_over(pilot, patience)
+    for _ in range(3):
+        await pilot.pause()
+
+
+async def begun_over(pilot: Pilot[None], patience: float = PATIENCE) -> None:
+    """As `run_over`, of what has begun: enough after keys that were waited for, and half the time."""
+    app = pilot.app
+    assert isinstance(app, WltuiApp)
     workers = app.workers
     await wait_until(
         pilot, lambda: not app.session.running and all(one.is_finished for one in workers), patience
     )
-    for _ in range(3):
-        await pilot.pause()
+
+
+async def draft_run(pilot: Pilot[None]) -> None:
+    """Wait until the draft has been run, and for nothing that screens look for in the background."""
+    app = pilot.app
+    assert isinstance(app, WltuiApp)
+    await wait_until(pilot, lambda: not app.session.running)

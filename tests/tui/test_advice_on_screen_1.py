@@ -93,10 +93,11 @@ def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
     assert needs_words("the first", knob, 66_300_000_000, 60) == "the first needs about 66.3 GB, as now"
     assert needs_words("the first", knob, 60 * GB, 21) == ""
     # Why it is no more, where that is said of it, before how much it is.
-    alike = replace(knob, meaning="assumed: this; no more memory: all 16 micro-batches are held already")
+    why = "memory as now: the fullest stage holds all 16 micro-batches already"
+    alike = replace(knob, meaning=f"assumed: this; {why}")
     now = 66_300_000_000
-    whole = "the first needs about 66.3 GB, as now: all 16 micro-batches are held already"
-    assert needs_words("the first", alike, now, 80) == whole
+    whole = f"the first needs about 66.3 GB, as now: {why.removeprefix('memory as now: ')}"
+    assert needs_words("the first", alike, now, 100) == whole
     assert needs_words("the first", alike, now, 40) == "row 1: ~66.3 GB, as now, all 16 held"
     assert needs_words("the first", alike, now, 33) == "row 1: memory as now, all 16 held"
     assert needs_words("the first", alike, now, 26) == "memory as now, all 16 held"

@@ -63,8 +63,9 @@ def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_ca
     now = run(replace(seed_workload(), path=path), compute_scale=2.0)
     text = text_of(heading(session_of(opened, now), "parameters", width))
     assert "step 28.7" in text
-    # Right of eight tabs in a hundred columns there is room for the share alone.
-    assert ("+94.6 %" if width == 100 else "+13.973 s (+94.6 %)") in text
+    # Right of eight tabs in a hundred columns, or of what was changed in eighty, there is room for the share
+    # alone.
+    assert ("+94.6 %" if width <= 100 else "+13.973 s (+94.6 %)") in text
     assert ("! Notes" if width == 100 else "8 notes") in text
 
 
@@ -295,3 +296,17 @@ def test_the_step_of_another_model_stays_behind_the_screens(width: int) -> None:
     assert ("other model" in first) != ("other model" in second)
     plain = text_of(heading(session_of(seed(), seed(compute_scale=2.0)), "summary", width))
     assert "other model" not in plain
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_what_takes_another_time_stands_in_the_row_on_top(width: int) -> None:
+    """After a trial of `layer grad_param_comm` the row on top named no change."""
+    trials = [
+        ({"time_scale": ("stream dp=0.9",)}, "stream dp x0.9"),
+        ({"layer_scale": ("mlp_row:fwd=0.5", "mlp_row:ig=0.5")}, "layer mlp_row:fwd x0.5 and 1 more"),
+        ({"slow_rank": ("5=1.3",), "comm_scale": 0.0}, "communication x0 and 1 more"),
+    ]
+    for fields, words in trials:
+        first, _ = heading(session_of(seed(), seed(**fields)), "why", width)
+        assert f"   {words}   " in line_text(first)
+    assert " x0" not in line_text(heading(session_of(seed()), "why", width)[0])

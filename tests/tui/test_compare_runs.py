@@ -9,6 +9,7 @@ from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import four_stages, small
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.compare.simulated import SimulatedCompared
 from tui.compare.view import CompareView
@@ -19,7 +20,7 @@ from tui.timeline.view import TimelineView
 
 
 async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "6", *"wsadhljk0", "vertical_line", "tab", "enter", "left_parenthesis")
         words = "There is only one run: change a parameter (5), or try a change (t)."
@@ -32,9 +33,10 @@ async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> Non
 
 @pytest.mark.parametrize(("more", "words"), [(1, "1 more run is kept"), (2, "2 more runs are kept")])
 async def test_runs_of_an_earlier_session_are_not_forgotten(make_app: MakeApp, more: int, words: str) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     for count in range(more):
-        app.session.recall(KeptRun(Parameters(microbatches=8 * (count + 1)), label=app.session.opened.label))
+        parameters = Parameters(pp=4, microbatches=8 * (count + 1))
+        app.session.recall(KeptRun(parameters, label=app.session.opened.label))
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "6")
         assert f"{words}: Enter in R shows one, then 6 compares it with this." in screen_text(app)
@@ -47,31 +49,31 @@ async def test_runs_of_an_earlier_session_are_not_forgotten(make_app: MakeApp, m
 
 
 async def test_a_changed_run_stands_beside_the_opened_one_with_the_reason(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     session = app.session
     assert isinstance(session, Session)
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "5", *"jjjjj", "enter", *"zb-h1", "enter")
+        await press(pilot, "5", *"jjjjjj", "enter", *"zb-h1", "enter")
         await run_over(pilot)
         await press(pilot, "6")
         await run_over(pilot)
         assert session.current.simulation.parameters.schedule == "zb-h1"
         text = screen_text(app)
-        why = "Why: fill and drain -4.080 s on the critical path: weight gradients fill the wait for the next"
+        why = "Why: fill and drain -815.2 ms on the critical path: weight gradients fill the wait for the"
         assert why in text
-        assert "all 2 595 840 ops of 1 024 ranks matched" in text
-        assert "B - A  -4.079 s (-27.6 %)" in text
+        assert "all 666 624 ops of 1 024 ranks matched" in text
+        assert "B - A  -814.5 ms (-22.4 %)" in text
         assert "unchanged: every op's duration" in text
 
 
 async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_with(
     make_app: MakeApp,
 ) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     session = app.session
     assert isinstance(session, Session)
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "5", *"jjjjj", "enter", *"zb-h1", "enter")
+        await press(pilot, "5", *"jjjjjj", "enter", *"zb-h1", "enter")
         await run_over(pilot)
         await press(pilot, "r")
         assert screen_rows(app)[-1].strip() == "kept as run 2: R has all runs, n there names one"
@@ -97,7 +99,7 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
 
 
 async def test_x_leaves_a_and_b_in_their_places(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     session = app.session
     assert isinstance(session, Session)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -121,7 +123,7 @@ async def test_x_leaves_a_and_b_in_their_places(make_app: MakeApp) -> None:
 
 
 async def test_x_after_undo_does_not_bring_the_change_back(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     session = app.session
     assert isinstance(session, Session)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -155,14 +157,14 @@ async def test_x_after_undo_does_not_bring_the_change_back(make_app: MakeApp) ->
 
 
 async def test_i_without_another_run_says_so(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "6", "i")
         assert screen_rows(app)[-1].startswith(" there is no other run: r keeps one (5)")
 
 
 async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     session = app.session
     assert isinstance(session, Session)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -203,13 +205,14 @@ def compared_runs(view: CompareView) -> tuple[Results, Results]:
 
 
 async def test_t_beside_two_runs_tries_the_best_change_of_the_run_on_the_screen(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "5", *"jjjjj", "enter", *"zb-h1", "enter")
+        await press(pilot, "5", *"jjjjjj", "enter", *"zb-h1", "enter")
         await run_over(pilot)
         await press(pilot, "6")
         await run_over(pilot)
         tried = app.session.current
+        assert tried.parameters.schedule == "zb-h1"
         await press(pilot, "t")
         await run_over(pilot)
         while app.session.current is tried:
@@ -225,7 +228,7 @@ async def test_t_beside_two_runs_tries_the_best_change_of_the_run_on_the_screen(
 
 
 async def test_with_one_run_the_changes_that_would_make_a_second_are_there_to_try(make_app: MakeApp) -> None:
-    app = make_app(first="compare")
+    app = make_app(four_stages(), first="compare")
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
         rows = screen_rows(app)

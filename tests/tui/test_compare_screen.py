@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -14,7 +15,7 @@ from simcore.run.lanes import COMPUTING
 from simcore.units import signed
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import naive_cell, open_seed_as, run, seed
+from tests.tui.made_runs import four_stages, naive_cell, open_seed_as, run, seed, seed_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.compare.frame import _short_name, draw, marks
@@ -24,9 +25,26 @@ from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
 from tui.timeline.lanes import Lane
 
 
+@cache
+def compared_with(**parameters: object) -> SimulatedCompared:
+    """1f1b beside another run of seed 002: only read, so what takes a second to find is found once."""
+    return SimulatedCompared(Comparison(seed(), seed(**parameters)))
+
+
 def model_of(**parameters: object) -> CompareModel:
-    """1f1b beside another run of seed 002."""
-    return CompareModel(SimulatedCompared(Comparison(seed(), seed(**parameters))))
+    """A screen of its own of `compared_with`."""
+    return CompareModel(compared_with(**parameters))
+
+
+@cache
+def few(**parameters: object) -> Results:
+    """Seed 002 with 2 micro-batches in place of 16."""
+    return run(seed_workload(), microbatches=2, **parameters)
+
+
+def model_of_four(**parameters: object) -> CompareModel:
+    """As `model_of`, on 4 stages in place of 16: for what holds of any run."""
+    return CompareModel(SimulatedCompared(Comparison(four_stages(), four_stages(**parameters))))
 
 
 def test_the_axis_is_as_long_as_the_longer_step() -> None:
@@ -133,7 +151,7 @@ def test_one_pair_that_is_below_is_one() -> None:
 
 
 def test_a_slow_rank_pairs_its_whole_stage() -> None:
-    assert model_of(slow_rank=("37=1.3",)).compared.alone == ([], [])
+    assert model_of_four(slow_rank=("37=1.3",)).compared.alone == ([], [])
 
 
 def test_ends_can_be_laid_on_each_other() -> None:
@@ -231,11 +249,10 @@ def test_an_op_that_moved_by_exactly_1_percent_is_no_difference() -> None:
     assert model.has_moved(Alike(0, 1, step // 100 + 1))
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"schedule": "zb-h1"}, {"compute_scale": 1.3}, {}])
 def test_marks_say_who_computes(parameters: dict[str, object]) -> None:
-    model = model_of(**parameters)
+    model = model_of_four(**parameters)
     model.resize(97, 4)
     model.compared.find(lambda: False)
     for pair in range(model.compared.pairs):
@@ -277,7 +294,7 @@ def test_the_lanes_of_one_run_alone() -> None:
 
 
 def test_pairs_that_differ_most_come_first() -> None:
-    slow = model_of(slow_rank=("1000=2",)).compared
+    slow = CompareModel(SimulatedCompared(Comparison(few(), few(slow_rank=("1000=2",))))).compared
     assert slow.where(0) == "rank 1000"
     busy = [slow.busy_ns(pair) for pair in range(slow.pairs)]
     changes = [abs(round(100 * b / slow.steps[1]) - round(100 * a / slow.steps[0])) for a, b in busy]

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.export import FORMATS, Request
@@ -15,11 +16,14 @@ from simcore.replay import MeasuredResults, measured_results
 from simcore.simulation import simulate
 from tests.page.opened import data_of, page_of
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed_workload
+from tests.tui.made_runs import four_stages, seed_workload, small
 from tests.tui.screen_reading import PATIENCE, press, run_over, screen_text, wait_until
 from tests.tui.test_arrangement import measured
 from tui.app import WltuiApp
 from tui.session import Session
+
+# Those of `four_stages`.
+FOUR = Parameters(pp=4, microbatches=4)
 
 
 @pytest.fixture(autouse=True)
@@ -48,22 +52,22 @@ def by_command(name: str, parameters: Parameters) -> bytes:
 
 
 async def test_the_run_on_the_screen_goes_to_perfetto_and_to_csv(make_app: MakeApp, tmp_path: Path) -> None:
-    said = await exported(make_app(), "a.json.gz")
-    assert said.startswith("a.json.gz: 16 of 1024 ranks, 40560 spans, ")
+    said = await exported(make_app(four_stages()), "a.json.gz")
+    assert said.startswith("a.json.gz: 4 of 1024 ranks, 2604 spans, ")
     trace = gzip.decompress((tmp_path / "a.json.gz").read_bytes())
     assert json.loads(trace)["traceEvents"]
-    assert trace == by_command("chrome", Parameters())
-    await exported(make_app(), "a.csv")
-    assert (tmp_path / "a.csv").read_bytes() == by_command("csv", Parameters())
+    assert trace == by_command("chrome", FOUR)
+    await exported(make_app(four_stages()), "a.csv")
+    assert (tmp_path / "a.csv").read_bytes() == by_command("csv", FOUR)
 
 
 async def test_a_changed_run_is_exported_as_it_is_shown(make_app: MakeApp, tmp_path: Path) -> None:
-    await exported(make_app(), "b.csv", before=("5", "greater_than_sign", "2"))
-    assert (tmp_path / "b.csv").read_bytes() == by_command("csv", Parameters(world=2048))
+    await exported(make_app(four_stages()), "b.csv", before=("5", "greater_than_sign", "2"))
+    assert (tmp_path / "b.csv").read_bytes() == by_command("csv", replace(FOUR, world=2048))
 
 
 async def test_the_screen_becomes_a_picture_without_the_prompt(make_app: MakeApp, tmp_path: Path) -> None:
-    assert await exported(make_app(), "a.svg") == "saved: a.svg"
+    assert await exported(make_app(small()), "a.svg") == "saved: a.svg"
     picture = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "stage" in picture
     assert "export" not in picture
@@ -72,18 +76,18 @@ async def test_the_screen_becomes_a_picture_without_the_prompt(make_app: MakeApp
 
 async def test_a_file_is_written_over_after_a_yes_alone(make_app: MakeApp, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("mine")
-    assert await exported(make_app(), "a.csv", "no") == "not saved: a.csv is as it was"
+    assert await exported(make_app(small()), "a.csv", "no") == "not saved: a.csv is as it was"
     assert (tmp_path / "a.csv").read_text() == "mine"
-    assert (await exported(make_app(), "a.csv", "yes")).startswith("a.csv: 1024 of 1024 ranks")
+    assert (await exported(make_app(small()), "a.csv", "yes")).startswith("a.csv: 8 of 8 ranks")
 
 
 async def test_what_cannot_be_written_is_said(make_app: MakeApp, tmp_path: Path) -> None:
-    assert await exported(make_app(), "a.txt") == (
+    assert await exported(make_app(small()), "a.txt") == (
         "a name that ends in .html, .json, .json.gz, .csv, .csv.gz or .svg is expected: a.txt"
     )
     (tmp_path / "d.csv").mkdir()
-    assert await exported(make_app(), "d.csv") == "d.csv is a directory: name a file to write"
-    said = await exported(make_app(), "no/a.svg")
+    assert await exported(make_app(small()), "d.csv") == "d.csv is a directory: name a file to write"
+    said = await exported(make_app(small()), "no/a.svg")
     assert said == "no/a.svg: error unwritable-file the file cannot be written: No such file or directory"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv"]
 
@@ -107,15 +111,15 @@ async def test_a_replay_on_the_screen_is_the_one_of_the_command(tmp_path: Path, 
 
 
 async def test_a_page_to_hand_on_is_that_of_the_command(make_app: MakeApp, tmp_path: Path) -> None:
-    run = Results(simulate(seed_workload(), Parameters(microbatches=2)))
+    run = Results(simulate(seed_workload(), FOUR))
     said = await exported(make_app(run), "a.html")
     assert said.startswith("a.html: page of a run, ")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert page == page_of(Results(simulate(seed_workload(), Parameters(microbatches=2))))
+    assert page == page_of(Results(simulate(seed_workload(), FOUR)))
 
 
 async def test_the_page_of_the_screen_that_compares_has_both_runs(make_app: MakeApp, tmp_path: Path) -> None:
-    run = Results(simulate(seed_workload(), Parameters(microbatches=2)))
+    run = Results(simulate(seed_workload(), FOUR))
     said = await exported(make_app(run), "b.html", before=("5", "greater_than_sign", "6"))
     assert said.startswith("b.html: page of two runs, ")
     runs = data_of((tmp_path / "b.html").read_text(encoding="utf-8"))["runs"]
@@ -124,7 +128,7 @@ async def test_the_page_of_the_screen_that_compares_has_both_runs(make_app: Make
 
 
 async def test_e_leads_to_the_parameter_of_the_marked_change(make_app: MakeApp) -> None:
-    app = make_app(first="why")
+    app = make_app(four_stages(), first="why")
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
         await press(pilot, "tab", "e")

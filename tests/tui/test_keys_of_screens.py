@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.made_runs import four_stages, plain_run, run, seed, small, two_stages
+from tests.tui.screen_reading import begun_over, press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.app import WltuiApp
 from tui.compare.model import PAIRS
@@ -23,6 +23,7 @@ from tui.layers.view import LayersView
 from tui.notes.view import NotesView
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS
+from tui.session import Run
 from tui.summary.model import MAP, WORST
 from tui.summary.view import SummaryView
 from tui.timeline.query import parse_query
@@ -53,7 +54,7 @@ async def open_screen(pilot: Pilot[None], name: str) -> None:
 async def test_the_keys_of_the_screens_open_them_and_each_is_found_as_it_was_left(
     make_app: MakeApp, size: tuple[int, int]
 ) -> None:
-    app = make_app()
+    app = make_app(plain_run())
     async with app.run_test(size=size) as pilot:
         assert app.screen_name == "timeline"
         await press(pilot, "j", "j", "space")
@@ -69,7 +70,7 @@ async def test_the_keys_of_the_screens_open_them_and_each_is_found_as_it_was_lef
 
 
 async def test_opening_the_open_screen_changes_nothing(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         before = screen_text(app)
         await press(pilot, "2", "2")
@@ -78,7 +79,7 @@ async def test_opening_the_open_screen_changes_nothing(make_app: MakeApp) -> Non
 
 @pytest.mark.parametrize("screen", ["layers", "why", "parameters", "compare", "notes"])
 async def test_escape_leads_back_to_the_timeline(make_app: MakeApp, screen: str) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         await open_screen(pilot, screen)
         await press(pilot, "escape")
@@ -89,7 +90,7 @@ async def test_escape_leads_back_to_the_timeline(make_app: MakeApp, screen: str)
 @pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
 @pytest.mark.parametrize("screen", list(SCREENS))
 async def test_quit_ends_from_every_screen_with_status_0(make_app: MakeApp, screen: str, key: str) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         await open_screen(pilot, screen)
         await press(pilot, key)
@@ -102,7 +103,7 @@ async def test_quit_ends_from_every_screen_with_status_0(make_app: MakeApp, scre
 async def test_ctrl_q_and_ctrl_c_quit_everywhere_as_the_help_says(
     make_app: MakeApp, opened_by: tuple[str, ...], key: str
 ) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, *opened_by)
         await press(pilot, key)
@@ -126,7 +127,7 @@ async def test_ctrl_q_and_ctrl_c_quit_everywhere_as_the_help_says(
 async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
     make_app: MakeApp, screen: str, view: type, size: tuple[int, int]
 ) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=size) as pilot:
         await open_screen(pilot, screen)
         await run_over(pilot)
@@ -148,7 +149,7 @@ async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
 
 @pytest.mark.parametrize("key", ["escape", "question_mark", "q", "enter"])
 async def test_help_is_left_by_its_keys_and_the_program_goes_on(make_app: MakeApp, key: str) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "question_mark")
         assert "Keys of this screen: timeline" in screen_text(app)
@@ -231,21 +232,22 @@ def prepare_notes(app: WltuiApp) -> None:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    ("screen", "view", "prepare", "size"),
+    ("screen", "view", "prepare", "opened", "size"),
     [
-        ("summary", SummaryView, prepare_summary, SIZE),
-        ("timeline", TimelineView, prepare_timeline, SIZE),
-        ("layers", LayersView, prepare_layers, SIZE),
-        ("why", WhyView, prepare_why, SIZE),
-        ("parameters", ParametersView, prepare_parameters, SIZE),
-        ("notes", NotesView, prepare_notes, (80, 7)),
+        # With a slow rank the map has rows to move in.
+        ("summary", SummaryView, prepare_summary, lambda: run(two_stages(), slow_rank=("3=1.3",)), SIZE),
+        ("timeline", TimelineView, prepare_timeline, seed, SIZE),
+        ("layers", LayersView, prepare_layers, four_stages, SIZE),
+        ("why", WhyView, prepare_why, four_stages, SIZE),
+        ("parameters", ParametersView, prepare_parameters, small, SIZE),
+        ("notes", NotesView, prepare_notes, small, (80, 7)),
     ],
 )
 async def test_every_key_of_a_screen_does_something(
-    make_app: MakeApp, screen: str, view: type, prepare: Prepare, size: tuple[int, int]
-) -> None:
-    # With a slow rank the map has rows to move in.
-    app = make_app(seed(slow_rank=("37=1.3",)) if screen == "summary" else None)
+    make_app: MakeApp, screen: str, view: type, prepare: Prepare, opened: Callable[[], Run],
+    size: tuple[int, int],
+) -> None:  # fmt: skip
+    app = make_app(opened())
     nothing = []
     async with app.run_test(size=size) as pilot:
         for key in keys_of(view):
@@ -264,7 +266,7 @@ async def test_every_key_of_a_screen_does_something(
 
 
 async def test_the_last_row_names_only_keys_that_are_bound(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=(200, 36)) as pilot:
         for name in SCREENS:
             await open_screen(pilot, name)
@@ -373,7 +375,7 @@ async def test_every_key_of_a_screen_does_something_on_a_measured_run_or_says_wh
             await pilot.pause()
             before = screen_text(app)
             await press(pilot, key)
-            await run_over(pilot)
+            await begun_over(pilot)
             if screen == "compare" and screen_text(app) == before:
                 prepare(app)
                 await pilot.pause()
@@ -391,7 +393,7 @@ async def test_every_key_of_a_screen_does_something_on_a_measured_run_or_says_wh
 
 
 async def test_the_keys_of_both_kinds_of_run_are_the_same(make_app: MakeApp) -> None:
-    for app in (make_app(), app_on(make_app, measured("trace"))):
+    for app in (make_app(small()), app_on(make_app, measured("trace"))):
         async with app.run_test(size=(200, 36)) as pilot:
             for name, view in (("summary", SummaryView), ("why", WhyView)):
                 await open_screen(pilot, name)
@@ -403,7 +405,7 @@ async def test_left_and_right_say_where_they_move(make_app: MakeApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "l")
         assert app.said == "left and right move in a map of ranks: here each rank has a row"
-    app = make_app(first="summary")
+    app = make_app(small(), first="summary")
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "h")
         assert app.said == "left and right move in the map of ranks: Tab leads there"

@@ -22,6 +22,15 @@ def terminal() -> Iterator[Terminal]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Terminal]:
+    """One for all tests that leave it as they found it, but for its cursor where clicks move that."""
+    with wltui(SEED) as found:
+        found.wait_for("q quit")
+        found.settle(0.3)
+        yield found
+
+
 def mouse(button: int, column: int, row: int, ending: str = "M") -> str:
     """A mouse report (SGR, mode 1006) about a cell of the screen, counted from 0."""
     return f"\x1b[<{button};{column + 1};{row + 1}{ending}"
@@ -47,16 +56,16 @@ def view(terminal: Terminal) -> str:
 # -- keys ------------------------------------------------------------------------------
 
 
-def test_a_search_jumps_while_one_types_and_escape_goes_back(terminal: Terminal) -> None:
-    before = terminal.lines[:30]
-    terminal.press("/")
-    terminal.wait_for(lambda: terminal.lines[-1].startswith(" / "))
-    terminal.press("37 bub")
-    terminal.wait_for("match 1 of 16: rank 37 3.063 753 958 s")
-    terminal.wait_for("for rank 101 = stage 1, dp 4, tp 5")
-    terminal.settle(0.3)
-    terminal.press("\x1b")
-    terminal.wait_for(lambda: terminal.lines[:30] == before)
+def test_a_search_jumps_while_one_types_and_escape_goes_back(shared: Terminal) -> None:
+    before = shared.lines[:30]
+    shared.press("/")
+    shared.wait_for(lambda: shared.lines[-1].startswith(" / "))
+    shared.press("37 bub")
+    shared.wait_for("match 1 of 16: rank 37 3.063 753 958 s")
+    shared.wait_for("for rank 101 = stage 1, dp 4, tp 5")
+    shared.settle(0.3)
+    shared.press("\x1b")
+    shared.wait_for(lambda: shared.lines[:30] == before)
 
 
 @pytest.mark.parametrize(
@@ -69,16 +78,20 @@ def test_a_search_jumps_while_one_types_and_escape_goes_back(terminal: Terminal)
     ids=["between letters", "before letters", "home and end"],
 )
 def test_keys_that_edit_keep_their_place_in_a_burst(
-    terminal: Terminal, first: str, burst: str, wanted: str
+    shared: Terminal, first: str, burst: str, wanted: str
 ) -> None:
-    terminal.press("/")
-    terminal.wait_for(lambda: terminal.lines[-1].startswith(" / "))
-    terminal.settle(0.3)
+    shared.press("/")
+    shared.wait_for(lambda: shared.lines[-1].startswith(" / "))
+    shared.settle(0.3)
     if first:
-        terminal.press_each((first, f" / {first} "))
-        terminal.settle(0.3)
-    terminal.press(burst)
-    terminal.wait_for(lambda: terminal.lines[-1].startswith(f" / {wanted} "), patience=5)
+        shared.press_each((first, f" / {first} "))
+        shared.settle(0.3)
+    shared.press(burst)
+    shared.wait_for(lambda: shared.lines[-1].startswith(f" / {wanted} "), patience=5)
+    shared.settle(0.3)
+    shared.press("\x1b")
+    shared.wait_for(lambda: not shared.lines[-1].startswith(" / "))
+    shared.settle(0.3)
 
 
 def test_enter_stays_and_n_goes_on(terminal: Terminal) -> None:
@@ -115,16 +128,16 @@ def test_the_four_questions_take_seconds(terminal: Terminal) -> None:
     terminal.wait_for(lambda: wanted.search(terminal.text) is not None)
 
 
-def test_a_range_and_a_filter_are_left_one_after_the_other(terminal: Terminal) -> None:
-    terminal.press_each(("\\", " filter "), ("bubble\r", "filter bubble: 16 of 2537 spans here"))
-    terminal.press_each(("V", "Range "))
-    terminal.settle(0.3)
-    terminal.press("\x1b")
-    terminal.wait_for(lambda: "── Range " not in terminal.text)
-    assert "filter bubble" in terminal.text
-    terminal.settle(0.3)
-    terminal.press("\x1b")
-    terminal.wait_for(lambda: "filter bubble" not in terminal.text)
+def test_a_range_and_a_filter_are_left_one_after_the_other(shared: Terminal) -> None:
+    shared.press_each(("\\", " filter "), ("bubble\r", "filter bubble: 16 of 2537 spans here"))
+    shared.press_each(("V", "Range "))
+    shared.settle(0.3)
+    shared.press("\x1b")
+    shared.wait_for(lambda: "── Range " not in shared.text)
+    assert "filter bubble" in shared.text
+    shared.settle(0.3)
+    shared.press("\x1b")
+    shared.wait_for(lambda: "filter bubble" not in shared.text)
 
 
 def test_marks_are_listed_jumped_to_and_removed(terminal: Terminal) -> None:
@@ -138,21 +151,21 @@ def test_marks_are_listed_jumped_to_and_removed(terminal: Terminal) -> None:
     terminal.wait_for(" mark b ")
 
 
-def test_enter_shows_all_details_and_comes_back(terminal: Terminal) -> None:
-    terminal.press_each(("\r", "Esc closes this"))
-    assert "row             attention_row, line 15 of " in terminal.text
-    terminal.press_each(("\r", "q quit"))
+def test_enter_shows_all_details_and_comes_back(shared: Terminal) -> None:
+    shared.press_each(("\r", "Esc closes this"))
+    assert "row             attention_row, line 15 of " in shared.text
+    shared.press_each(("\r", "q quit"))
 
 
 # -- mouse -----------------------------------------------------------------------------
 
 
-def test_a_click_moves_the_cursor_to_lane_and_time(terminal: Terminal) -> None:
-    terminal.press(click(LEFT + 48, ABOVE + 5))
-    terminal.wait_for(">+ stage  5")
-    terminal.press(click(LEFT, ABOVE + 7))
-    terminal.wait_for(">+ stage  7")
-    terminal.wait_for("At the cursor, 0.076 ")
+def test_a_click_moves_the_cursor_to_lane_and_time(shared: Terminal) -> None:
+    shared.press(click(LEFT + 48, ABOVE + 5))
+    shared.wait_for(">+ stage  5")
+    shared.press(click(LEFT, ABOVE + 7))
+    shared.wait_for(">+ stage  7")
+    shared.wait_for("At the cursor, 0.076 ")
 
 
 def test_a_click_on_the_sign_of_a_lane_unfolds_it(terminal: Terminal) -> None:
@@ -212,15 +225,15 @@ def test_a_double_click_fits_the_span(terminal: Terminal) -> None:
     assert "bubble   waits for the gradient from stage 1" in terminal.text
 
 
-def test_a_click_on_a_tab_opens_its_screen(terminal: Terminal) -> None:
-    terminal.press(click(terminal.lines[1].index("Layers"), 1))
-    terminal.wait_for("[3 Layers]")
-    terminal.press(click(terminal.lines[1].index("Timeline"), 1))
-    terminal.wait_for("[2 Timeline]")
-    terminal.press(click(terminal.lines[1].index("step") - 2, 1))
-    terminal.press(click(3, 0))
-    terminal.settle()
-    assert "[2 Timeline]" in terminal.text
+def test_a_click_on_a_tab_opens_its_screen(shared: Terminal) -> None:
+    shared.press(click(shared.lines[1].index("Layers"), 1))
+    shared.wait_for("[3 Layers]")
+    shared.press(click(shared.lines[1].index("Timeline"), 1))
+    shared.wait_for("[2 Timeline]")
+    shared.press(click(shared.lines[1].index("step") - 2, 1))
+    shared.press(click(3, 0))
+    shared.settle()
+    assert "[2 Timeline]" in shared.text
 
 
 def test_the_minimap_moves_the_view(terminal: Terminal) -> None:

@@ -8,8 +8,8 @@ from textual.widgets import Input
 
 from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import run, seed, small, two_stages
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.made_runs import four_stages, plain_run, run, seed, small, two_stages
+from tests.tui.screen_reading import draft_run, press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.parameters.view import ParametersView
 
@@ -114,7 +114,7 @@ async def test_a_refused_value_says_why_and_the_picture_stays(
 
 @pytest.mark.parametrize("key", ["ctrl+o", "ctrl+r"])
 async def test_where_a_refusal_stands_is_drawn_at_once(make_app: MakeApp, key: str) -> None:
-    app = make_app()
+    app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "tp")
         await type_value(pilot, "3")
@@ -140,7 +140,7 @@ async def test_a_refusal_is_whole_on_80_columns(make_app: MakeApp) -> None:
 async def test_a_value_too_large_to_simulate_is_refused_and_does_not_end_the_program(
     make_app: MakeApp,
 ) -> None:
-    app = make_app()
+    app = make_app(four_stages())
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "compute scale")
         await type_value(pilot, "1e12")
@@ -160,7 +160,7 @@ async def test_after_a_refused_value_the_next_good_one_runs(make_app: MakeApp) -
 
 
 async def test_undo_and_redo_take_the_picture_along(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(plain_run())
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "compute scale")
         for key in ("greater_than_sign", "greater_than_sign"):
@@ -179,7 +179,7 @@ async def test_undo_and_redo_take_the_picture_along(make_app: MakeApp) -> None:
             assert app.session.draft.compute_scale == scale
             assert app.session.current.simulation.parameters.compute_scale == scale
             step = app.session.current.simulation.step_time_ns
-            assert step == seed(compute_scale=scale).simulation.step_time_ns
+            assert step == run(two_stages(), compute_scale=scale).simulation.step_time_ns
         await press(pilot, "u", "u")
         await run_over(pilot)
         assert app.session.current is app.session.opened
@@ -209,9 +209,9 @@ async def test_delete_makes_every_field_what_it_was_when_the_file_was_opened(mak
         for field in list(view.form.fields):
             view = await open_field(pilot, field.label)
             await press(pilot, "l")
-            await run_over(pilot)
+            await draft_run(pilot)
             await press(pilot, "delete")
-            await run_over(pilot)
+            await draft_run(pilot)
             shown = field.text(app.session.draft, app.session.current.simulation)
             assert shown == field.text(opened.simulation.parameters, opened.simulation)
             if app.session.draft != opened.simulation.parameters:
@@ -239,7 +239,7 @@ async def test_a_reset_dimension_grows_again_with_the_world(make_app: MakeApp) -
 
 
 async def test_letters_typed_into_the_prompt_are_text_and_not_keys(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(plain_run())
     async with app.run_test(size=SIZE) as pilot:
         view = await open_field(pilot, "schedule")
         await press(pilot, "enter")
@@ -261,7 +261,7 @@ async def test_letters_typed_into_the_prompt_are_text_and_not_keys(make_app: Mak
 
 
 async def test_what_is_typed_replaces_the_value_and_can_be_edited(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(plain_run())
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "microbatches")
         await press(pilot, "enter")
@@ -272,7 +272,7 @@ async def test_what_is_typed_replaces_the_value_and_can_be_edited(make_app: Make
 
 
 async def test_a_prompt_left_as_it_was_changes_nothing(make_app: MakeApp) -> None:
-    app = make_app()
+    app = make_app(plain_run())
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "dim 0  algorithm")
         await press(pilot, "enter")
@@ -291,7 +291,7 @@ async def test_taking_the_value_in_the_prompt_unchanged_is_no_change(make_app: M
         for field in list(view.form.fields):
             await open_field(pilot, field.label)
             await press(pilot, "enter", "enter")
-            await run_over(pilot)
+            await draft_run(pilot)
             if app.session.current is not opened:
                 taken_as_changes.append(field.label)
                 app.session.current, app.session.draft = opened, opened.simulation.parameters
@@ -300,7 +300,7 @@ async def test_taking_the_value_in_the_prompt_unchanged_is_no_change(make_app: M
 
 async def test_a_value_back_as_it_was_opened_is_given_as_it_was_then(make_app: MakeApp) -> None:
     """Virtual stages at 2 and at 1 again were a draft with a warning, `0 changed`, and a restored session."""
-    app = make_app()
+    app = make_app(plain_run())
     async with app.run_test(size=(120, 36)) as pilot:
         for label, there, back in (
             ("virtual stages", "l", "h"), ("passes", "l", "h"), ("overlap gather", "l", "h"),

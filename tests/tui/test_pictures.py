@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import run, seed_workload
 from tests.tui.screen_reading import press, resize, run_over
 from tests.tui.terminal_cells import Cell, differences, seen_cells
 from tui.app import WltuiApp
@@ -58,10 +58,12 @@ class Line:
 
 
 class Watched(WltuiApp):
-    """An app under a pilot that sends its pictures to a line."""
+    """An app under a pilot that sends its pictures to a line: seed 002 with few micro-batches, which is
+    searched sooner.
+    """
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(Session(seed()), first="timeline", **keywords)
+        super().__init__(Session(run(seed_workload(), microbatches=2)), first="timeline", **keywords)
         self.line = Line()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:

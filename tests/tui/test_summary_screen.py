@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -17,7 +18,7 @@ from simcore.simulation import simulate
 from simcore.units import change_percent, duration, whole_percent
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import ROOT, layer, make_workload, plain, run, seed
+from tests.tui.made_runs import ROOT, four_stages, layer, make_workload, plain, run, seed, seed_workload
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.change_words import change_words
@@ -42,12 +43,19 @@ def model_of(**parameters: object) -> SummaryModel:
     return SummaryModel(seed(**parameters))
 
 
+@cache
+def slow_rank_37() -> Results:
+    """Seed 002 with a slow rank, and with 2 micro-batches, which are simulated sooner than its 16."""
+    return run(seed_workload(), microbatches=2, slow_rank=("37=1.3",))
+
+
 # -- the model -----------------------------------------------------------------------
 
 
 def test_the_cursor_never_leaves_its_panel() -> None:
-    model = model_of(slow_rank=("37=1.3",))
-    extent = {STAGES: (16, 1), MAP: (4, 16), WORST: (6, 1), NOTES: (len(seed().diagnostics), 1)}
+    slow = slow_rank_37()
+    model = SummaryModel(slow)
+    extent = {STAGES: (16, 1), MAP: (4, 16), WORST: (6, 1), NOTES: (len(slow.diagnostics), 1)}
     for panel, (rows, columns) in extent.items():
         model.panel = panel
         model.move(1000, 1000)
@@ -111,7 +119,7 @@ def test_another_run_keeps_the_cursor_as_far_as_it_can() -> None:
     model = model_of()
     model.panel = MAP
     model.move(0, 15)
-    model.show(seed(slow_rank=("37=1.3",)))
+    model.show(slow_rank_37())
     assert model.cursor(MAP) == (0, 15)
     model.move(3, 0)
     model.show(seed())
@@ -176,7 +184,7 @@ async def test_it_is_the_first_screen_and_says_why(make_app: MakeApp, size: tupl
         await wait_until(pilot, lambda: "8.702 s" in screen_text(app))
         assert app.screen_name == "summary"
         text = " ".join(screen_text(app).replace("│", " ").split())
-        assert "Stage 0 waits 6.987 s (47.3 %) in all for stage 1, the mean" in text
+        assert "Stage 0 waits 6.987 s (47.3 %) in all for stage 1, ranks on" in text
         assert "4.933 s (33.4 %)" in text
         assert "all stages compute alike" in text
         assert "without it the step is 13.973 s" in text
@@ -210,20 +218,20 @@ async def test_enter_shows_the_longest_bubble_in_the_timeline(make_app: MakeApp)
 
 
 async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeApp) -> None:
-    app = make_app(first=None)
+    app = make_app(four_stages(), first=None)
     session = app.session
     assert isinstance(session, Session)
     async with app.run_test(size=(120, 36)) as pilot:
-        await wait_until(pilot, lambda: "8.702 s" in screen_text(app))
+        await wait_until(pilot, lambda: "2.229 s" in screen_text(app))
         await press(pilot, "t")
-        await wait_until(pilot, lambda: session.step == "8.702 s")
+        await wait_until(pilot, lambda: session.step == "2.229 s")
         assert session.run_words() == "run 2 of 2"
-        assert screen_rows(app)[-1].strip() == "run 2 of 2: 8.702 s; x goes back and forth"
+        assert screen_rows(app)[-1].strip() == "run 2 of 2: 2.229 s; x goes back and forth"
         await press(pilot, "x")
-        assert session.step == "14.774 s"
+        assert session.step == "3.638 s"
         assert session.draft == session.opened.simulation.parameters
         await press(pilot, "x")
-        assert session.step == "8.702 s"
+        assert session.step == "2.229 s"
 
 
 @pytest.mark.sampled(2)
@@ -239,10 +247,10 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
 async def test_t_on_a_row_of_sensitivity_shows_the_run_that_was_computed(
     make_app: MakeApp, knob: str, flag: str
 ) -> None:
-    app = make_app(first=None)
+    app = make_app(four_stages(), first=None)
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "tab", "tab", "tab")
-        await wait_until(pilot, lambda: "8.702 s" in screen_text(app))
+        await wait_until(pilot, lambda: "2.229 s" in screen_text(app))
         view = app.current_view
         assert isinstance(view, SummaryView)
         knobs = list(view.model.knobs or ())
@@ -277,7 +285,7 @@ def test_ten_per_cent_less_time_is_called_that_wherever_it_stands() -> None:
 async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = make_app(first=None)
+    app = make_app(four_stages(), first=None)
     session = app.session
     assert isinstance(session, Session)
     go_on = threading.Event()
@@ -287,7 +295,7 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
         return Results(simulate(opened.simulation.workload, *arguments))  # type: ignore[arg-type]
 
     async with app.run_test(size=(120, 36)) as pilot:
-        await wait_until(pilot, lambda: "8.702 s" in screen_text(app))
+        await wait_until(pilot, lambda: "2.229 s" in screen_text(app))
         monkeypatch.setattr(Results, "with_parameters", waits)
         await press(pilot, "t")
         draft = session.draft
@@ -298,7 +306,7 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
         assert session.running
         assert session.draft == draft
         go_on.set()
-        await wait_until(pilot, lambda: session.step == "8.702 s")
+        await wait_until(pilot, lambda: session.step == "2.229 s")
         assert session.run_words() == "run 2 of 2"
 
 
@@ -313,7 +321,7 @@ async def test_t_before_the_table_is_there_tries_the_best_change_once_it_is(
         return find(run, progress, cancelled)
 
     monkeypatch.setattr(Results, "what_if", held)
-    app = make_app(first=None)
+    app = make_app(four_stages(), first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, room, *(["tab"] if room == "4" else []), "t")
         assert screen_rows(app)[-1].strip() == _TRIES_BEST
@@ -326,7 +334,7 @@ async def test_t_before_the_table_is_there_tries_the_best_change_once_it_is(
         await pilot.pause(0.1)
         assert app.session.run_words() == then
         if then == "run 2 of 2":
-            assert app.session.step == "8.702 s"
+            assert app.session.step == "2.229 s"
 
 
 async def test_enter_on_a_change_says_that_it_is_nowhere_in_the_timeline(make_app: MakeApp) -> None:
@@ -408,7 +416,7 @@ def test_of_ranks_of_a_row_that_lie_far_apart_the_range_is_there_and_no_mean() -
         lines = text_of(bars.lines(width, 0, BLOCKS, False)).split("\n")
         assert ("48-63" in lines[1].split()) == there
     assert not any(bars_of(seed()).ranges)
-    assert not any(bars_of(seed(jitter=0.02, no_fold=True, microbatches=1)).ranges[:1])
+    assert not any(bars_of(run(seed_workload(), jitter=0.02, no_fold=True, microbatches=1)).ranges[:1])
 
 
 def test_rows_of_several_stages_are_said_to_be_means() -> None:
@@ -454,7 +462,7 @@ def test_the_busiest_link_is_a_sentence_whose_figure_and_place_are_never_cut() -
     assert _place_words(words, 60) == words
     assert _place_words(words, 51) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14"
     assert _place_words(words, 42) == "busy 346.8 ms on dim 1 of stages 1-14"
-    slowed = seed(slow_link=("0:37=0.1",)).worst[-1].words
+    slowed = four_stages(slow_link=("0:37=0.1",)).worst[-1].words
     assert _place_words(slowed, 50).endswith("on dim 0 of rank 37, slowed to 0.1")
 
 
@@ -511,15 +519,16 @@ async def test_what_the_assumed_layout_costs_is_said_once_it_was_found_behind_th
     rows = [layer("embedding_layer", 400), *[layer("mlp", 1000)] * 4] * 2
     app = make_app(run(make_workload(rows, pp=4, all_gpus=4)), first=None)
     results = app.session.current
-    assert results.words[0].endswith("all stages compute alike, as assumed.")
+    assert results.words[0].endswith("all stages compute alike, with embedding and loss assumed on each.")
     async with app.run_test(size=(120, 40)) as pilot:
         await run_over(pilot)
         said = " ".join(screen_text(app).split())
         other = results.with_parameters(Parameters(pp=4, stage_layout="megatron")).step_time_ns
         assert results.words[0].endswith(
-            f"as assumed (megatron layout: {duration(other)}, {change_percent(results.step_time_ns, other)})."
+            "assumed on each (on the first and the last alone: "
+            f"{duration(other)}, {change_percent(results.step_time_ns, other)})."
         )
-        assert "(megatron layout:" in said
+        assert f"alone: {duration(other)}, {change_percent(results.step_time_ns, other)})." in said
         # Its note has it, too, on both screens.
         assert any(f"would be {duration(other)}" in note.message for note in app.current_view.model.notes)
         await press(pilot, "!")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.pseudo_terminal import SEED, Terminal, wltui
+from tests.tui.pseudo_terminal import SEED, TABLE, Terminal, wltui
 
 TIMELINE = "At the cursor"
 
 
-def opened(**keywords: object) -> Terminal:
-    """wltui on seed 002, its timeline on the screen."""
-    terminal = wltui(SEED, **keywords)
+def opened(file: str = SEED, **keywords: object) -> Terminal:
+    """wltui on seed 002 or another file, its timeline on the screen."""
+    terminal = wltui(file, **keywords)
     try:
         terminal.wait_for(lambda: TIMELINE in terminal.text and "q quit" in terminal.lines[-1])
     except BaseException:
@@ -103,7 +103,7 @@ def test_another_size_is_drawn_at_once_and_back_again() -> None:
 
 @pytest.mark.parametrize("key", ["q", "\x03"], ids=["q", "ctrl+c"])
 def test_quit_restores_the_terminal_and_ends_with_status_0(key: str) -> None:
-    with opened() as terminal:
+    with opened(TABLE) as terminal:
         assert terminal.in_alternate_screen
         assert terminal.attributes != terminal.attributes_before
         terminal.press(key)
@@ -113,7 +113,7 @@ def test_quit_restores_the_terminal_and_ends_with_status_0(key: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_restores_the_terminal_and_ends_with_its_status(number: signal.Signals) -> None:
-    with opened() as terminal:
+    with opened(TABLE) as terminal:
         terminal.kill(number)
         assert terminal.wait_for_end() == 128 + number
         check_restored(terminal)
@@ -121,7 +121,7 @@ def test_a_signal_restores_the_terminal_and_ends_with_its_status(number: signal.
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_while_the_screen_comes_up_restores_the_terminal(number: signal.Signals) -> None:
-    with wltui(SEED) as terminal:
+    with wltui(TABLE) as terminal:
         terminal.wait_for(lambda: terminal.entered_alternate_screen)
         terminal.kill(number)
         assert terminal.wait_for_end() == 128 + number
@@ -149,7 +149,7 @@ def test_a_signal_in_the_prompt_restores_the_terminal() -> None:
 
 
 def test_the_program_ends_when_the_terminal_goes_away() -> None:
-    with opened() as terminal:
+    with opened(TABLE) as terminal:
         terminal.settle()
         terminal.hang_up()
         assert terminal.wait_for_end(15) != 0
@@ -157,7 +157,7 @@ def test_the_program_ends_when_the_terminal_goes_away() -> None:
 
 def test_a_screen_needs_no_standard_error(tmp_path: Path) -> None:
     log = tmp_path / "errors.txt"
-    with log.open("wb") as stream, wltui(SEED, stderr=stream.fileno()) as terminal:
+    with log.open("wb") as stream, wltui(TABLE, stderr=stream.fileno()) as terminal:
         terminal.wait_for(lambda: TIMELINE in terminal.text, patience=5)
         terminal.press("q")
         assert terminal.wait_for_end() == 0

@@ -83,7 +83,7 @@ async def test_escape_closes_the_help_and_the_tour_goes_on(make_app: MakeApp) ->
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
         await press(pilot, "question_mark", "escape")
-        assert screen_rows(app)[-1].startswith(" Step 1 of 6:  t ")
+        assert screen_rows(app)[-1].startswith(" Tour, 1 of 6:  t ")
         await press(pilot, "escape")
         assert " of 6" not in screen_rows(app)[-1]
 
@@ -105,7 +105,7 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
     app.tour = Tour()
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
-        assert screen_rows(app)[-1].startswith(" Step 1 of 6:  t  tries the best change")
+        assert screen_rows(app)[-1].startswith(" Tour, 1 of 6:  t  tries the best change")
         await press(pilot, "t")
         await run_over(pilot)
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
@@ -117,7 +117,7 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
         await press(pilot, "2")
         assert app.screen_name == "timeline"
         await press(pilot, "w")
-        assert screen_rows(app)[-1].startswith(" Step 4 of 6:  Space ")
+        assert screen_rows(app)[-1].startswith(" Tour, 4 of 6:  Space ")
         await press(pilot, "escape")
         assert screen_rows(app)[-1].startswith(" w s zoom")
 

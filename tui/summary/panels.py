@@ -457,6 +457,11 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # The sentence that decides may be the second one: these two come before places and bars.
     words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
     first = word_lines(words[:2], width, max(said, 1))
+    if len(words) > 1 and len(first) == len(word_lines(words[:1], width, _ANY)) and worst_rows > 1:
+        # The first one tells to mend the file, say: what the step is bound by comes before a second place.
+        further = word_lines(words[:2], width, said + 1)
+        if len(further) > len(first):
+            first, said, worst_rows = further, said + 1, worst_rows - 1
     if len(first) == len(word_lines(words[:1], width, max(said, 1))):
         # The second one is too long: what follows it, who is waited for mostly, has its place.
         first = word_lines(words[:3], width, max(said, 1))

@@ -22,7 +22,7 @@ from simcore.diagnostics import printable
 from simcore.program.ops import PHASES, WG, CollectiveCost
 from simcore.records import Struct
 from simcore.run.findings import Change
-from simcore.simulation import Simulation
+from simcore.simulation import Simulation, optimizer_first
 from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
 from simcore.workload.model import base_name
 from simcore.workload.traffic import backward_unsent, parameters_sent
@@ -282,7 +282,11 @@ def late_gradients(facts: Facts) -> Sentence | None:
         if equal:
             longest = f"longest of them the {collective} of {name} and {equal} more ({what}, {time} each)"
         text = f"{len(reductions)} gradient collectives, {longest}, {'come' if comes else 'end'}"
-    text += f" after the last backward: nothing hides {_on_whom(facts, sums, most)}"
+    text += " after the last backward"
+    if not simulation.program.has_pipeline_schedule and optimizer_first(simulation.workload):
+        # No trainer does: who sees it in the path would take it for a fault.
+        text += " and, as SimAI runs the rows, after the optimizer"
+    text += f": nothing hides {_on_whom(facts, sums, most)}"
     can_hide = row in simulation.program.structure.prologue and simulation.workload.has_compute
     changes = _hiding(simulation) if can_hide else {}
     other = facts.step_with(**changes) if changes else None

@@ -49,7 +49,7 @@ def bubble(facts: Facts) -> Sentence | None:
         who = stage_words(facts, longest)
         text = (
             f"{who} {are(who, 'wait', 'waits')} {figure} in all for {_for_whom(facts, longest, who)}, "
-            f"the mean rank {facts.figure(mean)}"
+            f"ranks on average {facts.figure(mean)}"
         )
     why = _slots(facts, lost)
     text += f": {why}" if why else ""
@@ -75,6 +75,9 @@ def _for_whom(facts: Facts, numbers: Collection[int], who: str) -> str:
     return f"{are(who, 'their', 'its')} neighbours"
 
 
+_ON_EACH = ", with embedding and loss assumed on each"
+
+
 def _assumed_alike(facts: Facts) -> str:
     """That stages are alike by a stage layout that nobody gave; with the step of the other, once known."""
     # Of so little they would be alike by any layout: see `stages_alike`.
@@ -83,11 +86,11 @@ def _assumed_alike(facts: Facts) -> str:
         return ""
     other = facts.results.other_layout_ns
     if other is None:
-        return ", as assumed"
+        return _ON_EACH
     figure = duration(other)
     if other != facts.step_ns:
         figure += f", {change_percent(facts.step_ns, other)}"
-    return f", as assumed (megatron layout: {figure})"
+    return f"{_ON_EACH} (on the first and the last alone: {figure})"
 
 
 def _slots(facts: Facts, lost: int) -> str:
@@ -152,11 +155,13 @@ _AS_IT_IS = "Changes are tried on the file as it is."
 
 def _uneven(facts: Facts) -> UnequalBlocks | None:
     """How unequal the micro-batches are; None where they count as equal, or where other times than those of
-    the file decide.
+    the file decide and the header asks for all of them.
     """
     parameters = facts.simulation.parameters
     scaled = parameters.layer_scale or parameters.time_scale
-    return None if scaled else unequal_blocks(facts.simulation)
+    if scaled and surplus_blocks(facts.simulation) is None:
+        return None
+    return unequal_blocks(facts.simulation)
 
 
 def uneven_microbatches(facts: Facts) -> Sentence | None:
@@ -208,9 +213,9 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # Each reading with its step: which is meant only the author of the file knows.
+    first = "micro-batch is" if count == 1 else f"{count} micro-batches are"
     text = (
-        f"If its header is right, the first {_alone(count)} meant "
-        f"({plural(extra.layers, 'layer')}, {asked}): "
+        f"By its header the first {first} meant ({plural(extra.layers, 'layer')}, {asked}): "
         f"--microbatches {count} makes the step {duration(ns)}. "
     )
     # Where the count of rows says what the rest is, this is said alone.
@@ -240,12 +245,7 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
     (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
     step = f": {duration(ns)}" if ns is not None else ""
-    return f"If its count of {count} rows is, one of {layers} layers is meant, without {lines}{step}."
-
-
-def _alone(count: int) -> str:
-    """`alone is`, behind `the first`; `2 are`."""
-    return "alone is" if count == 1 else f"{count} are"
+    return f"By its count of {count} rows it is one micro-batch of {layers} layers, without {lines}{step}."
 
 
 def surplus(facts: Facts) -> Sentence | None:

@@ -161,7 +161,7 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
         said.append(schedule.does)
     if fields.get("virtual_stages") and _holds_all_already(simulation, tried):
         count = simulation.program.microbatches
-        said.append(f"{NO_MORE_MEMORY}all {plural(count, 'micro-batch')} are held already")
+        said.append(f"{NO_MORE_MEMORY}the fullest stage holds all {plural(count, 'micro-batch')} already")
     if gathers and _is_shard(simulation):
         said.append(_SHARD)
     return "; ".join(said)

@@ -52,8 +52,15 @@ def _short_schedule(simulation: Simulation) -> list[str]:
     return [words, f"{program.microbatches} mb"] if program.has_pipeline_schedule else [words]
 
 
-def scaled_words(parameters: Parameters) -> list[str]:
-    """`layer mlp_row x0.9 and 2 more`: what takes other times than the file's; nothing where nothing does."""
+# Cells of a small screen for what takes other times than the file's.
+_SCALED_CELLS = 20
+
+
+def scaled_words(parameters: Parameters, wide: bool) -> list[str]:
+    """`layer mlp_row x0.9 and 2 more`: what takes other times than the file's; nothing where nothing does.
+
+    wide: whether there is room for all of it.
+    """
     whole = (("compute", parameters.compute_scale), ("communication", parameters.comm_scale))
     said = [f"{what} x{number(factor)}" for what, factor in whole if factor != 1]
     for front, given in (
@@ -63,7 +70,10 @@ def scaled_words(parameters: Parameters) -> list[str]:
         said += [f"{front}{printable(what, 24)} x{factor}" for what, _, factor in parts]
     if len(said) > 1:
         said[1:] = [f"and {len(said) - 1} more"]
-    return [" ".join(said)] if said else []
+    forms = [" ".join(said), " ".join(said).removeprefix("layer ")] if said else []
+    if forms and not wide:
+        forms = [form for form in forms if len(form) <= _SCALED_CELLS] or ["other times"]
+    return forms[:1]
 
 
 def structure_words(simulation: Simulation) -> str:
@@ -101,7 +111,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
         return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
     if not wide:
         made = ["rescaled"] if simulation.workload.rescaled else []
-        scaled = scaled_words(simulation.parameters)
+        scaled = scaled_words(simulation.parameters, wide)
         return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation)]
     ranks = _ranks_words(layout)
     ns = microbatch_ns(results)
@@ -113,7 +123,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
     schedule += f", mean {duration(ns)}" if ns and has_mean else ""
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
-    said += scaled_words(simulation.parameters)
+    said += scaled_words(simulation.parameters, wide)
     return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]
 
 

@@ -148,7 +148,7 @@ def test_ranks_that_wait_about_as_long_are_named_together_and_a_slow_rank_is_no_
     ]
     assert max(of_stage) > min(of_stage) >= 0.99 * max(of_stage)
     longest = duration(max(of_stage))
-    assert text.startswith(f"Stage 0 waits up to {longest} (69.8 %) in all for stage 1, the mean")
+    assert text.startswith(f"Stage 0 waits up to {longest} (69.8 %) in all for stage 1, ranks average")
     assert "alike" not in text
     # Ranks that all wait as long have no `up to`; stages without a slow rank compute alike.
     assert "Stage 0 waits 118.5 ms (68.1 %) in all for stage 1, " in said(whole)["bubble"]

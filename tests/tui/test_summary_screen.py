@@ -184,9 +184,9 @@ async def test_it_is_the_first_screen_and_says_why(make_app: MakeApp, size: tupl
         await wait_until(pilot, lambda: "8.702 s" in screen_text(app))
         assert app.screen_name == "summary"
         text = " ".join(screen_text(app).replace("│", " ").split())
-        assert "Stage 0 waits 6.987 s (47.3 %) in all for stage 1, ranks on" in text
+        assert "Stage 0 waits 6.987 s (47.3 %) in all for stage 1, ranks" in text
         assert "4.933 s (33.4 %)" in text
-        assert "all stages compute alike" in text
+        assert "compute alike" in text
         assert "without it the step is 13.973 s" in text
         virtual = "virtual-stages" if size[0] == 80 else "virtual"
         assert f"interleaved, {virtual} 8, overlap-grad-reduce" in text
@@ -519,16 +519,14 @@ async def test_what_the_assumed_layout_costs_is_said_once_it_was_found_behind_th
     rows = [layer("embedding_layer", 400), *[layer("mlp", 1000)] * 4] * 2
     app = make_app(run(make_workload(rows, pp=4, all_gpus=4)), first=None)
     results = app.session.current
-    assert results.words[0].endswith("all stages compute alike, with embedding and loss assumed on each.")
+    assert results.words[0].endswith("all stages compute alike, embedding and loss assumed on each.")
     async with app.run_test(size=(120, 40)) as pilot:
         await run_over(pilot)
         said = " ".join(screen_text(app).split())
         other = results.with_parameters(Parameters(pp=4, stage_layout="megatron")).step_time_ns
-        assert results.words[0].endswith(
-            "assumed on each (on the first and the last alone: "
-            f"{duration(other)}, {change_percent(results.step_time_ns, other)})."
-        )
-        assert f"alone: {duration(other)}, {change_percent(results.step_time_ns, other)})." in said
+        change = change_percent(results.step_time_ns, other)
+        assert results.words[0].endswith(f"assumed on each ({change} on the ends alone).")
+        assert f"({change} on the ends alone)." in said
         # Its note has it, too, on both screens.
         assert any(f"would be {duration(other)}" in note.message for note in app.current_view.model.notes)
         await press(pilot, "!")

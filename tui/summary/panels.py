@@ -296,6 +296,8 @@ _LEAST_LEFT = 66
 _TOP, _BOTTOM, _ADVICE_PERCENT = 7, 6, 60
 # Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
 _MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 7, 12, 4, 1000
+# What begins with what a step is bound by.
+_VERDICT = re.compile(r"\S+-bound\. ")
 # Rows of the table beside the bars that nothing else takes, and that words do not. Of a small screen: the
 # rules over its parts, and the legend.
 _BESIDE_ROWS, _LEAST_ROWS = 8, 3
@@ -457,8 +459,8 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # The sentence that decides may be the second one: these two come before places and bars.
     words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
     first = word_lines(words[:2], width, max(said, 1))
-    if len(words) > 1 and len(first) == len(word_lines(words[:1], width, _ANY)) and worst_rows > 1:
-        # The first one tells to mend the file, say: what the step is bound by comes before a second place.
+    if len(words) > 1 and _VERDICT.match(words[1]) and len(first) == len(word_lines(words[:1], width, _ANY)):
+        # The first one tells to mend the file: what the step is bound by comes before a second place.
         further = word_lines(words[:2], width, said + 1)
         if len(further) > len(first):
             first, said, worst_rows = further, said + 1, worst_rows - 1

@@ -49,7 +49,7 @@ def bubble(facts: Facts) -> Sentence | None:
         who = stage_words(facts, longest)
         text = (
             f"{who} {are(who, 'wait', 'waits')} {figure} in all for {_for_whom(facts, longest, who)}, "
-            f"ranks on average {facts.figure(mean)}"
+            f"ranks average {facts.figure(mean)}"
         )
     why = _slots(facts, lost)
     text += f": {why}" if why else ""
@@ -75,7 +75,7 @@ def _for_whom(facts: Facts, numbers: Collection[int], who: str) -> str:
     return f"{are(who, 'their', 'its')} neighbours"
 
 
-_ON_EACH = ", with embedding and loss assumed on each"
+_ON_EACH = ", embedding and loss assumed on each"
 
 
 def _assumed_alike(facts: Facts) -> str:
@@ -87,10 +87,9 @@ def _assumed_alike(facts: Facts) -> str:
     other = facts.results.other_layout_ns
     if other is None:
         return _ON_EACH
-    figure = duration(other)
-    if other != facts.step_ns:
-        figure += f", {change_percent(facts.step_ns, other)}"
-    return f"{_ON_EACH} (on the first and the last alone: {figure})"
+    # Its note has the step itself; 80 columns have no room for both.
+    change = "as long" if other == facts.step_ns else change_percent(facts.step_ns, other)
+    return f"{_ON_EACH} ({change} on the ends alone)"
 
 
 def _slots(facts: Facts, lost: int) -> str:
@@ -109,7 +108,7 @@ def _slots(facts: Facts, lost: int) -> str:
     if abs(lost - expected) <= _SLOTS_WITHIN * expected:
         return (
             f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
-            f"{program.schedule} leaves {empty}, as bubble or, once it is done, as idle time"
+            f"{program.schedule} leaves {empty}, as bubble or, once done, idle"
         )
     needs_chunks = program.schedule in SCHEDULES and SCHEDULES[program.schedule].chunks is None
     if _uneven(facts) is None or (needs_chunks and program.virtual_stages < 2):

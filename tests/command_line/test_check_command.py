@@ -21,8 +21,8 @@ def test_findings_are_lines_that_compilers_write() -> None:
     done = wltui("check", SEED_001)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        f"{SEED_001}:1:73: warning vpp-differs vpp is 8, but the blocks have 8 and 1 layers: the rows "
-        f"are taken",
+        f"{SEED_001}:1:73: warning vpp-differs vpp, the layers of a stage, is 8, but the blocks have 8 and 1 "
+        "layers: the rows are taken",
         f"{SEED_001}:1:80: warning ga-differs ga is 1, but the file has 2 blocks: 2 taken",
         f"{SEED_001}:1:139: warning pp-comm-differs pp_comm is 50 331 648 B, 16 times the activation of "
         "3 145 728 B that attention_column_1 (line 10) sends over tp, 128 times a rank's share of it: kept "

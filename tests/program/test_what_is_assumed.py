@@ -88,7 +88,8 @@ DISAGREEMENTS = [
     (
         [*BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
         {"ga": 1, "vpp": 8, "column": {"vpp": 70}},
-        "made.txt:1:70: warning vpp-differs vpp, the layers of a stage, is 8, but the blocks have 2 layers: the rows are taken",
+        "made.txt:1:70: warning vpp-differs vpp, the layers of a stage, is 8, but the blocks have 2 layers: "
+        "the rows are taken",
     ),
 ]
 

@@ -193,7 +193,7 @@ def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> Non
     assert not fastest.is_way
     assert by_rule(of_model())["schedule-range"] == (
         f"No schedule was given: the step is between {duration(fastest.ns)}, without a bubble and with "
-        f"only gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--virtual-stages, "
+        f"only gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--schedule, "
         "--overlap-grad-reduce)."
     )
     hidden = {"overlap_grad_reduce": True, "overlap_param_gather": True}
@@ -235,7 +235,7 @@ def test_one_micro_batch_on_its_way_through_all_stages_bounds_the_step() -> None
     assert fastest == (way_of_one_ns(simulation), True)
     assert by_rule(simulation)["schedule-range"] == (
         "No schedule was given: the step is between 856.6 ms, one micro-batch through all stages and back, "
-        "then the optimizer, with all else hidden, and 1.293 s, as 1f1b (--virtual-stages, "
+        "then the optimizer, with all else hidden, and 1.293 s, as 1f1b (--schedule, "
         "--overlap-grad-reduce)."
     )
     hidden = Parameters(

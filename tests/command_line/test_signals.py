@@ -4,7 +4,7 @@ Seen to fail: with the second signal not ignored, and with SIG_IGN for it
 (`test_a_second_signal_does_not_interrupt_the_tidying`); with KeyboardInterrupt caught in `guarded` alone
 (`test_an_interrupt_while_a_command_is_loaded_says_nothing`); with modules imported at the top of
 `tui.cli` (`test_an_interrupt_at_any_import_of_a_command_says_nothing`); with asyncio's handling of SIGINT
-(the two tests of snapshots).
+(`test_an_export_of_a_snapshot_that_is_ended_leaves_nothing`).
 """
 
 from __future__ import annotations

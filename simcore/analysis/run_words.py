@@ -109,9 +109,9 @@ def headline(results: Finished, wide: bool) -> list[str]:
         if not wide:
             return [short_memory_words(figures), _short_layout(layout), mfu, program.schedule]
         return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
+    scaled = scaled_words(simulation.parameters, wide)
     if not wide:
         made = ["rescaled"] if simulation.workload.rescaled else []
-        scaled = scaled_words(simulation.parameters, wide)
         return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation)]
     ranks = _ranks_words(layout)
     ns = microbatch_ns(results)
@@ -123,8 +123,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
     schedule += f", mean {duration(ns)}" if ns and has_mean else ""
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
-    said += scaled_words(simulation.parameters, wide)
-    return [ranks, *said, schedule, printable(simulation.parameters.network, 40)]
+    return [ranks, *said, *scaled, schedule, printable(simulation.parameters.network, 40)]
 
 
 def _ranks_words(layout: Layout) -> str:

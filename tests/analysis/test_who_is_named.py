@@ -165,3 +165,24 @@ def test_a_stage_that_waits_for_one_other_says_for_which() -> None:
     plain = simulate(workload, Parameters())
     assert " in all for stage 1, " in said(plain)["bubble"]
     assert {plain.timeline.stage_of(arrival.sender) for arrival in plain.timeline.arrivals(0)} == {1}
+
+
+def test_who_waits_for_a_slow_rank_is_not_blamed_for_what_others_wait_for_them() -> None:
+    """With a gather beside compute dp waits as long as tp: `Ranks 60-63 make ranks 0-59,64-127 wait`, of
+    which 61-63 wait for rank 60.
+    """
+    workload = open_workload("fixtures/000_gpt13b_tp4_old_header.txt")
+    found = Parameters(schedule="1f1b", overlap_param_gather=True, slow_rank=("60=1.3",))
+    simulation = simulate(workload, found)
+    text = said(simulation)["straggler"]
+    results = Results(simulation)
+    waits = {account: results.accounts[simulation.timeline.folding.class_of(rank)].wait_ns
+             for account, rank in (("slow", 60), ("peer", 61), ("other", 0))}  # fmt: skip
+    assert waits["slow"] == 0 < waits["peer"]
+    wait = duration(waits["other"])
+    assert text.startswith(f"Straggler. Rank 60 (dp 15, tp 0) makes its 3 tp peers wait {wait} (")
+    assert f", through them all other ranks {wait}; the step grows by " in text
+    # Without the gather dp waits longer: rank 60 is named with those.
+    alone = said(simulate(workload, Parameters(schedule="1f1b", slow_rank=("60=1.3",))))["straggler"]
+    assert "makes its 31 dp peers wait" in alone
+    assert "through them" not in alone

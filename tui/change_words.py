@@ -35,7 +35,7 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 
 
 # For how many micro-batches a schedule is made, in fewer letters.
-_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, simulated with \d+")
+_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, simulated with (\d+)")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's; what each of
 # them takes, or half of them, is left out last.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, ([^)]*)\)")
@@ -63,7 +63,8 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     change = next((form for form in forms if len(form) <= room), forms[-1])
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
-        change = _MADE_FOR.sub(r"made for \1+ mb", change)
+        short = _MADE_FOR.sub(r"made for \1+ mb, here \2", change)
+        change = short if len(short) <= room else _MADE_FOR.sub(r"made for \1+ mb", change)
     if len(change) > room:
         # How much the first one needs stands over the rows.
         change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)

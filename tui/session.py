@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
@@ -13,6 +14,9 @@ from simcore.parameters import Parameters, command_words
 from simcore.records import NamedTuple
 from simcore.run.figures import microbatch_ns
 from simcore.units import duration
+
+if TYPE_CHECKING:
+    from simcore.cluster import Dimension
 
 __all__ = ["KeptRun", "Run", "Session", "notes_of"]
 
@@ -76,6 +80,20 @@ def stamps_of(path: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Stamp |
         file: stamp_of(file)
         for file in {path, *(diagnostic.file for diagnostic in diagnostics if diagnostic.file)}
     }
+
+
+def _network_words(before: Sequence[Dimension], now: Sequence[Dimension]) -> list[str]:
+    """`dim 1 55.6 GB/s`: of dimensions that are as many what is another figure; nothing where none is."""
+    if len(before) != len(now):
+        return []
+    said = []
+    for number, (old, new) in enumerate(zip(before, now, strict=True)):
+        if new.bandwidth != old.bandwidth:
+            said.append(f"dim {number} {new.bandwidth:.3g} GB/s")
+        if new.latency_ns != old.latency_ns:
+            said.append(f"dim {number} {new.latency_ns:.3g} ns")
+    return said[:1] if len(said) < 2 else [f"{said[0]} and {len(said) - 1} more"]
+
 
 
 @dataclass(slots=True)
@@ -178,7 +196,8 @@ class Session:
             facts = [fact for fact in facts if fact not in figures]
         # So does what a micro-batch takes: the step time says that.
         before = {fact.partition(", mean ")[0] for fact in self.opened.headline(wide)}
-        return [fact for fact in facts if fact.partition(", mean ")[0] not in before]
+        changed = [fact for fact in facts if fact.partition(", mean ")[0] not in before]
+        return [*changed, *_network_words(self.opened.dims, self.current.dims)]
 
     def run_words(self) -> str:
         """Which run is on the screen: `run 2 of 3`, or one that was not kept."""

@@ -91,9 +91,9 @@ class Tour:
         hints = tuple(hint for hint in hints if hint[0] != key)
         whole = sum(len(hint) + len(what) + 3 for hint, what in hints)
         forms = (
-            ("First steps,", words, ends),
-            ("First steps,", short, ends),
-            ("First steps,", short, fewer),
+            ("Tour,", words, ends),
+            ("Tour,", short, ends),
+            ("Tour,", short, fewer),
             ("Tour,", short, [ends[0], ("ends ", "dim")]),
         )
         for title, said, end in forms:

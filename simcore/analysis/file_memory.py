@@ -88,7 +88,7 @@ def _held(now: int, before: int, long: str = "", short: str = "") -> list[str]:
     """How many micro-batches are held, in three forms, behind what stands before each."""
     return [
         f"{long}holds {plural(now, 'micro-batch')}, before {before}",
-        f"{short}{now} batches held, before {before}",
+        f"{short}{now} micro-batches held, before {before}",
         f"{short}{now} mb held, before {before}",
     ]
 

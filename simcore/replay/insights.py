@@ -286,8 +286,8 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
         return []
     unit, next_ns = results.measured.unit, waited[1][1]
     return [
-        f"Followed back to where it begins, {duration(ns)} of the {duration(whole)} that "
-        f"{plural(len(results.measured.ranks), unit)} wait in sum is for {unit} {number}; for no other it is "
+        f"Followed back to where it begins, {duration(ns)} ({percent(ns, whole)} %) of the "
+        f"{duration(whole)} that {plural(len(results.measured.ranks), unit)} wait in sum is for {unit} {number}; for no other it is "
         f"more than {duration(next_ns)}."
     ]
 

@@ -91,8 +91,8 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Mend the file first: its micro-batches are unequal. By its header the first micro-batch is meant "
-        f"(3 layers, lines 3-7): --microbatches 1 makes the step {duration(without.step_time_ns)}. "
+        "Mend the file first: its micro-batches are unequal. Either by its header the first micro-batch is "
+        f"meant (3 layers, lines 3-7): --microbatches 1 makes the step {duration(without.step_time_ns)}. "
         "Lines 8-10 are 1 more block, of 1 layer, which repeats line 4. Changes are tried on the file as it "
         "is."
     )
@@ -108,7 +108,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
-        " By its count of 6 rows it is one micro-batch of 4 layers, without lines 7-8: "
+        " Or by its count of 6 rows one micro-batch of 4 layers, without lines 7-8: "
         f"{duration(joined.step_time_ns)}. Changes are tried on the file as it is."
     )
     assert "Lines 8-10" not in text
@@ -158,7 +158,7 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
-        assert "By its header" not in said(simulation)["uneven-microbatches"]
+        assert "by its header" not in said(simulation)["uneven-microbatches"]
         assert "count of rows" not in said(simulation)["uneven-microbatches"]
 
 

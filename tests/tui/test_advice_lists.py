@@ -219,7 +219,7 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
     words = "--schedule zb-v (made for 31 micro-batches or more, simulated with 16)"
     made = WhatIf(words, None, 90, flags="-")
-    assert change_name(made, (), 50) == "zb-v (made for 31+ mb)"
+    assert change_name(made, (), 50) == "zb-v (made for 31+ mb, here 16)"
     twice = WhatIf("--microbatches 32 (twice the batch, 694.5 ms each)", None, 90, flags="-", microbatches=32)
     assert change_name(twice, (), 60) == "or twice the batch: microbatches 32 (694.5 ms each)"
     assert change_name(twice, (), 42) == "or twice the batch: 32 mb (694.5 ms each)"

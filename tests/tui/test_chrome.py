@@ -315,3 +315,8 @@ def test_what_takes_another_time_stands_in_the_row_on_top(width: int) -> None:
         first, _ = heading(session_of(seed(), seed(**fields)), "why", width)
         assert f"   {words if width > 80 else short}   " in line_text(first)
     assert " x0" not in line_text(heading(session_of(seed()), "why", width)[0])
+    # A bandwidth is no flag of its own: `run 2 of 2` stood there alone.
+    faster, *_ = [one for one in seed().what_if() if one.name == "dimension 1 bandwidth"]
+    assert faster.parameters is not None
+    trial = session_of(seed(), seed().with_parameters(faster.parameters))
+    assert "   dim 1 55.6 GB/s   " in line_text(heading(trial, "why", width)[0])

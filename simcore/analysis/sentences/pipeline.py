@@ -214,7 +214,7 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     # Each reading with its step: which is meant only the author of the file knows.
     first = "micro-batch is" if count == 1 else f"{count} micro-batches are"
     text = (
-        f"By its header the first {first} meant ({plural(extra.layers, 'layer')}, {asked}): "
+        f"Either by its header the first {first} meant ({plural(extra.layers, 'layer')}, {asked}): "
         f"--microbatches {count} makes the step {duration(ns)}. "
     )
     # Where the count of rows says what the rest is, this is said alone.
@@ -244,7 +244,7 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
     (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
     step = f": {duration(ns)}" if ns is not None else ""
-    return f"By its count of {count} rows it is one micro-batch of {layers} layers, without {lines}{step}."
+    return f"Or by its count of {count} rows one micro-batch of {layers} layers, without {lines}{step}."
 
 
 def surplus(facts: Facts) -> Sentence | None:

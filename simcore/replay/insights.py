@@ -285,10 +285,10 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
     if ns < results.step_time_ns * LEAST or ns < _CHAINED * direct:
         return []
     unit, next_ns = results.measured.unit, waited[1][1]
+    who = plural(len(results.measured.ranks), unit)
     return [
-        f"Followed back to where it begins, {duration(ns)} ({percent(ns, whole)} %) of the "
-        f"{duration(whole)} that {plural(len(results.measured.ranks), unit)} wait in sum is for {unit} {number}; for no other it is "
-        f"more than {duration(next_ns)}."
+        f"Followed back to where it begins, {duration(ns)} ({percent(ns, whole)} %) of the {duration(whole)} "
+        f"that {who} wait in sum is for {unit} {number}; for no other it is more than {duration(next_ns)}."
     ]
 
 

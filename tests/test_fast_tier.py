@@ -198,12 +198,12 @@ def test_without_fast_everything_runs(whole: Ran) -> None:
     assert not skipped
     # ../shared is not beside every checkout.
     assert all("file_of_others" in name for name in whole.failed)
-    assert whole.properties["asked"] == "25"
-    assert whole.properties["tried"] == "25"
+    assert whole.properties["asked"] == "20"
+    assert whole.properties["tried"] == "20"
 
 
 def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp_path: Path) -> None:
-    assert (whole.properties["asked"], whole.properties["slowly"]) == ("25", "10")
+    assert (whole.properties["asked"], whole.properties["slowly"]) == ("20", "10")
     sampled = "test_a_sampled_list_of_cases["
     drawn = cases(whole, sampled)
     assert len(drawn) == len({*drawn}) == 24

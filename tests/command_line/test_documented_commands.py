@@ -68,7 +68,7 @@ def test_the_pages_show_commands() -> None:
     assert len(COMMANDS) > 40
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_documented_command_runs(command: str, place: Path) -> None:
     words = []

@@ -35,7 +35,7 @@ def test_a_report_into_head_says_nothing_more() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "words",
     PRINTING,
@@ -50,7 +50,7 @@ def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
     assert (done.returncode, left_of(done.stderr)) == (0, [])
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", PRINTING)
 def test_a_full_disk_is_one_line_on_stderr_and_exit_status_1(words: list[str]) -> None:
@@ -80,7 +80,7 @@ def test_a_closed_stdout_is_one_line_and_exit_status_1(words: list[str]) -> None
     assert (done.returncode, done.stderr) == (1, "wltui: standard output is closed\n")
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("words", PRINTING)
 def test_nobody_needs_a_standard_input(words: list[str]) -> None:
     done = shell(f"WLTUI {shlex.join(words)} <&-")

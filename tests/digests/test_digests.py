@@ -29,7 +29,7 @@ def of_corpus() -> kept.Kept:
     return kept.read(kept.CORPUS)
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(25)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [pytest.param(case, id=case.name) for case in fixture_cases() if case.everyday]

@@ -49,7 +49,7 @@ SCREENS = ["1", "2", "2 Enter", "2 z j Enter", "3", "4", "5", "6", "!", "?", ":"
            "2 L x Enter"]  # fmt: skip
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(14)
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", SCREENS)
 @pytest.mark.parametrize("size", ["80x24", "120x36"])

@@ -110,7 +110,7 @@ async def test_ctrl_q_and_ctrl_c_quit_everywhere_as_the_help_says(
         assert app._exit
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("screen", "view"),
     [
@@ -344,7 +344,7 @@ def prepare_measured_notes(app: WltuiApp) -> None:
 MOVES = {"tab", "shift+tab", "j", "down", "k", "up", "pagedown", "pageup", "g", "home", "G", "end", "enter"}
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["trace", "plan"])
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def llama(limit: str) -> Results:
                                                memory_limit=limit)))  # fmt: skip
 
 
-@pytest.mark.sampled(13)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("size", SIZES, ids=["80x24", "200x50"])
 @pytest.mark.parametrize("name", FRAMES)
 async def test_the_screen_of_a_model_is_drawn_as_before(

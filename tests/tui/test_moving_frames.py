@@ -27,7 +27,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
 @pytest.mark.parametrize("name", FRAMES)
 async def test_the_screen_is_drawn_as_before(

@@ -61,7 +61,7 @@ async def frame_after(app: WltuiApp, size: tuple[int, int], keys: tuple[str, ...
         return "\n".join(row.rstrip() for row in rows)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
 @pytest.mark.parametrize("name", FRAMES)
 async def test_the_screen_is_drawn_as_before(

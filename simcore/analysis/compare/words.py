@@ -104,17 +104,17 @@ def op_words(comparison: Comparison, mover: Mover) -> str:
 
 def pieces_words(comparison: Comparison) -> str:
     """Why what one of the two sends in more pieces takes longer there, a sentence; "" where nothing does."""
-    longer: dict[tuple[str, int], list[str]] = {}
+    longer: dict[tuple[str, int], dict[str, None]] = {}
     for mover in comparison.movers:
         a, b = mover.pieces
         if mover.measure == "duration" and a != b and (a < b) == (mover.a_ns < mover.b_ns):
-            names = longer.setdefault(("AB"[a < b], max(a, b)), [])
-            names += [printable(mover.name, _NAME_CELLS)] if mover.name not in names else []
+            names = longer.setdefault(("AB"[a < b], max(a, b)), {})
+            names[printable(mover.name, _NAME_CELLS)] = None
     if not longer:
         return ""
     # Those in as many pieces as the one that differs most.
     (side, many), names = next(iter(longer.items()))
-    return f"{side} sends {listed(names)} in {digits(many)} pieces: each piece has a latency of its own."
+    return f"{side} sends {listed([*names])} in {digits(many)} pieces: each piece has a latency of its own."
 
 
 def where_words(comparison: Comparison, place: tuple[int, int, int], ranks: int) -> str:

@@ -84,6 +84,10 @@ def byte_size(size: int) -> str:
     return "0 B"
 
 
+# Behind a factor of times: it is none of speeds.
+IN_TIME = " in time"
+
+
 def number(value: float) -> str:
     """A parameter's number without a needless `.0`: 450.0 -> 450, 0.5 -> 0.5.
 

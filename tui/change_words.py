@@ -36,9 +36,9 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 
 # For how many micro-batches a schedule is made, in fewer letters.
 _MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, simulated with (\d+)")
-# Twice as many micro-batches: what the row is of comes first, since its gain is not the step's; what each of
-# them takes, or half of them, is left out last.
-_TWICE = re.compile(r"microbatches (\d+) \(twice the batch, ([^)]*)\)")
+# Twice as many micro-batches: what the row is of comes first, since its gain is not the step's; what as
+# much work takes is left out last.
+_TWICE = re.compile(r"microbatches (\d+) \(twice the batch, (?:the )?([^)]*)\)")
 _TWICE_IN_SHORT = (
     r"or twice the batch: microbatches \1 (\2)", r"or twice the batch: \1 mb (\2)",
     r"or 2x batch: \1 mb (\2)", r"or 2x batch: microbatches \1", r"or 2x batch: \1 mb",
@@ -122,12 +122,11 @@ SHARE_CELLS = 9
 
 
 def gain_share(was: int, knob: WhatIf) -> tuple[str, str]:
-    """What a change does to the step time, as `change_share`; of more micro-batches to each of them, of
-    unequal ones to as much work.
+    """What a change does to the step time, as `change_share`; of more micro-batches to as much work.
     """
     if knob.alike_ns is None:
         return change_share(was, knob.better10_ns)
-    # The step is longer: whoever reads `/mb` beside `of step` takes it for the step's.
+    # The step is longer: whoever reads a share alone takes it for the step's.
     share, role = change_share(was, knob.alike_ns)
     return f"{share.strip()} same work".rjust(len(share)), role
 

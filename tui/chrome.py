@@ -217,11 +217,9 @@ def run_difference(was: Run, now: Run, short: bool = False) -> Line:
     if by_work is None:
         line = difference(was.step_time_ns, now.step_time_ns, short)
         # Neither a gain nor a loss.
-        return [(f"{text_of([line])}, other work", "warn")] if is_other_work(was, now) else line
+        return [(f"{text_of([line])}, not the same work", "warn")] if is_other_work(was, now) else line
     share = text_of([difference(by_work.a_ns, by_work.alike_ns, True)])
-    # Of unequal micro-batches none is "a micro-batch".
-    brief = "/mb" if by_work.each_ns else " same work"
-    behind = brief if short else f" {by_work.of}"
+    behind = " same work" if short else " for the same work"
     return [(share + behind, _role(by_work.a_ns, by_work.alike_ns))]
 
 

@@ -194,6 +194,9 @@ def lists_and_meaning(
         most = max(rows // 2, 1)
     lines = _clauses(meaning, width, most) if meaning else []
     listed = two_lists(knobs, row, rows - len(lines))
+    if lines and len(listed) + len(lines) < rows:
+        # A row too few for the other list says more of this one: why it has another schedule, too.
+        lines = _clauses(meaning, width, rows - len(listed))
     for further in said[1:]:
         if len(listed) + len(lines) + _lines_of(further, width) > rows or further in said[0]:
             break

@@ -12,7 +12,7 @@ from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
 from simcore.replay.parameters import Scales
 from simcore.run.figures import throughput_words
-from simcore.units import change_percent, duration, plural, short_layout, signed
+from simcore.units import IN_TIME, change_percent, duration, plural, short_layout, signed
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -119,7 +119,8 @@ def ranks_words(run: MeasuredRun) -> str:
 
 
 def replay_words(scales: Scales | None, room: int) -> str:
-    """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 and 3 more`; "" for nothing."""
+    """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 in time and
+    3 more`; "" for nothing."""
     changes = [] if scales is None else scales.changes()
     shown = changes[:1]
     for change in changes[1:]:
@@ -127,17 +128,20 @@ def replay_words(scales: Scales | None, room: int) -> str:
             break
         shown.append(change)
     left = len(changes) - len(shown)
-    return ", ".join(shown) + (f" and {left} more" if left else "")
+    return ", ".join(shown) + IN_TIME * bool(shown) + (f" and {left} more" if left else "")
 
 
 def _short_changes(scales: Scales | None) -> str:
-    """`rank 7 x0.5` for a small screen, of several `3 changes` where not all have room; "" for nothing."""
+    """`rank 7 x0.5 in time` for a small screen, of several `3 changes` where not all have room; ""
+    for nothing.
+    """
     changes = [] if scales is None else scales.changes()
     if len(changes) == 1:
         what, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
-        return f"{short_name(what, _SHORT - len(factor) - 1)} {factor}"
+        return f"{short_name(what, _SHORT - len(factor) - 1)} {factor}{IN_TIME}"
     what = ", ".join(changes)
-    return what if len(what) <= _SHORT else plural(len(changes), "change")
+    forms = (what + IN_TIME * bool(changes), what, plural(len(changes), "change"))
+    return next((form for form in forms if len(form) <= _SHORT), forms[-1])
 
 
 def clock_words(run: MeasuredRun) -> str:

@@ -142,7 +142,7 @@ def _side_lines(compared: Compared, asked: PageAsked) -> list[str]:
     by_work = per_work(compared.a, compared.b)
     # More micro-batches in a step are more work, and no loss.
     steps = "B - A  " + (f"{by_work.words}; step " if by_work is not None else "") + difference(a_ns, b_ns)
-    steps += ", other work" if is_other_work(compared.a, compared.b) else ""
+    steps += ", not the same work" if is_other_work(compared.a, compared.b) else ""
     if len(steps) + len(compared.paired) + 2 <= WIDTH:
         text.append(f"{steps}; {compared.paired}")
     else:

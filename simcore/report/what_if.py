@@ -95,9 +95,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
 
 def _of(what_if: WhatIf) -> str:
     """What the share of a change is of."""
-    if what_if.alike_ns is None:
-        return "the step"
-    return "the same work" if what_if.unequal else "a micro-batch"
+    return "the step" if what_if.alike_ns is None else "the same work"
 
 
 def _gb(size: int | None) -> str:

@@ -261,15 +261,11 @@ class PerWork(NamedTuple):
         return change_percent(self.a_ns, self.alike_ns)
 
     @property
-    def of(self) -> str:
-        """What the share is of."""
-        return "a micro-batch" if self.each_ns else "for the same work"
-
-    @property
     def words(self) -> str:
         """`a micro-batch -229.0 ms (-24.8 %)`, of unequal ones what all of A's take."""
         before, after = self.each_ns or (self.a_ns, self.alike_ns)
-        return f"{self.of} {signed(after - before)}" + (f" ({self.share})" if self.share else "")
+        of = "a micro-batch" if self.each_ns else "for the same work"
+        return f"{of} {signed(after - before)}" + (f" ({self.share})" if self.share else "")
 
 
 def per_work(a: Stepped, b: Stepped) -> PerWork | None:

@@ -99,8 +99,7 @@ class WhatIf(Struct, frozen=True):
     microbatches: where the change is of them, how many the step has then, and alike_ns: what as many of
     them as the run has take of it. meaning: what a change does whose name does not say it, clauses with
     `; ` between them. memory_bytes: what a rank of the fullest stage needs at least with the change, None
-    where nobody knows. unequal: whether no micro-batch is as much work as another, so that `alike_ns` is
-    of all of them.
+    where nobody knows.
     """
 
     name: str
@@ -116,7 +115,6 @@ class WhatIf(Struct, frozen=True):
     alike_ns: int | None = None
     meaning: str = ""
     memory_bytes: int | None = None
-    unequal: bool = False
 
     @property
     def list(self) -> str:

@@ -91,8 +91,9 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Mend the file first: its micro-batches are unequal. Either by its header the first micro-batch is "
-        f"meant (3 layers, lines 3-7): --microbatches 1 makes the step {duration(without.step_time_ns)}. "
+        "Mend the file first: its micro-batches are unequal. If its header is right "
+        "(1 micro-batch of 3 layers, lines 3-7), --microbatches 1 makes the step "
+        f"{duration(without.step_time_ns)}. "
         "Lines 8-10 are 1 more block, of 1 layer, which repeats line 4. Changes are tried on the file as it "
         "is."
     )
@@ -108,7 +109,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
-        " Or by its count of 6 rows one micro-batch of 4 layers, without lines 7-8: "
+        " If its count of 6 rows is right (1 micro-batch of 4 layers, without lines 7-8), the step is "
         f"{duration(joined.step_time_ns)}. Changes are tried on the file as it is."
     )
     assert "Lines 8-10" not in text

@@ -56,9 +56,9 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         again = simulate(workload, Parameters(microbatches=4)).step_time_ns
         half = duration(round(again / 2))
         assert (
-            f"or twice the batch: microbatches 4 ({half} a half)" in text
-            or f"or twice the batch: 4 mb ({half} a half)" in text
-            or f"or 2x batch: 4 mb ({half} a half)" in text
+            f"or twice the batch: microbatches 4 (same work in {half})" in text
+            or f"or twice the batch: 4 mb (same work in {half})" in text
+            or f"or 2x batch: 4 mb (same work in {half})" in text
         )
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
         assert f"{share:.1f}% same work" in text

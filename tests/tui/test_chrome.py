@@ -302,14 +302,14 @@ def test_the_step_of_another_model_stays_behind_the_screens(width: int) -> None:
 def test_what_takes_another_time_stands_in_the_row_on_top(width: int) -> None:
     """After a trial of `layer grad_param_comm` the row on top named no change."""
     trials = [
-        ({"time_scale": ("stream dp=0.9",)}, "stream dp x0.9", "stream dp x0.9"),
-        ({"time_scale": ("layer grad_gather=0.9",)}, "layer grad_gather x0.9", "grad_gather x0.9"),
+        ({"time_scale": ("stream dp=0.9",)}, "stream dp x0.9 in time", "stream dp x0.9"),
+        ({"time_scale": ("layer grad_gather=0.9",)}, "layer grad_gather x0.9 in time", "grad_gather x0.9"),
         (
             {"layer_scale": ("mlp_row:fwd=0.5", "mlp_row:ig=0.5")},
-            "layer mlp_row:fwd x0.5 and 1 more",
+            "layer mlp_row:fwd x0.5 in time and 1 more",
             "other times",
         ),
-        ({"slow_rank": ("5=1.3",), "comm_scale": 0.0}, "communication x0 and 1 more", "other times"),
+        ({"slow_rank": ("5=1.3",), "comm_scale": 0.0}, "communication x0 in time and 1 more", "other times"),
     ]
     for fields, words, short in trials:
         first, _ = heading(session_of(seed(), seed(**fields)), "why", width)

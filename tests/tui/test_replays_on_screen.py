@@ -51,8 +51,8 @@ def test_every_change_has_a_name_and_a_factor_of_1_is_none() -> None:
     [
         (None, ""),
         (Scales(), ""),
-        (Scales(compute=2.0, ranks={7: 0.5}), "compute x2, rank 7 x0.5"),
-        (MANY, "host gaps x0 and 9 more"),
+        (Scales(compute=2.0, ranks={7: 0.5}), "compute x2, rank 7 x0.5 in time"),
+        (MANY, "host gaps x0 in time and 9 more"),
     ],
 )
 def test_as_many_changes_are_named_as_there_is_room_for(scales: Scales | None, words: str) -> None:
@@ -73,26 +73,28 @@ def test_row_1_names_what_a_replay_changes() -> None:
     ]
     assert facts(Scales()) == [["replayed, 1 micro-batch", ranks], ["replayed", "2: dp 2"]]
     assert facts(Scales(ranks={1: 0.5})) == [
-        ["replayed: rank 1 x0.5", "1 micro-batch", ranks],
-        ["rank 1 x0.5", "2: dp 2"],
+        ["replayed: rank 1 x0.5 in time", "1 micro-batch", ranks],
+        ["rank 1 x0.5 in time", "2: dp 2"],
     ]
-    assert [one[0] for one in facts(Scales(gaps=0.25))] == ["replayed: host gaps x0.25", "host gaps x0.25"]
+    assert [one[0] for one in facts(Scales(gaps=0.25))] == [
+        "replayed: host gaps x0.25 in time", "host gaps x0.25 in time"
+    ]  # fmt: skip
     assert facts(Scales(ranks={1: 0.5}, compute=2.0))[1][0] == "compute x2, rank 1 x0.5"
-    assert facts(Scales(rank_gaps={1: 0.25}))[1][0] == "host of rank 1 x0.25"
+    assert facts(Scales(rank_gaps={1: 0.25}))[1][0] == "host of rank 1 x0.25 in time"
     # Of a long name its two ends, of many changes their number.
-    assert facts(Scales(ops={f"ampere_{'x' * 60}_nt": 0.5}))[1][0] == "ampere_xx...xxxxxx_nt x0.5"
+    assert facts(Scales(ops={f"ampere_{'x' * 60}_nt": 0.5}))[1][0] == "ampere_xx...xxxxxx_nt x0.5 in time"
     assert [one[0] for one in facts(MANY)] == [
-        "replayed: host gaps x0 and 9 more", "10 changes",
+        "replayed: host gaps x0 in time and 9 more", "10 changes",
     ]  # fmt: skip
 
 
 def test_reports_name_what_a_replay_changes() -> None:
     measured = MeasuredResults(slow_rank())
     replay = measured.with_scales(Scales(compute=2.0, ranks={1: 0.5}))
-    assert "  changed    compute x2, rank 1 x0.5\n" in run_page(replay)
+    assert "  changed    compute x2, rank 1 x0.5 in time\n" in run_page(replay)
     assert "changed" not in run_page(measured)
     head = comparison_page(beside(measured, replay)).splitlines()[1]
-    assert ": replayed (compute x2, rank 1 x0.5), tp 1 x" in head
+    assert ": replayed (compute x2, rank 1 x0.5 in time)" in head
 
 
 def test_an_opened_replay_has_the_measured_run_beside_it() -> None:
@@ -137,7 +139,7 @@ async def test_a_replay_is_kept_named_and_compared_like_any_run(make_app: MakeAp
         assert rows[3].endswith("--compute-scale 2.0")
         await press(pilot, "space", "k", "c")
         await run_over(pilot)
-        assert any("A  run 2" in row and "replayed (compute x2)" in row for row in screen_rows(app))
+        assert any("A  run 2" in row and "replayed (compute x2 in time)" in row for row in screen_rows(app))
         assert any("B  run 1" in row and "measured" in row for row in screen_rows(app))
         await press(pilot, "5", "u")
         await run_over(pilot)

@@ -310,7 +310,7 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: boo
     steps = difference(*compared.steps)
     # More micro-batches in a step are more work, and no loss.
     steps = steps if by_work is None else f"{by_work.words}; step {steps}"
-    steps += ", other work" if is_other_work(a, b) else ""
+    steps += ", not the same work" if is_other_work(a, b) else ""
     matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if is_found else ""
     longer_ns = compared.steps[1] - compared.steps[0] if by_work is None else by_work.alike_ns - by_work.a_ns
     role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"

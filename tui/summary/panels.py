@@ -452,7 +452,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # Five rules and the legend; the words and the bars before all else, then whatever would be cut.
     left = height - _RULES
     worst_rows, change_rows, note_rows = _LEAST_WORST, BOTH_LISTS, 1
-    bars = max(model.beside.extent[0] + 4 if model.panel == MAP else model.bars.most_rows + 1, 3)
+    bars = max(model.beside.extent[0] + 4, 3) if model.panel == MAP else max(model.bars.most_rows + 1, 2)
     # Few stages have a row each, or two of them share one, and a row stays blank.
     stages = len({track.stage for track in model.results.tracks})
     room = min(bars, _LEAST_BARS + (stages == _LEAST_BARS))

@@ -212,9 +212,9 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # Each reading with its step: which is meant only the author of the file knows.
-    first = "micro-batch is" if count == 1 else f"{count} micro-batches are"
+    what = f"{plural(count, 'micro-batch')} of {plural(extra.layers, 'layer')}, {asked}"
     text = (
-        f"Either by its header the first {first} meant ({plural(extra.layers, 'layer')}, {asked}): "
+        f"If its header is right ({what}), "
         f"--microbatches {count} makes the step {duration(ns)}. "
     )
     # Where the count of rows says what the rest is, this is said alone.
@@ -243,8 +243,10 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
         return ""
     (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
-    step = f": {duration(ns)}" if ns is not None else ""
-    return f"Or by its count of {count} rows one micro-batch of {layers} layers, without {lines}{step}."
+    one = f"1 micro-batch of {layers} layers, without {lines}"
+    if ns is None:
+        return f"If its count of {count} rows is right, it has {one}."
+    return f"If its count of {count} rows is right ({one}), the step is {duration(ns)}."
 
 
 def surplus(facts: Facts) -> Sentence | None:

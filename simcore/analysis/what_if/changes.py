@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
 
-from simcore.analysis.blocks import unequal_blocks
 from simcore.analysis.file_memory import memory_bytes
 from simcore.analysis.finished import Finished
 from simcore.diagnostics import InputError, UsageError
@@ -29,7 +28,7 @@ from simcore.units import change_percent, duration, plural
 _MOST_RANKS = 4
 _USUAL = "1f1b"
 _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
-_SHARD = "grad_gather counts as written, a shard of what is gathered"
+_SHARD = "grad_gather is a shard as written: hiding it brings less than hiding the whole"
 _PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
 
@@ -168,8 +167,8 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
 
 
 def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
-    """A change that gains by gathering ahead what is written as a shard, with what it brings of all of it: by
-    two runs, so of rows that are shown alone.
+    """A change that gains by gathering ahead what is written as a shard, with what it brings where the
+    whole is gathered: by two runs, so of rows that are shown alone.
     """
     workload = with_gathered_buffer(simulation.workload)
     if not row.meaning.endswith(_SHARD) or workload is None or row.parameters is None:
@@ -182,7 +181,7 @@ def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
     except (InputError, UsageError):
         return row
     change = change_percent(before, after)
-    words = f"with all of it the step is {duration(before)}, and {duration(after)} with this ({change})"
+    words = f"gathered whole, the step is {duration(before)}, and {duration(after)} with this ({change})"
     return replace(row, meaning=f"{row.meaning}; {words}")
 
 
@@ -198,18 +197,15 @@ def _row(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int 
     # A schedule in place of a file's states as many as the run has.
     count = count if count != simulation.program.microbatches else None
     words = change.name
-    unequal = bool(count) and unequal_blocks(simulation) is not None
-    if count:
-        # Of unequal ones there is no mean that says anything: half of the batch is as much as now.
-        half_ns = tried.alike_ns if unequal else None
-        each = f"{duration(round(ns / count))} each" if half_ns is None else f"{duration(half_ns)} a half"
-        words += f" (twice the batch, {each})"
+    if count and tried.alike_ns is not None:
+        # What the share beside it is of: of the longer step it is none.
+        words += f" (twice the batch, the same work in {duration(tried.alike_ns)})"
     return WhatIf(
         words, None, ns, flags=change.flags, microbatches=count,
         alike_ns=tried.alike_ns if count else None,
         parameters=replace(simulation.parameters, **change.fields),
         meaning=_meaning(simulation, change, tried, schedule_ns),
-        memory_bytes=tried.memory_bytes, unequal=unequal,
+        memory_bytes=tried.memory_bytes,
     )  # fmt: skip
 
 

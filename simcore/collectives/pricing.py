@@ -19,7 +19,7 @@ from simcore.collectives.exact import decimal_ratio, floor_ns, scaled
 from simcore.collectives.phases import NAMES, Phase, chunk_bytes, chunks_done, phases, rest_bytes
 from simcore.collectives.reach import Reach
 from simcore.records import NamedTuple
-from simcore.units import digits, number
+from simcore.units import digits, number, plural
 
 
 class QueuedPhase(NamedTuple):
@@ -176,7 +176,7 @@ def explain_transfer(cluster: Cluster, shape: TransferShape, size_bytes: int) ->
         return f"{digits(size_bytes)} B: free"
     bandwidth = min(cluster.dims[index].bandwidth for index, _ in shape)
     hops = "".join(
-        f", + {_plural(count, 'hop')} x {number(cluster.dims[index].latency_ns)} on dimension {index}"
+        f", + {plural(count, 'hop')} x {number(cluster.dims[index].latency_ns)} on dimension {index}"
         for index, count in shape
     )
     bytes_ns = number(round(size_bytes / bandwidth, 3))
@@ -219,14 +219,10 @@ def _bytes_and_hops(leg: Reach, dimension: int, messages: list[Messages]) -> str
     bytes_ns = number(round(value / unit, 3)) if value % unit else digits(value // unit)
     where = f" on dimension {dimension}" if len(leg.crossings) > 1 else ""
     return (
-        f"{_plural(count, 'message')} of {size} B{where}: "
+        f"{plural(count, 'message')} of {size} B{where}: "
         f"{digits(total)} B / {number(network.bandwidth)} GB/s = {bytes_ns}, "
-        f"+ {_plural(hops, 'hop')} x {number(network.latency_ns)}"
+        f"+ {plural(hops, 'hop')} x {number(network.latency_ns)}"
     )
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{digits(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def algorithm_bandwidth(size_bytes: int, ns: int) -> float:

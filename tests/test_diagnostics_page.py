@@ -44,15 +44,16 @@ ASKING = {"is_known", "count"}
 Places = dict[str, set[int]]
 
 
-def source_trees() -> list[ast.Module]:
+def source_trees() -> list[list[ast.AST]]:
+    """The nodes of each module: three walks over 90 thousand lines took 6 s."""
     paths = [*(REPOSITORY / "simcore").rglob("*.py"), *(REPOSITORY / "tui").rglob("*.py")]
-    return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+    return [list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in paths]
 
 
-def givers_of(tree: ast.Module) -> Places:
+def givers_of(tree: list[ast.AST]) -> Places:
     """Function or class -> at which arguments of a call the code may be; none if it takes no code."""
     found: Places = {}
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.ClassDef):
             fields = [one.target.id for one in node.body if isinstance(one, ast.AnnAssign)]  # type: ignore[union-attr]
             made = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
@@ -65,20 +66,20 @@ def givers_of(tree: ast.Module) -> Places:
     return found
 
 
-def codes_in(tree: ast.Module, elsewhere: Places) -> set[str]:
+def codes_in(tree: list[ast.AST], elsewhere: Places) -> set[str]:
     """Every code that a call of this module gives; a Diagnostic whose code cannot be found is a failure."""
     givers = elsewhere | givers_of(tree)
     found = set()
     # Loop variable -> its words: `for name in ("pp", "ep"): ... f"{name}-ignored"`.
     words: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple):
             values = {str(getattr(one, "value", "")) for one in node.iter.elts}
             words.setdefault(getattr(node.target, "id", ""), set()).update(values)
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "").endswith("_CODE"):
             # Elsewhere the name holds code objects.
             found.update({node.value.value} if isinstance(node.value, ast.Constant) else ())
-    for node in ast.walk(tree):
+    for node in tree:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from simcore.kernel_names import shown_name
 from simcore.run.findings import NO_MORE_MEMORY, dimension_change
-from simcore.units import change_percent
+from simcore.units import change_percent, duration
 from tui.frame import cells
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 
 # For how many micro-batches a schedule is made, in fewer letters.
 _MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, simulated with (\d+)")
-# Twice as many micro-batches: what the row is of comes first, since its gain is not the step's; what as
-# much work takes is left out last.
-_TWICE = re.compile(r"microbatches (\d+) \(twice the batch, (?:the )?([^)]*)\)")
+# Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
+# what as much work takes (`gain_ns`), so the step stands here, and is left out last.
+_TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
 _TWICE_IN_SHORT = (
-    r"or twice the batch: microbatches \1 (\2)", r"or twice the batch: \1 mb (\2)",
-    r"or 2x batch: \1 mb (\2)", r"or 2x batch: microbatches \1", r"or 2x batch: \1 mb",
+    "or twice the batch: microbatches {0} (step {1})", "or twice the batch: {0} mb (step {1})",
+    "or 2x batch: {0} mb (step {1})", "or 2x batch: microbatches {0}", "or 2x batch: {0} mb",
 )  # fmt: skip
 # What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
 # a flag keeps its name as long as it can, and then words of its name.
@@ -59,7 +59,8 @@ _KEPT = ("does not fit", "fits", "made for", "drops", "gathers")
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
     """`change_words` in `room` cells: without what its meaning or the unit says before it is cut."""
     change = change_words(knob, dims, with_time)
-    forms = [_TWICE.sub(form, change) for form in _TWICE_IN_SHORT]
+    step = duration(knob.better10_ns)
+    forms = [_TWICE.sub(form.format(r"\1", step), change) for form in _TWICE_IN_SHORT]
     change = next((form for form in forms if len(form) <= room), forms[-1])
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
@@ -103,11 +104,11 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
     brief, least = ("row 1", "1st") if who == "the first" else ("this", "this")
     forms: tuple[str, ...]
     forms = (f"{who} needs about {needed} GB, {beside}", f"{who} needs ~{needed} GB, {beside}",
-             f"{brief} needs ~{needed} GB, {beside}", f"{brief}: ~{needed} GB, {beside}",
-             f"{least}: ~{needed} GB, {beside}")  # fmt: skip
+             f"{brief} needs ~{needed} GB, {beside}", f"{brief}: memory ~{needed} GB, {beside}",
+             f"{brief}: ~{needed} GB, {beside}", f"{least}: ~{needed} GB, {beside}")  # fmt: skip
     if why:
         # Nobody expects as much as now of interleaved stages: why comes before how it is called.
-        short = re.sub(r".* (all \d+) .*", r"\1 held", why)
+        short = re.sub(r".* (all \d+) .*", r"\1 mb held", why)
         told = [f"{form}: {why}" for form in forms] + [f"{form}, {short}" for form in forms]
         forms = (*told, f"{brief}: memory as now, {short}", f"memory as now, {short}", *forms)
     return next((words for words in forms if len(words) <= room), "")
@@ -121,13 +122,18 @@ UNKNOWN = "unknown"
 SHARE_CELLS = 9
 
 
+def gain_ns(knob: WhatIf) -> int:
+    """What stands for a row beside its share, ns: the step, of more micro-batches what as much work takes."""
+    return knob.better10_ns if knob.alike_ns is None else knob.alike_ns
+
+
 def gain_share(was: int, knob: WhatIf) -> tuple[str, str]:
     """What a change does to the step time, as `change_share`; of more micro-batches to as much work.
     """
+    share, role = change_share(was, gain_ns(knob))
     if knob.alike_ns is None:
-        return change_share(was, knob.better10_ns)
+        return share, role
     # The step is longer: whoever reads a share alone takes it for the step's.
-    share, role = change_share(was, knob.alike_ns)
     return f"{share.strip()} same work".rjust(len(share)), role
 
 

@@ -47,7 +47,7 @@ class PanelsView(ScreenView):
         if target is not None:
             await self._app.go_to(*target)
         elif self.model.panel == WHAT_IF:
-            self._app.say("a change is at no place of the timeline: t tries it")
+            self._app.say("a change has no place on the timeline: t tries it")
 
     def action_try(self) -> None:
         """Try the change under the cursor, without one the best, which may not be known yet."""

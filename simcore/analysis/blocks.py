@@ -29,15 +29,14 @@ class UnequalBlocks(NamedTuple):
 class SurplusBlocks(NamedTuple):
     """Blocks behind those that the header asks for, of other lengths. microbatches, layers: of the header.
 
-    asked, more: the rows of those and of the blocks behind them. more_layers: of each of these. copied: the
-    rows of the first block that the layers of each of these repeat, apart from the numbers behind names; none
-    where one of them does not, or is longer than another. between: of one block behind one other, the rows
+    more: the rows of the blocks behind those. more_layers: of each of these. copied: the rows of the first
+    block that the layers of each of these repeat, apart from the numbers behind names; none where one of them
+    does not, or is longer than another. between: of one block behind one other, the rows
     between their layers, where without these there were as many rows as the file declares; else none.
     """
 
     microbatches: int
     layers: int
-    asked: tuple[int, ...]
     more: tuple[int, ...]
     more_layers: tuple[int, ...]
     copied: tuple[int, ...]
@@ -87,7 +86,7 @@ def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
         return None
     if set(layers[:count]) != {size} or size in layers[count:]:
         return None
-    asked, more = blocks[:count], blocks[count:]
+    more = blocks[count:]
     first, *others = (_layer_rows(workload, block) for block in (blocks[0], *more))
     copied: tuple[int, ...] = ()
     between: tuple[int, ...] = ()
@@ -97,7 +96,7 @@ def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
         rest = tuple(range(first[-1] + 1, others[0][0]))
         is_declared = workload.declared_rows == len(workload) - len(rest)
         between = rest if len(blocks) == 2 and is_declared else ()
-    return SurplusBlocks(count, size, _joined(asked), _joined(more), layers[count:], copied, between)
+    return SurplusBlocks(count, size, _joined(more), layers[count:], copied, between)
 
 
 def without_rows(workload: Workload, rows: Sequence[int]) -> Workload | None:

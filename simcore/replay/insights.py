@@ -286,9 +286,14 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
         return []
     unit, next_ns = results.measured.unit, waited[1][1]
     who = plural(len(results.measured.ranks), unit)
+    # One column alone sums to less: a user could not find the figure.
+    totals = results.sum_ns(results.all_ranks)
+    names = " and ".join(ACCOUNTS[account] for account in (WAIT, BUBBLE) if totals[account])
+    is_both = totals[WAIT] + totals[BUBBLE] == whole
+    lost = f"of {names} of {who}" if is_both else f"that {who} wait in sum"
     return [
         f"Followed back to where it begins, {duration(ns)} ({percent(ns, whole)} %) of the {duration(whole)} "
-        f"that {who} wait in sum is for {unit} {number}; for no other it is more than {duration(next_ns)}."
+        f"{lost} is for {unit} {number}; for no other is it more than {duration(next_ns)}."
     ]
 
 
@@ -310,8 +315,8 @@ def _slots(results: Timed) -> list[str]:
     totals = results.sum_ns(results.all_ranks)
     whole, bubble, wait = sum(totals), totals[BUBBLE], totals[WAIT]
     return [
-        f"With {plural(batches, 'micro-batch')} on {stages} equal stages every stage has {empty} of {slots} "
-        f"slots empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
+        f"With {plural(batches, 'micro-batch')} on {stages} equal stages every stage would have {empty} of "
+        f"{slots} slots empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
         f"{percent(results.mean_busy_ns, results.step_time_ns)} %; {percent(bubble, whole)} % are bubble, "
         f"{percent(wait, whole)} % waiting for the last member of a collective. More micro-batches in a step "
         "would leave fewer of them empty; what that brings a recorded step does not tell."

@@ -140,6 +140,8 @@ def _short_changes(scales: Scales | None) -> str:
         what, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
         return f"{short_name(what, _SHORT - len(factor) - 1)} {factor}{IN_TIME}"
     what = ", ".join(changes)
+    if len(what) > _SHORT and all(change.startswith("stage ") for change in changes):
+        return f"times of {plural(len(changes), 'stage')}"
     forms = (what + IN_TIME * bool(changes), what, plural(len(changes), "change"))
     return next((form for form in forms if len(form) <= _SHORT), forms[-1])
 

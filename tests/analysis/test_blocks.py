@@ -91,11 +91,9 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Mend the file first: its micro-batches are unequal. If its header is right "
-        "(1 micro-batch of 3 layers, lines 3-7), --microbatches 1 makes the step "
-        f"{duration(without.step_time_ns)}. "
-        "Lines 8-10 are 1 more block, of 1 layer, which repeats line 4. Changes are tried on the file as it "
-        "is."
+        "Fix the file first: its micro-batches are unequal. Its header asks for 1 of 3 layers: with "
+        f"--microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more block, of 1 "
+        "layer, which repeats line 4. Changes run the file as it is."
     )
     # The same step as that of a file without these lines.
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
@@ -109,8 +107,8 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     assert text.endswith(
-        " If its count of 6 rows is right (1 micro-batch of 4 layers, without lines 7-8), the step is "
-        f"{duration(joined.step_time_ns)}. Changes are tried on the file as it is."
+        f" Its count of 6 rows asks for 1 of 4, without lines 7-8: {duration(joined.step_time_ns)}. "
+        "Changes run the file as it is."
     )
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
@@ -176,7 +174,7 @@ def test_another_layer_is_no_copy() -> None:
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
     text = said(two)["uneven-microbatches"]
-    as_it_is = " Changes are tried on the file as it is."
+    as_it_is = " Changes run the file as it is."
     assert text.endswith(f" Lines 8-14 are 2 more blocks, of 1 and 2 layers.{as_it_is}")
     alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))["uneven-microbatches"]
     assert alike.endswith(
@@ -191,8 +189,8 @@ def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
     assert found is not None
     assert uneven is not None
     assert (uneven.most, uneven.least) == (0, 1)
-    parts = (found.asked, found.more, found.copied, found.between)
-    lines = ["lines 9-82", "lines 83-93", "lines 10-18", "lines 82-83"]
+    parts = (found.more, found.copied, found.between)
+    lines = ["lines 83-93", "lines 10-18", "lines 82-83"]
     assert [line_words(workload, rows) for rows in parts] == lines
     assert not results.microbatches_alike
 

@@ -194,7 +194,7 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
 
 
 _ASSUMED = "assumed: a collective beside compute slows neither"
-_SHARD = "grad_gather is a shard as written: hiding it brings less than hiding the whole"
+_SHARD = "grad_gather is a shard as written"
 _LOOP = f"{_ASSUMED}; layer-loop cannot overlap, so the same rows run under 1f1b, which alone takes as long"
 
 
@@ -207,13 +207,13 @@ def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assum
     whole = _gathered_whole("", "--schedule 1f1b")
     assert rows == {
         "--schedule 1f1b --overlap-grad-reduce": _LOOP,
-        "--schedule 1f1b --overlap-param-gather": f"{_LOOP}; {_SHARD}; {whole}",
+        "--schedule 1f1b --overlap-param-gather": f"{_LOOP}; {_SHARD}: {whole}",
     }
     for one in advice(seed_run("000", "--schedule 1f1b")):
         shard = ""
         if "--overlap-param-gather" in one.flags:
             reduces = "--overlap-grad-reduce" if "--overlap-grad-reduce" in one.flags else ""
-            shard = f"; {_SHARD}; {_gathered_whole('--schedule 1f1b', f'--schedule 1f1b {reduces}')}"
+            shard = f"; {_SHARD}: {_gathered_whole('--schedule 1f1b', f'--schedule 1f1b {reduces}')}"
         assert one.meaning == (f"{_ASSUMED}{shard}" if "--overlap" in one.flags else "")
 
 

@@ -109,8 +109,8 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
 
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
-        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (60.0 %) in all for stage 1, ranks average "
-        "6.000 us (40.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on every stage, "
+        "bubble": "Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 most, "
+        "9.000 us (60.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on every stage, "
         f"as bubble or, once done, idle; all stages compute alike{ON_EACH}.",
         "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
     }
@@ -119,8 +119,8 @@ def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
 def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_second() -> None:
     assert said(mostly_compute()) == {
         "compute-bound": "Mostly compute, then bubble. Ranks compute 12.000 us (57.1 %) of the step.",
-        "bubble": "Stage 0 waits 9.000 us (42.9 %) in all for stage 1, ranks average 6.000 us "
-        "(28.6 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on every stage, as "
+        "bubble": "Ranks wait 6.000 us (28.6 %) for other stages on average, stage 0 most, 9.000 us "
+        "(42.9 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on every stage, as "
         f"bubble or, once done, idle; all stages compute alike{ON_EACH}.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
     }
@@ -267,7 +267,7 @@ def test_slots_of_interleaved_are_chunks() -> None:
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
     text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
     assert text == (
-        f"Every stage waits 3.000 us (20.0 %) in all for other stages. All stages compute alike{ON_EACH}."
+        f"All stages wait about as long for the others, 3.000 us (20.0 %). All stages compute alike{ON_EACH}."
     )
 
 
@@ -292,7 +292,7 @@ def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_
     figure = change_percent(step, other)
     assert other < step
     assert alike_words() == (
-        f" alike{ON_EACH}.", f" alike{ON_EACH} ({figure} on the ends alone)."
+        f" alike{ON_EACH}.", f" alike{ON_EACH} (on the first and last alone {figure})."
     )  # fmt: skip
     # Who asked for it assumes nothing; of less than a per cent of compute they are alike anyway.
     assert alike_words(stage_layout="uniform") == (" alike.", " alike.")
@@ -540,7 +540,7 @@ def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     head, line = page.splitlines()[3:5]
     assert head == "In words, % of step"
     assert line.startswith(
-        "  Bubble-bound. Stage 0 waits 9.000 us (60.0 %) in all for stage 1, ranks average 6.000 us "
+        "  Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 most, "
     )
 
 

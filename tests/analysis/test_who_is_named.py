@@ -148,23 +148,24 @@ def test_ranks_that_wait_about_as_long_are_named_together_and_a_slow_rank_is_no_
     ]
     assert max(of_stage) > min(of_stage) >= 0.99 * max(of_stage)
     longest = duration(max(of_stage))
-    assert text.startswith(f"Stage 0 waits up to {longest} (69.8 %) in all for stage 1, ranks average")
+    assert f" for other stages on average, stage 0 most, up to {longest} (69.8 %)" in text
     assert "alike" not in text
     # Ranks that all wait as long have no `up to`; stages without a slow rank compute alike.
-    assert "Stage 0 waits 118.5 ms (68.1 %) in all for stage 1, " in said(whole)["bubble"]
+    assert " for other stages on average, stage 0 most, 118.5 ms (68.1 %)" in said(whole)["bubble"]
     assert "all stages compute alike" in said(whole)["bubble"]
 
 
-def test_a_stage_that_waits_for_one_other_says_for_which() -> None:
-    """Stage 0 of 1f1b gets gradients of stage 1 alone; interleaved, also activations of the last stage."""
-    workload = open_workload(SEED_002)
-    chunks = simulate(workload, Parameters(schedule="interleaved", virtual_stages=8))
-    assert "Stage 0 waits 1.123 s (12.6 %) in all for its neighbours, " in said(chunks)["bubble"]
-    senders = {chunks.timeline.stage_of(arrival.sender) for arrival in chunks.timeline.arrivals(0)}
-    assert senders == {1, 15}
-    plain = simulate(workload, Parameters())
-    assert " in all for stage 1, " in said(plain)["bubble"]
-    assert {plain.timeline.stage_of(arrival.sender) for arrival in plain.timeline.arrivals(0)} == {1}
+def test_the_stage_beside_who_waits_most_is_not_named_for_it() -> None:
+    """A newcomer took stage 1 of `Stage 0 waits ... for stage 1` for who is to blame; it waits itself."""
+    mistakes = "fixtures/001_moe_128npu_with_mistakes.txt"
+    for path, parameters in (
+        (mistakes, Parameters()),
+        (SEED_002, Parameters()),
+        (SEED_002, Parameters(schedule="interleaved", virtual_stages=8)),
+    ):
+        text = said(simulate(open_workload(path), parameters))["bubble"]
+        assert " for other stages on average, stage 0 most, " in text
+        assert "stage 1" not in text.lower().replace("stage 15", "")
 
 
 def test_who_waits_for_a_slow_rank_is_not_blamed_for_what_others_wait_for_them() -> None:

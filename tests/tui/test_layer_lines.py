@@ -184,12 +184,12 @@ def test_the_whole_table_is_on_a_screen_of_120_columns() -> None:
 def test_headings_say_what_their_figures_are_of(width: int) -> None:
     """One run of a row, a rank and the path of all stand beside each other."""
     title, heading, rule = map(line_text, view_of(seed_workload(), seed()).frame(width, 33)[:3])
-    there = {"alone ms": "a run", "exposed ms": "a rank", "% step": "a rank"}
+    there = {"alone ms": "each", "exposed ms": "max", "% step": "max"}
     if width > 80:
-        there |= {"compute ms": "a run", "critical ms": "the path"}
+        there |= {"compute ms": "each", "critical ms": "the path"}
     for name, of in there.items():
         assert rule[: heading.index(name) + len(name)].endswith(of), name
-    assert "a rank: the one with most" in title
+    assert "max: in a step, on the rank with most" in title
     assert ("the path: through all ranks" in title) == (width > 80)
     # Shares of the step are of a rank, and stand beside what else is.
     assert " exposed ms % step" in heading
@@ -303,5 +303,5 @@ def test_what_figures_are_of_is_no_fainter_than_they_are() -> None:
     for width in (80, 120, 200):
         below = view_of(seed_workload(), seed()).frame(width, 33)[2]
         said = [(text.strip(), role) for text, role in below if text.strip(" ─━")]
-        assert {"a run", "a rank"} <= {text for text, _ in said}
+        assert {"each", "max"} <= {text for text, _ in said}
         assert {role for _, role in said} == {""}

@@ -53,8 +53,8 @@ _FIRST = (
 _SHORT = {"compute ms": "comp. ms", "critical ms": "crit. ms"}
 # What the figures of a column are of where ranks stand together: the mean of the ranks, the rank with most.
 _OF = {
-    "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "a run", "compute ms": "a rank",
-    "exposed ms": "a rank", "% step": "a rank", "critical ms": "the path", "slack ms": "least",
+    "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "one", "compute ms": "max",
+    "exposed ms": "max", "% step": "max", "critical ms": "the path", "slack ms": "least",
     "most on": "x mean",
 }  # fmt: skip
 # What a screen of any width has.
@@ -262,7 +262,7 @@ class OpTable(RowTable):
         if self.each:
             has_mean = any(column.heading == "to mean" for column in columns)
             return f"to mean: of all {self._unit}s" if has_mean else ""
-        most = f"a {self._unit}: the one with most"
+        most = f"max: on the {self._unit} with most"
         path = (
             f"; the path: through all {self._unit}s"
             if any(column.of == "the path" for column in columns)
@@ -270,7 +270,7 @@ class OpTable(RowTable):
         )
         if short:
             return f"{most}{path}"
-        return f"mean: of a {self._unit}; {most}{path}"
+        return f"mean: of a {self._unit}, with waiting; {most}{path}"
 
     def no_match(self, typed: str) -> str:
         return "no operation has these words" if typed.strip() else "the run has no operations"

@@ -126,9 +126,9 @@ COLUMNS: dict[str, tuple[int, bool, str]] = {
 # What the figures of a column are of: one run of a row, the rank on which all its runs take most, the
 # critical path.
 _OF = {
-    "compute ms": "a run", "MB": "a run", "alone ms": "a run", "algbw": "a run", "busbw": "a run",
-    "all ms": "a rank", "exposed ms": "a rank", "critical ms": "the path", "slack ms": "least",
-    "% step": "a rank",
+    "compute ms": "each", "MB": "each", "alone ms": "each", "algbw": "each", "busbw": "each",
+    "all ms": "max", "exposed ms": "max", "critical ms": "the path", "slack ms": "least",
+    "% step": "max",
 }  # fmt: skip
 _SHORT_CELLS = {"phase": 3, "compute ms": 8, "critical ms": 8}
 # Which of them a screen has room for: from the front, as far as they fit.
@@ -336,7 +336,8 @@ class WorkloadTable:
     def legend(self, columns: Sequence[ListColumn], short: bool) -> str:
         compute = "all: compute; " if any(column.heading == "all ms" for column in columns) else ""
         path = any(column.of == "the path" for column in columns)
-        return f"{compute}a rank: the one with most{'; the path: through all ranks' if path else ''}"
+        through = "; the path: through all ranks" if path else ""
+        return f"{compute}max: in a step, on the rank with most{through}"
 
     def cannot_sort(self, heading: str) -> str:
         if heading not in SORTED_BY:

@@ -337,7 +337,7 @@ class ParametersView(ScreenView):
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
         session = self.session
-        state = "every screen shows this run; u takes the last change back"
+        state = "every screen shows this run; u here takes the last change back"
         refusal = self.refusal.file or self._beside
         if self.refusal.words:
             state = "invalid value: still showing the previous run"

@@ -204,7 +204,8 @@ class Runs:
         if wanted.parameters == self._keep:
             self._keep = None
             session.keep()
-            app.say(f"{session.run_words()}: {session.step}; x goes back and forth")
+            listed = ", R lists all runs" if len(session.history) > 2 else ""
+            app.say(f"{session.run_words()}: {session.step}; x goes back and forth{listed}")
         if self._next is not None and self._next[0] is wanted:
             then, self._next = self._next[1], None
             then()

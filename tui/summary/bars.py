@@ -177,11 +177,28 @@ class Bars:
         return len(self._kind.rows(self._tracks, len(self._tracks)))
 
     def fit(self, room: int) -> None:
-        """As many rows as there is room for."""
-        if max(room, 1) != self.room:
-            self.room = max(room, 1)
-            self.rows = self._kind.rows(self._tracks, self.room)
-            self._sums = self._ranges = None
+        """As many rows as there is room for; one with ranks far apart is the first to be a row a rank."""
+        if max(room, 1) == self.room:
+            return
+        self.room = max(room, 1)
+        self.rows = self._kind.rows(self._tracks, self.room)
+        for row in [row for row in self.rows if len(self.rows) < self.room and self._range_of(row)]:
+            ranks = self._kind.rows(row.tracks, len(row.tracks))
+            if len(self.rows) + len(ranks) - 1 <= self.room:
+                at = self.rows.index(row)
+                self.rows[at : at + 1] = ranks
+        self._sums = self._ranges = None
+
+    @cached_property
+    def least_rows(self) -> int:
+        """A row a stage, and one a rank where those of a stage lie far apart: the mean of a slow rank and its
+        peers is of none of them.
+        """
+        stages = len({track.stage for track in self._tracks})
+        rows = self._kind.rows(self._tracks, stages)
+        return sum(
+            len(self._kind.rows(row.tracks, len(row.tracks))) if self._range_of(row) else 1 for row in rows
+        )
 
     @property
     def ranges(self) -> list[dict[str, tuple[int, int]]]:

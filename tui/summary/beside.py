@@ -236,7 +236,7 @@ class Waits:
 
     @property
     def aside(self) -> str:
-        return "i who waits" if self.replay else "i its replay"
+        return "i who waits" if self.replay else "i as replayed"
 
     @property
     def heading(self) -> str:

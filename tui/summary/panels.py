@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from simcore.diagnostics import Diagnostic
 from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, unbroken, whole_percent
-from tui.change_words import SHARE_CELLS, UNKNOWN, change_name, gain_share
+from tui.change_words import SHARE_CELLS, UNKNOWN, change_name, gain_ns, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule, shorter_sentences
 from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
 from tui.panels import (
@@ -208,8 +208,8 @@ def _in_sight(
 
 
 _TRIES, _ALL = "t tries it", "4 all"
-# In what a change needs of memory where it says why that is no more than now.
-_WHY = "held"
+# In what a change needs of memory where it says why that is no more than now, and that it is memory.
+_WHY, _OF_MEMORY = "held", re.compile("needs|memory")
 
 
 def _needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tuple[str, str]:
@@ -225,8 +225,8 @@ def _needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tu
     forms = (f"{_TRIES}, {_ALL}", _ALL) if is_cut else (_TRIES, "")
     found = [(needs, keys) for keys in forms if (needs := model.needs_words(room - len(keys)))]
     if found:
-        # Why it is no more comes before a key that the last row has.
-        return max(found, key=lambda words: _WHY in words[0])
+        # Why it is no more, and of what it is, come before a key that the last row has.
+        return max(found, key=lambda words: (_WHY in words[0], _OF_MEMORY.search(words[0]) is not None))
     return "", next((keys for keys in forms if len(keys) <= room), forms[-1])
 
 
@@ -240,7 +240,7 @@ def help_line(
     name = f"{'>' if at else ' '}{change_name(knob, dims, size - 1, with_time):<{size}}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
-    return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
+    return [(name, "accent" if at else ""), (f"{duration(gain_ns(knob)):>10}", ""), (f" {share}", role)]
 
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
@@ -456,6 +456,9 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # Few stages have a row each, or two of them share one, and a row stays blank.
     stages = len({track.stage for track in model.results.tracks})
     room = min(bars, _LEAST_BARS + (stages == _LEAST_BARS))
+    if model.panel != MAP and stages <= _LEAST_BARS and room <= model.bars.least_rows <= _LEAST_BARS + 2:
+        # The rank to blame has a row of its own.
+        room = min(bars, model.bars.least_rows + 1)
     # The sentence that decides may be the second one: these two come before places and bars.
     words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
     first = word_lines(words[:2], width, max(said, 1))

@@ -269,7 +269,7 @@ class Comparison(Struct, frozen=True, dict=True):
             for kind, what in (
                 ("compute", "compute of every op"),
                 ("collective", "every collective's duration"),
-                ("transfer", "every transfer's duration"),
+                ("transfer", "every pp transfer's duration"),
             ):
                 if kind in matched.compared - matched.differs:
                     kept.append(what if matched.whole else f"{what} that both have")

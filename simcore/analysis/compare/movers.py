@@ -15,7 +15,7 @@ from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 
 Measure = Literal["duration", "wait", "start"]
-# What an op takes moves others: causes stand before what follows from them.
+# What ops take and wait, the largest first, stands before when they start, which follows from it.
 MEASURES: tuple[Measure, ...] = ("duration", "wait", "start")
 _MOST_OF_A_MEASURE = 3
 # An op that takes less than this part of what it moved by has nothing to say: cells of 1 us that stand for
@@ -123,11 +123,13 @@ def compared_ops(
                     )  # fmt: skip
                     most[measure][key] = (rank, mover)
     movers = []
-    for measure in MEASURES:
-        largest = sorted(most[measure].values(), key=lambda entry: entry[0])
-        movers += [
-            mover for rank, mover in largest[:_MOST_OF_A_MEASURE] if rank[0] * _LEAST_PART <= largest[0][0][0]
-        ]
+    largest = {
+        measure: sorted(found.values(), key=lambda entry: entry[0])[:_MOST_OF_A_MEASURE]
+        for measure, found in most.items()
+    }
+    moved = largest.pop("start")
+    for entries in (sorted(chain(*largest.values()), key=lambda entry: entry[0]), moved):
+        movers += [mover for rank, mover in entries if rank[0] * _LEAST_PART <= entries[0][0][0]]
     return counts, movers
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from simcore.analysis.accounts import BUBBLE, op_of
 from simcore.analysis.alike import alike
 from simcore.analysis.blocks import (
     SurplusBlocks,
@@ -43,14 +40,14 @@ def bubble(facts: Facts) -> Sentence | None:
     if len({duration(bubbles[number]) for number in longest}) > 1:
         figure = f"up to {figure}"
     if len(longest) == len(bubbles):
-        others = "the other" if facts.simulation.layout.pp == 2 else "other stages"
-        text = f"Every stage waits {figure} in all for {others}"
+        one = facts.simulation.layout.pp == 2
+        who, others = ("Both stages", "the other") if one else ("All stages", "the others")
+        text = f"{who} wait about as long for {others}, {figure}"
     else:
+        # The stage next to them, for whose data they wait, is not to blame: no other is named.
         who = stage_words(facts, longest)
-        text = (
-            f"{who} {are(who, 'wait', 'waits')} {figure} in all for {_for_whom(facts, longest, who)}, "
-            f"ranks average {facts.figure(mean)}"
-        )
+        who = f"{who[0].lower()}{who[1:]}"
+        text = f"Ranks wait {facts.figure(mean)} for other stages on average, {who} most, {figure}"
     why = _slots(facts, lost)
     text += f": {why}" if why else ""
     alike_in = "compute alike" if facts.stages_alike else ""
@@ -60,19 +57,6 @@ def bubble(facts: Facts) -> Sentence | None:
     if alike_in:
         text += ("; all" if why else ". All") + f" stages {alike_in}{_assumed_alike(facts)}"
     return Sentence("bubble", f"{text}.", worst, "bubble", facts.bubble_ns)
-
-
-def _for_whom(facts: Facts, numbers: Collection[int], who: str) -> str:
-    """`stage 1` where these classes wait for no other stage in their bubbles, else `their neighbours`."""
-    timeline = facts.simulation.timeline
-    stages = set()
-    for number in numbers:
-        accounts = facts.accounts[number]
-        ops = {op for op, account in zip(accounts.op, accounts.account, strict=True) if account == BUBBLE}
-        stages |= {timeline.stage_of(op_of(timeline, number, op)[0]) for op in ops}
-    if len(stages) == 1:
-        return f"stage {stages.pop()}"
-    return f"{are(who, 'their', 'its')} neighbours"
 
 
 _ON_EACH = ", embedding and loss assumed on each"
@@ -89,7 +73,7 @@ def _assumed_alike(facts: Facts) -> str:
         return _ON_EACH
     # Its note has the step itself; 80 columns have no room for both.
     change = "as long" if other == facts.step_ns else change_percent(facts.step_ns, other)
-    return f"{_ON_EACH} ({change} on the ends alone)"
+    return f"{_ON_EACH} (on the first and last alone {change})"
 
 
 def _slots(facts: Facts, lost: int) -> str:
@@ -147,9 +131,9 @@ def idle(facts: Facts) -> Sentence | None:
     return Sentence("idle", text, worst)
 
 
-_MEND_FIRST = "mend the file first: its micro-batches are unequal"
+_FIX_FIRST = "fix the file first: its micro-batches are unequal"
 # A newcomer asked whether `t` tries a change of the file before or after that.
-_AS_IT_IS = "Changes are tried on the file as it is."
+_AS_IT_IS = "Changes run the file as it is."
 
 
 def _uneven(facts: Facts) -> UnequalBlocks | None:
@@ -177,7 +161,7 @@ def uneven_microbatches(facts: Facts) -> Sentence | None:
         return Sentence("uneven-microbatches", text, facts.step_ns, cause, fault=True)
     # Which of two readings is meant only its author knows: no change of the run decides that.
     text = f"{found[1]} {_AS_IT_IS}"
-    return Sentence("uneven-microbatches", text, found[0], _MEND_FIRST, fault=True)
+    return Sentence("uneven-microbatches", text, found[0], _FIX_FIRST, fault=True)
 
 
 def _as_they_are(facts: Facts, uneven: UnequalBlocks) -> str:
@@ -201,9 +185,9 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     if extra is None:
         return None
     workload = facts.simulation.workload
-    asked, more = line_words(workload, extra.asked), line_words(workload, extra.more)
+    more = line_words(workload, extra.more)
     ns = facts.step_with(microbatches=extra.microbatches)
-    if not asked or not more or ns is None:
+    if not more or ns is None:
         return None
     count = extra.microbatches
     layers = " and ".join(map(str, extra.more_layers[:_NAMED]))
@@ -212,11 +196,8 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # Each reading with its step: which is meant only the author of the file knows.
-    what = f"{plural(count, 'micro-batch')} of {plural(extra.layers, 'layer')}, {asked}"
-    text = (
-        f"If its header is right ({what}), "
-        f"--microbatches {count} makes the step {duration(ns)}. "
-    )
+    of_header = f"{count} of {plural(extra.layers, 'layer')}"
+    text = f"Its header asks for {of_header}: with --microbatches {count} the step is {duration(ns)}. "
     # Where the count of rows says what the rest is, this is said alone.
     text += _as_one_block(facts, extra) or (
         f"{more[0].upper()}{more[1:]} are {plural(len(extra.more_layers), 'more block')}, of {layers} "
@@ -243,10 +224,8 @@ def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
         return ""
     (lines, ns), count = found, facts.simulation.workload.declared_rows
     layers = extra.layers + extra.more_layers[0]
-    one = f"1 micro-batch of {layers} layers, without {lines}"
-    if ns is None:
-        return f"If its count of {count} rows is right, it has {one}."
-    return f"If its count of {count} rows is right ({one}), the step is {duration(ns)}."
+    step = f": {duration(ns)}" if ns is not None else ""
+    return f"Its count of {count} rows asks for 1 of {layers}, without {lines}{step}."
 
 
 def surplus(facts: Facts) -> Sentence | None:

@@ -28,7 +28,7 @@ from simcore.units import change_percent, duration, plural
 _MOST_RANKS = 4
 _USUAL = "1f1b"
 _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
-_SHARD = "grad_gather is a shard as written: hiding it brings less than hiding the whole"
+_SHARD = "grad_gather is a shard as written"
 _PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
 
@@ -182,7 +182,7 @@ def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
         return row
     change = change_percent(before, after)
     words = f"gathered whole, the step is {duration(before)}, and {duration(after)} with this ({change})"
-    return replace(row, meaning=f"{row.meaning}; {words}")
+    return replace(row, meaning=f"{row.meaning}: {words}")
 
 
 Try = Callable[[Change], "Tried | None"]

@@ -108,9 +108,9 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
              f"{brief}: ~{needed} GB, {beside}", f"{least}: ~{needed} GB, {beside}")  # fmt: skip
     if why:
         # Nobody expects as much as now of interleaved stages: why comes before how it is called.
-        short = re.sub(r".* (all \d+) .*", r"\1 mb held", why)
-        told = [f"{form}: {why}" for form in forms] + [f"{form}, {short}" for form in forms]
-        forms = (*told, f"{brief}: memory as now, {short}", f"memory as now, {short}", *forms)
+        short = [re.sub(r".* (all \d+) .*", rf"\1{of} held", why) for of in (" mb", "")]
+        told = [f"{form}: {why}" for form in forms] + [f"{form}, {held}" for form in forms for held in short]
+        forms = (*told, f"{brief}: memory as now, {short[-1]}", f"memory as now, {short[-1]}", *forms)
     return next((words for words in forms if len(words) <= room), "")
 
 

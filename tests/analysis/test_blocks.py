@@ -74,7 +74,7 @@ def test_of_unequal_micro_batches_the_slots_of_equal_ones_are_said() -> None:
     text = said(run(UNEVEN, {"pp": 4}, schedule="1f1b"))["bubble"]
     assert text.endswith(
         " %): the micro-batches are unequal, and with 4 stages and 2 equal ones 1f1b would leave 3 of 5 "
-        "slots empty on every stage; all stages compute alike."
+        "slots empty on each; all stages compute alike."
     )
     alike = Facts(Results(run(UNEVEN[:3] * 2, {"pp": 4}, schedule="1f1b")))
     assert 5 * (alike.step_ns - alike.mean_busy_ns) == 3 * alike.step_ns

@@ -110,7 +110,7 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
         "bubble": "Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 most, "
-        "9.000 us (60.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on every stage, "
+        "9.000 us (60.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on each, "
         f"as bubble or, once done, idle; all stages compute alike{ON_EACH}.",
         "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
     }
@@ -120,7 +120,7 @@ def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_seco
     assert said(mostly_compute()) == {
         "compute-bound": "Mostly compute, then bubble. Ranks compute 12.000 us (57.1 %) of the step.",
         "bubble": "Ranks wait 6.000 us (28.6 %) for other stages on average, stage 0 most, 9.000 us "
-        "(42.9 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on every stage, as "
+        "(42.9 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on each, as "
         f"bubble or, once done, idle; all stages compute alike{ON_EACH}.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
     }
@@ -292,7 +292,7 @@ def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_
     figure = change_percent(step, other)
     assert other < step
     assert alike_words() == (
-        f" alike{ON_EACH}.", f" alike{ON_EACH} (on the first and last alone {figure})."
+        f" alike{ON_EACH}.", f" alike{ON_EACH} (first and last alone: {figure})."
     )  # fmt: skip
     # Who asked for it assumes nothing; of less than a per cent of compute they are alike anyway.
     assert alike_words(stage_layout="uniform") == (" alike.", " alike.")

@@ -253,7 +253,7 @@ def test_without_scripts_verdict_accounts_and_tables_are_there(browser: Browser,
     text = browser.driver.find_element(By.TAG_NAME, "main").text
     browser.tell("Emulation.setScriptExecutionDisabled", value=False)
     assert "Step time 14.774 s" in text
-    assert "Bubble-bound. Stage 0 waits 6.987 s" in text
+    assert "Bubble-bound. Ranks wait 4.933 s" in text
     assert "The timeline is drawn by the script of this page" in text
     assert "mlp_column x128 2027.093 33.794" in text
     assert "stage ranks compute tp dp pp bubble idle computing" in re.sub(r"\s+", " ", text)

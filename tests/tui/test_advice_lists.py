@@ -224,9 +224,9 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(made, (), 50) == "zb-v (made for 31+ mb, here 16)"
     words = "--microbatches 32 (twice the batch, the same work in 11.112 s)"
     twice = WhatIf(words, None, 90, flags="-", microbatches=32)
-    assert change_name(twice, (), 60) == "or twice the batch: microbatches 32 (same work in 11.112 s)"
-    assert change_name(twice, (), 52) == "or twice the batch: 32 mb (same work in 11.112 s)"
-    assert change_name(twice, (), 45) == "or 2x batch: 32 mb (same work in 11.112 s)"
+    assert change_name(twice, (), 60) == "or twice the batch: microbatches 32 (step 90 ns)"
+    assert change_name(twice, (), 45) == "or twice the batch: 32 mb (step 90 ns)"
+    assert change_name(twice, (), 35) == "or 2x batch: 32 mb (step 90 ns)"
     assert change_name(twice, (), 30) == "or 2x batch: microbatches 32"
     assert change_name(twice, (), 20) == "or 2x batch: 32 mb"
     peers = "rank 7 as fast as its peers"

@@ -11,12 +11,14 @@ from simcore.analysis.file_memory import more_memory
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import replace
+from simcore.replay import MeasuredResults
 from simcore.run.findings import WhatIf, different_changes
 from simcore.run.track import Track
 from simcore.simulation import simulate
 from simcore.units import byte_size, duration
 from simcore.workload import open_workload
 from simcore.workload.formats.simai_text import read
+from tests.measured.test_replay_by_hand import op, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
@@ -24,7 +26,7 @@ from tui.app import WltuiApp
 from tui.change_words import change_name, flags_in, needs_words
 from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF, with_most_a_microbatch
-from tui.summary.bars import RankRows
+from tui.summary.bars import Bars, RankRows
 from tui.summary.model import SummaryModel
 from tui.summary.panels import _memory_words, _needs_and_keys, draw
 
@@ -54,14 +56,14 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         await run_over(pilot)
         text = screen_text(app)
         again = simulate(workload, Parameters(microbatches=4)).step_time_ns
-        half = duration(round(again / 2))
+        half, whole = duration(round(again / 2)), duration(again)
         assert (
-            f"or twice the batch: microbatches 4 (same work in {half})" in text
-            or f"or twice the batch: 4 mb (same work in {half})" in text
-            or f"or 2x batch: 4 mb (same work in {half})" in text
+            f"or twice the batch: microbatches 4 (step {whole})" in text
+            or f"or twice the batch: 4 mb (step {whole})" in text
+            or f"or 2x batch: 4 mb (step {whole})" in text
         )
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
-        assert f"{share:.1f}% same work" in text
+        assert re.search(rf"{half} +{share:.1f}% same work", text)
         assert "/mb" not in text
         # Screen 6 cut it to `-27.1%...` at 80 columns.
         await press(pilot, "6")
@@ -98,7 +100,8 @@ def test_what_a_change_needs_stands_beside_what_is_needed_now() -> None:
     now = 66_300_000_000
     whole = f"the first needs about 66.3 GB, as now: {why.removeprefix('memory as now: ')}"
     assert needs_words("the first", alike, now, 100) == whole
-    assert needs_words("the first", alike, now, 40) == "row 1: ~66.3 GB, as now, all 16 held"
+    assert needs_words("the first", alike, now, 40) == "row 1: ~66.3 GB, as now, all 16 mb held"
+    assert needs_words("the first", alike, now, 38) == "row 1: ~66.3 GB, as now, all 16 held"
     assert needs_words("the first", alike, now, 33) == "row 1: memory as now, all 16 held"
     assert needs_words("the first", alike, now, 26) == "memory as now, all 16 held"
     assert needs_words("the first", alike, now, 25) == "row 1: ~66.3 GB, as now"
@@ -193,6 +196,28 @@ def test_ranks_that_share_a_row_are_of_whole_stages() -> None:
     assert of_room[2] == of_room[3] == [("0-3", "0-1"), ("4-7", "2-3")]
     assert of_room[4] == [("0-1", "0"), ("2-3", "1"), ("4-5", "2"), ("6-7", "3")]
     assert len(of_room[8]) == 8
+
+
+def eight_ranks(slow_ms: int) -> MeasuredResults:
+    """Four stages of two ranks that compute 10 ms each, rank 7 slow_ms."""
+    ms_of = [*[10] * 7, slow_ms]
+    text = "".join(op(rank, "forward_step", 0, ms, stage=rank // 2) for rank, ms in enumerate(ms_of))
+    return MeasuredResults(run_of(text, 8, tp=2, pp=4))
+
+
+def test_a_rank_that_is_not_like_its_stage_has_a_row_of_its_own() -> None:
+    """`6-7  24-49` stood for the slow rank and its peer. Planted: stages split whatever their ranks do."""
+    bars = Bars(eight_ranks(40), RankRows(), 4)
+    assert [row.label for row in bars.rows] == ["0-1", "2-3", "4-5", "6-7"]
+    assert bars.least_rows == 5
+    bars.fit(5)
+    assert [row.label for row in bars.rows] == ["0-1", "2-3", "4-5", "6", "7"]
+    assert not any(bars.ranges)
+    alike = Bars(eight_ranks(10), RankRows(), 5)
+    assert [row.label for row in alike.rows] == ["0-1", "2-3", "4-5", "6-7"]
+    assert alike.least_rows == 4
+    rows = [text_of([line]) for line in draw(SummaryModel(eight_ranks(40)), 80, 22, BLOCKS, "")]
+    assert any(row.startswith("     7     3 ") for row in rows)
 
 
 def test_of_changes_that_differ_in_their_overlap_alone_the_best_is_kept() -> None:
@@ -319,7 +344,7 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         before = shown_changes(app)
-        assert before[1].startswith("or twice the batch: 4 mb ")
+        assert before[1].startswith("or twice the batch: microbatches 4 ")
         await press(pilot, "tab", "tab")
         assert any(row.startswith(">zb-h1") for row in screen_rows(app))
         assert shown_changes(app) == before

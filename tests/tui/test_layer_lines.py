@@ -189,7 +189,7 @@ def test_headings_say_what_their_figures_are_of(width: int) -> None:
         there |= {"compute ms": "each", "critical ms": "the path"}
     for name, of in there.items():
         assert rule[: heading.index(name) + len(name)].endswith(of), name
-    assert "max: in a step, on the rank with most" in title
+    assert "max: the rank with most" in title
     assert ("the path: through all ranks" in title) == (width > 80)
     # Shares of the step are of a rank, and stand beside what else is.
     assert " exposed ms % step" in heading

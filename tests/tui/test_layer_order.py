@@ -119,7 +119,7 @@ async def test_rows_that_do_nothing_are_counted_where_they_are_left_out(make_app
     app = make_app()
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "3")
-        heading = " 557 rows, 2 empty, most first; a rank: the one with most"
+        heading = " 557 rows, 2 empty, most first; max: the rank with most"
         assert screen_rows(app)[2].rstrip() == heading
         view = app.current_view
         assert isinstance(view, LayersView)
@@ -128,13 +128,13 @@ async def test_rows_that_do_nothing_are_counted_where_they_are_left_out(make_app
         await press(pilot, "backslash", *"moe")
         assert "0 of 557 rows, 2 empty" in screen_rows(app)[-1]
         await press(pilot, "enter")
-        heading = " filter moe: 0 of 557 rows, 2 empty, most first; a rank: the one with most"
+        heading = " filter moe: 0 of 557 rows, 2 empty, most first; max: the rank with most"
         assert screen_rows(app)[2].rstrip() == heading
         assert any("only 2 empty rows of the file have these words" in row for row in screen_rows(app))
         await press(pilot, "escape", "slash", *"moe")
         assert "only 2 empty rows of the file have these words" in screen_rows(app)[-1]
         await press(pilot, "escape", "backslash", *"zzz", "enter")
-        heading = " filter zzz: 0 of 557 rows, most first; a rank: the one with most"
+        heading = " filter zzz: 0 of 557 rows, most first; max: the rank with most"
         assert screen_rows(app)[2].rstrip() == heading
         assert any("no row has these words" in row for row in screen_rows(app))
 

@@ -302,15 +302,15 @@ def test_headings_say_what_their_figures_are_of() -> None:
     view = view_on(four())
     lines = text_of(view.frame(120, 30)).split("\n")
     heading, rule = lines[1], lines[2]
-    there = {"time ms": "mean", "exposed ms": "a rank", "% step": "a rank", "critical ms": "the path"}
+    there = {"time ms": "mean", "exposed ms": "max", "% step": "max", "critical ms": "the path"}
     for name, of in there.items():
         end = heading.index(name) + len(name)
         assert rule[:end].endswith(of), name
-    assert "a rank: the one with most" in lines[0]
+    assert "max: the rank with most" in lines[0]
     # Where each rank has its own lines a figure is that rank's.
     view._take(view.table.apart(EACH))
     lines = text_of(view.frame(120, 30)).split("\n")
-    assert "a rank" not in lines[0] + lines[2]
+    assert "max" not in lines[0] + lines[2]
 
 
 def test_a_wide_screen_has_all_columns() -> None:

@@ -216,7 +216,7 @@ _TALLER = 2
 # Characters of a reason that say something: `Why: bubble` alone does not.
 _LEAST_WHY = 20
 _ANY = 1000
-_MARKS = ((ONLY_A, "only A busy"), (ONLY_B, "only B busy"), (MOVED, "moved"))
+_MARKS = ((ONLY_A, "A busy"), (ONLY_B, "B busy"), (MOVED, "moved"))
 # Where the words of the legend have no room: all that is drawn is named before any of it in full.
 _SHORT_WORDS = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "communication": "comm", "exposed": "comm",

@@ -262,7 +262,7 @@ class OpTable(RowTable):
         if self.each:
             has_mean = any(column.heading == "to mean" for column in columns)
             return f"to mean: of all {self._unit}s" if has_mean else ""
-        most = f"max: on the {self._unit} with most"
+        most = f"max: the {self._unit} with most"
         path = (
             f"; the path: through all {self._unit}s"
             if any(column.of == "the path" for column in columns)

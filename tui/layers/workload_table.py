@@ -337,7 +337,7 @@ class WorkloadTable:
         compute = "all: compute; " if any(column.heading == "all ms" for column in columns) else ""
         path = any(column.of == "the path" for column in columns)
         through = "; the path: through all ranks" if path else ""
-        return f"{compute}max: in a step, on the rank with most{through}"
+        return f"{compute}max: the rank with most{through}"
 
     def cannot_sort(self, heading: str) -> str:
         if heading not in SORTED_BY:

@@ -73,7 +73,7 @@ def _assumed_alike(facts: Facts) -> str:
         return _ON_EACH
     # Its note has the step itself; 80 columns have no room for both.
     change = "as long" if other == facts.step_ns else change_percent(facts.step_ns, other)
-    return f"{_ON_EACH} (on the first and last alone {change})"
+    return f"{_ON_EACH} (first and last alone: {change})"
 
 
 def _slots(facts: Facts, lost: int) -> str:
@@ -88,7 +88,7 @@ def _slots(facts: Facts, lost: int) -> str:
     work = facts.step_ns - lost
     expected = work * (stages - 1) / full
     chunks = f" of {program.virtual_stages} chunks each" if program.virtual_stages > 1 else ""
-    empty = f"{stages - 1} of {full + stages - 1} slots empty on every stage"
+    empty = f"{stages - 1} of {full + stages - 1} slots empty on each"
     if abs(lost - expected) <= _SLOTS_WITHIN * expected:
         return (
             f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "

@@ -7,6 +7,7 @@ transmissions left as long as they are.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,7 +29,7 @@ from simcore.report.pages import run_json, run_page
 from simcore.run.findings import Change, WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
-from simcore.workload import open_workload
+from simcore.workload import Workload, open_workload
 from simcore.workload.model import base_name
 from tests.analysis.booking import run
 from tests.analysis.lengthening import frozen_durations
@@ -376,6 +377,34 @@ def test_progress_is_told_and_a_caller_can_stop() -> None:
     with pytest.raises(Cancelled):
         again.what_if(lambda done, total: stopping.append(done), lambda: len(stopping) > 2)
     assert stopping == [0, 1, 2]
+
+
+def test_what_a_cancelled_search_has_found_is_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaving a screen and coming back ran all changes of seed 002 anew. Planted: found only of knobs."""
+    ran: list[Parameters] = []
+
+    def counted(workload: Workload, parameters: Parameters, *more: Any) -> Simulation:
+        ran.append(parameters)
+        return simulate(workload, parameters, *more)
+
+    # The package has a function of the module's name.
+    monkeypatch.setattr(sys.modules["simcore.analysis.what_if.changes"], "simulate", counted)
+    block = layer("mlp", 100, 100, 100)
+    simulation = run([block] * 4, {"pp": 4}, schedule="1f1b")
+    whole = Results(simulation).what_if()
+    of_whole = len(ran)
+    again = Results(simulation)
+    with pytest.raises(Cancelled):
+        again.what_if(cancelled=lambda: len(ran) >= of_whole + of_whole // 2)
+    # In the middle, and shortly before the end.
+    with pytest.raises(Cancelled):
+        again.what_if(cancelled=lambda: len(ran) >= 2 * of_whole - 1)
+    before = len(ran)
+    assert again.what_if() == whole
+    # The change at which a search is stopped is run again.
+    assert 0 < len(ran) - before <= 2
+    assert len(ran) <= 2 * of_whole + 2
+    assert "_what_if_found" not in vars(again)
 
 
 def test_the_names_of_layers_in_a_what_if_are_made_safe() -> None:

@@ -12,6 +12,7 @@ from simcore.analysis.rerun import Chosen, Rerun
 from simcore.analysis.what_if.changes import Tried, changes, fitting, stepped, with_room
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
+from simcore.records import Struct, field
 from simcore.run.findings import Change, WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
@@ -20,25 +21,34 @@ from simcore.simulation import Simulation
 _CHANGES = 15
 
 
+class Found(Struct):
+    """What a search has found that may be cancelled: by name of a knob, by flags of a change."""
+
+    knobs: dict[str, WhatIf] = field(default_factory=dict)
+    changes: dict[str, Tried | None] = field(default_factory=dict)
+
+
 def what_if(
     simulation: Simulation,
     built: SimulatedGraph,
     path: CriticalPath,
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
+    found: Found | None = None,
 ) -> list[WhatIf]:
     """The changes that a user can make to a run, those that gain most first; of a model that does not fit
     into memory first those with which it does; then its sensitivity: every knob, by what 10 % less time on it
     gains, then by what it takes, else in the order of the families.
 
     simulation: with equal ranks folded; built: its graph. progress(done, total): called before each knob,
-    before each change, and when all are done. Raises `Cancelled` when `cancelled()` becomes true.
+    before each change, and when all are done. Raises `Cancelled` when `cancelled()` becomes true. found: of
+    this run, by a search before this one; what this one finds is added.
     """
     step = simulation.step_time_ns
     on_path = path.stage_ops()
     rerun = Rerun(simulation, built, cancelled)
     all_knobs = knobs(rerun)
-    what_ifs: list[WhatIf] = []
+    found = Found() if found is None else found
     tried = 0
 
     def tell() -> None:
@@ -52,16 +62,20 @@ def what_if(
     # What a pass of the graph answers comes before what is simulated.
     for knob in all_knobs:
         tell()
-        what_ifs.append(_cheaper(rerun, knob, on_path, step))
+        if knob.name not in found.knobs:
+            found.knobs[knob.name] = _cheaper(rerun, knob, on_path, step)
     simulated = stepped(simulation, cancelled)
 
     def asked(change: Change) -> Tried | None:
         tell()
-        return simulated(change)
+        if change.flags not in found.changes:
+            found.changes[change.flags] = simulated(change)
+        return found.changes[change.flags]
 
     first = with_room(simulation, fitting(simulation, asked), changes(simulation, asked), asked)
     progress(tried, tried)
-    return [*first, *sorted(what_ifs, key=lambda knob: (knob.better10_ns, knob.free_ns))]
+    what_ifs = sorted(found.knobs.values(), key=lambda knob: (knob.better10_ns, knob.free_ns))
+    return [*first, *what_ifs]
 
 
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:

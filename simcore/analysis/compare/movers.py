@@ -73,8 +73,8 @@ class Matched(Struct):
 def compared_ops(
     a: Simulation, b: Simulation, pairs: list[ClassPair], rows: Sequence[int]
 ) -> tuple[Matched, list[Mover]]:
-    """All matched ops of the ranks that both runs have, and those that differ most: a few a measure,
-    measures in their order, the largest difference of each first, none below a hundredth of that.
+    """All matched ops of the ranks that both runs have, and those that differ most: a few a measure, by
+    duration and wait together the largest first, then by start; none below a hundredth of the first.
     """
     counts = Matched(a_ops=a.timeline.spans, b_ops=b.timeline.spans, ranks=sum(pair.ranks for pair in pairs))
     # By measure, by what an op is: the one that differs most, with a key that settles ties.

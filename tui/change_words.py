@@ -35,14 +35,17 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 
 
 # For how many micro-batches a schedule is made, in fewer letters.
-_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, simulated with (\d+)")
+_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, here (\d+)")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
-# what as much work takes (`gain_ns`), so the step stands here, and is left out last.
+# what as much work takes (`gain_ns`): that is said before it, and the step, which is left out last.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
 _TWICE_IN_SHORT = (
-    "or twice the batch: microbatches {0} (step {1})", "or twice the batch: {0} mb (step {1})",
-    "or 2x batch: {0} mb (step {1})", "or 2x batch: microbatches {0}", "or 2x batch: {0} mb",
-)  # fmt: skip
+    "or twice the batch: microbatches {0}, {1}; same work in",
+    "or twice the batch: {0} mb, {1}; same work in",
+    "or 2x batch: {0} mb, {1}; same work in",
+    "or 2x batch: {0} mb; same work in",
+    "2x batch; same work in",
+)
 # What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
 # a flag keeps its name as long as it can, and then words of its name.
 _SHORT = {
@@ -128,13 +131,10 @@ def gain_ns(knob: WhatIf) -> int:
 
 
 def gain_share(was: int, knob: WhatIf) -> tuple[str, str]:
-    """What a change does to the step time, as `change_share`; of more micro-batches to as much work.
-    """
-    share, role = change_share(was, gain_ns(knob))
-    if knob.alike_ns is None:
-        return share, role
-    # The step is longer: whoever reads a share alone takes it for the step's.
-    return f"{share.strip()} same work".rjust(len(share)), role
+    """What a change does to the step time, as `change_share`; of more micro-batches to as much work."""
+    if knob.fixes:
+        return "not the same work", "warn"
+    return change_share(was, gain_ns(knob))
 
 
 def change_share(was: int, now: int) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from simcore.run.figures import is_other_work, per_work
+from simcore.run.figures import is_other_work, per_work, without_each
 from simcore.units import change_percent, plural, signed
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS
@@ -33,7 +33,7 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         if second is not None:
             facts, changed = ["other model", *session.facts(True)], 1 + len(session.changed_facts(True))
     if second is not None:
-        least = sum(len(fact.partition(", mean ")[0]) + 3 for fact in facts[: changed + 1])
+        least = sum(len(without_each(fact)) + 3 for fact in facts[: changed + 1])
         least += min(len(name), _LEAST_NAME)
         if least > width - 9 and changed == len(session.changed_facts(True)) < len(facts):
             # `1024: tp 8 dp 8 pp 16` rather than nothing of the layout.
@@ -45,9 +45,9 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
                 facts.insert(max(changed, 1) + 1, said)
             to_run = session.against_words()
             if to_run and to_run not in text_of([second]):
-                facts.insert(max(changed, 1), f"difference{to_run}")
+                facts.insert(max(changed, 1), f"difference{to_run.replace(' vs ', ' to ')}")
             if len(name) + sum(len(fact) + 3 for fact in facts[:3]) > width - 9:
-                facts = [fact.partition(", mean ")[0] for fact in facts]
+                facts = [without_each(fact) for fact in facts]
         name, said_of_it = _beside_facts(name, facts, width - 9, facts[:2])
         row: Line = [(" wltui  ", "accent"), (name, "bright"), *said_of_it]
         return [fitted(row, width), second]

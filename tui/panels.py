@@ -168,12 +168,15 @@ def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
     gains = {
         index: gain_ns(knob)
         for index, knob in enumerate(knobs)
-        if knob.flags
+        if knob.flags and not knob.fixes
     }
     most = min(gains, key=lambda index: gains[index], default=None)
-    if most is None or knobs[most].alike_ns is None or most < 2:
+    # What fixes the file stays before all.
+    first = 1 + bool(knobs and knobs[0].fixes)
+    if most is None or knobs[most].alike_ns is None or most <= first:
         return list(knobs)
-    return [knobs[0], knobs[most], *(knob for index, knob in enumerate(knobs) if index not in (0, most))]
+    rest = (knob for index, knob in enumerate(knobs) if index >= first and index != most)
+    return [*knobs[:first], knobs[most], *rest]
 
 
 def lists_and_meaning(

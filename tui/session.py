@@ -12,7 +12,7 @@ from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters, command_words
 from simcore.records import NamedTuple
-from simcore.run.figures import microbatch_ns
+from simcore.run.figures import microbatch_ns, without_each
 from simcore.units import duration
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ class Session:
             figures = figure_words(self.current.model_figures)
             facts = [fact for fact in facts if fact not in figures]
         # So does what a micro-batch takes: the step time says that.
-        before = {fact.partition(", mean ")[0] for fact in self.opened.headline(wide)}
-        changed = [fact for fact in facts if fact.partition(", mean ")[0] not in before]
+        before = {without_each(fact) for fact in self.opened.headline(wide)}
+        changed = [fact for fact in facts if without_each(fact) not in before]
         return [*changed, *_network_words(self.opened.dims, self.current.dims)]
 
     def run_words(self) -> str:
@@ -208,10 +208,10 @@ class Session:
         return f"draft after run {count}"
 
     def against_words(self) -> str:
-        """` to run 1`: which run a difference is to, where there is a third one that it could be; else ""."""
+        """` vs run 1`: which run a difference is to, where there is a third one that it could be; else ""."""
         opened = self.kept(self.opened)
         third = [run for run in self.history if run is not opened and run is not self.kept(self.current)]
-        return f" to run {self.history.index(opened) + 1}" if opened is not None and third else ""
+        return f" vs run {self.history.index(opened) + 1}" if opened is not None and third else ""
 
     def command(self) -> str:
         """The command line that opens the run on the screen."""

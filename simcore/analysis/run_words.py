@@ -8,7 +8,7 @@ from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.program import Program
-from simcore.run.figures import microbatch_ns
+from simcore.run.figures import with_each
 from simcore.simulation import Simulation
 from simcore.units import IN_TIME, digits, duration, number, plural, short_layout
 
@@ -117,13 +117,10 @@ def headline(results: Finished, wide: bool) -> list[str]:
         made = ["rescaled"] if simulation.workload.rescaled else []
         return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation)]
     ranks = _ranks_words(layout)
-    ns = microbatch_ns(results)
-    # Of one micro-batch alone the step time says it.
-    has_mean = program.steps == 1 and ns != results.step_time_ns and results.microbatches_alike
     overlaps = _overlaps(simulation)
     schedule = schedule_words(program) + (f", {overlaps[0]}" if len(overlaps) == 1 else "")
     schedule += ", with overlaps" if len(overlaps) > 1 else ""
-    schedule += f", mean {duration(ns)}" if ns and has_mean else ""
+    schedule = with_each(schedule, results)
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
     return [ranks, *said, *scaled, schedule, printable(simulation.parameters.network, 40)]

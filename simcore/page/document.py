@@ -150,7 +150,7 @@ def _verdict(run: Run, title: Sequence[str]) -> str:
 
 def _best_change(run: Run) -> str:
     """The change that gains most, where somebody can make one; its table has the others."""
-    changes = [change for change in run.what_if() if change.list == "change" and change.alike_ns is None]
+    changes = [change for change in run.what_if() if change.list == "change" and not change.microbatches]
     if not run.timed or not changes:
         return ""
     best = min(changes, key=lambda change: change.better10_ns)

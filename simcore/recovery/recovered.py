@@ -98,7 +98,7 @@ class Recovered(Struct, frozen=True, dict=True):
                 return "not AICB's rows"
             assert difference is not None
             if difference.field == "name":
-                return f"line {line}: no name of AICB's"
+                return f"line {line}: not a name AICB writes"
             return f"line {line} is not what AICB writes"
         said = f"AICB: {_name(config) or f'hidden {config.hidden}'}, {plural(config.layers, 'layer')}"
         if self.differing == 1 and line is not None:

@@ -319,7 +319,7 @@ def _slots(results: Timed) -> list[str]:
         f"{slots} slots empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
         f"{percent(results.mean_busy_ns, results.step_time_ns)} %; {percent(bubble, whole)} % are bubble, "
         f"{percent(wait, whole)} % waiting for the last member of a collective. More micro-batches in a step "
-        "would leave fewer of them empty; what that brings a recorded step does not tell."
+        "would leave fewer of them empty; a recorded step does not tell how much that brings."
     ]
 
 

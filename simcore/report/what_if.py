@@ -60,6 +60,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
         ),
         Field(key="moves_work", value=lambda what_if: bool(what_if.moves) or None, optional=True),
         Field(key="unknown", value=lambda what_if: what_if.unknown or None, optional=True),
+        Field(key="fixes", value=lambda what_if: what_if.fixes or None, optional=True),
         Field(key="microbatches", optional=True),
         Field(key="alike_ns", optional=True),
         Field(key="memory_bytes", optional=True),
@@ -73,6 +74,8 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
     base = run.what_if_base_ns
 
     def change(what_if: WhatIf) -> str:
+        if what_if.fixes:
+            return ""
         return change_percent(base, what_if.better10_ns if what_if.alike_ns is None else what_if.alike_ns)
 
     fields: list[Field[WhatIf]] = [
@@ -85,7 +88,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
         Field("flags", _short_flags, left=True),
     ]
     # A column stands where some row needs it: what all rows say nobody asks.
-    is_of_others = any(what_if.alike_ns is not None for what_if in changes)
+    is_of_others = any(what_if.alike_ns is not None or what_if.fixes for what_if in changes)
     needed = {
         "of": is_of_others, "flags": any(map(_short_flags, changes)),
         "GB, about": any(what_if.memory_bytes is not None for what_if in changes),
@@ -95,6 +98,8 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
 
 def _of(what_if: WhatIf) -> str:
     """What the share of a change is of."""
+    if what_if.fixes:
+        return "not the same work"
     return "the step" if what_if.alike_ns is None else "the same work"
 
 

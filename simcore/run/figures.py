@@ -239,11 +239,31 @@ def throughput_words(run: Stepped) -> str:
 
 
 def each_words(run: Stepped) -> str:
-    """`mean 923.4 ms a micro-batch`, "" where the run has none, or unequal ones."""
+    """`step / 16 = 923.4 ms`: what each micro-batch takes of the step, of several steps the mean of all; ""
+    where the run has none, or unequal ones.
+    """
     each = microbatch_ns(run)
     # Of one alone the step time says it.
-    has_mean = each and each != run.step_time_ns and run.microbatches_alike
-    return f"mean {duration(each)} a micro-batch" if each and has_mean else ""
+    if not each or each == run.step_time_ns or not run.microbatches_alike:
+        return ""
+    if run.steps > 1:
+        return f"mean {duration(each)} a micro-batch"
+    # A mean of 923.4 ms was taken for what one computes.
+    return f"step / {run.microbatches} = {duration(each)}"
+
+
+_BEHIND = ", step / "
+
+
+def with_each(fact: str, run: Stepped) -> str:
+    """A fact on the schedule of a run of one step with `each_words` behind it."""
+    each = each_words(run) if run.steps == 1 else ""
+    return f"{fact}, {each}" if each else fact
+
+
+def without_each(fact: str) -> str:
+    """A fact of a headline without what `with_each` has put behind it."""
+    return fact.partition(_BEHIND)[0]
 
 
 class PerWork(NamedTuple):

@@ -94,6 +94,7 @@ class WhatIf(Struct, frozen=True):
     work to some that it takes from others, so that the step may be longer, words for that, else "". unknown:
     why nobody knows these times, which are then those of the step as it is; "" where they are known.
 
+    fixes: whether it is what the file asks for and does not have: other work than the run's, and no gain.
     parameters: those of the run with the change, as of `better10_ns`, which `t` opens. flags: of a change
     that a user can make the command line's words for it, "" of what is asked to see how much it matters.
     microbatches: where the change is of them, how many the step has then, and alike_ns: what as many of
@@ -115,6 +116,7 @@ class WhatIf(Struct, frozen=True):
     alike_ns: int | None = None
     meaning: str = ""
     memory_bytes: int | None = None
+    fixes: bool = False
 
     @property
     def list(self) -> str:
@@ -224,12 +226,13 @@ WORTH = 0.001
 
 class Change(Struct, frozen=True):
     """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it. caveat:
-    what has to be known before it is made.
+    what has to be known before it is made. fixes: as `WhatIf` has it.
     """
 
     fields: dict[str, Any]
     words: str = ""
     caveat: str = ""
+    fixes: bool = False
 
     @property
     def flags(self) -> str:

@@ -91,9 +91,9 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Fix the file first: its micro-batches are unequal. Its header asks for 1 of 3 layers: with "
-        f"--microbatches 1 the step is {duration(without.step_time_ns)}. Lines 8-10 are 1 more block, of 1 "
-        "layer, which repeats line 4. Changes run the file as it is."
+        "Fix the file. Its rows make micro-batches of 3 and 1 layers; its header asks for one of 3 "
+        f"(--microbatches 1: {duration(without.step_time_ns)}). Lines 8-10 are 1 more block, of 1 layer, "
+        "which repeats line 4."
     )
     # The same step as that of a file without these lines.
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
@@ -106,10 +106,10 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
-    assert text.endswith(
-        f" Its count of 6 rows asks for 1 of 4, without lines 7-8: {duration(joined.step_time_ns)}. "
-        "Changes run the file as it is."
-    )
+    assert text.endswith(", its count of 6 rows for one of 4.")
+    assert f" the step is {duration(joined.step_time_ns)}, longer than " in said(
+        of_rows(*TOO_MANY, declared=6)
+    )["surplus-blocks"]
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
@@ -123,8 +123,9 @@ def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_i
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert joined.step_time_ns > simulation.step_time_ns
     assert said(simulation)["surplus-blocks"] == (
-        "Lines 7-8 are final_norm and embedding_layer: without them one micro-batch has 4 layers, which "
-        "takes longer than two of 3 and 1, as these overlap on the stages."
+        "Lines 7-8 are final_norm and embedding_layer: without them one micro-batch has 4 layers and the "
+        f"step is {duration(joined.step_time_ns)}, longer than with two of 3 and 1, as these overlap on the "
+        "stages."
     )
     # On one stage nothing overlaps, and where the count of rows is another nobody knows.
     for other in (of_rows(*TOO_MANY, declared=7), of_rows(*TOO_MANY, declared=6, pp=1)):
@@ -174,12 +175,10 @@ def test_another_layer_is_no_copy() -> None:
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
     text = said(two)["uneven-microbatches"]
-    as_it_is = " Changes run the file as it is."
-    assert text.endswith(f" Lines 8-14 are 2 more blocks, of 1 and 2 layers.{as_it_is}")
+    assert "make micro-batches of 3, 1 and 2 layers" in text
+    assert text.endswith(" Lines 8-14 are 2 more blocks, of 1 and 2 layers.")
     alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))["uneven-microbatches"]
-    assert alike.endswith(
-        f" Lines 8-13 are 2 more blocks, of 1 and 1 layers, which repeat line 4.{as_it_is}"
-    )
+    assert alike.endswith(" Lines 8-13 are 2 more blocks, of 1 and 1 layers, which repeat line 4.")
 
 
 def test_the_file_with_mistakes_says_which_lines_they_are() -> None:

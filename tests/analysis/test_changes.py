@@ -227,7 +227,7 @@ def _gathered_whole(before: str, after: str) -> str:
     )
     assert now < 0.9 * was
     change = change_percent(was, now)
-    return f"gathered whole, the step is {duration(was)}, and {duration(now)} with this ({change})"
+    return f"gathered whole, as AICB writes it, {duration(was)} -> {duration(now)} ({change})"
 
 
 def test_two_changes_carry_what_either_has_to_say_first() -> None:
@@ -237,7 +237,7 @@ def test_two_changes_carry_what_either_has_to_say_first() -> None:
     assert len(some) >= 4
     for one in some:
         count = 7 if "zb-h2" in one.flags else 4
-        assert one.name == f"{one.flags} (made for {count} micro-batches or more, simulated with 2)"
+        assert one.name == f"{one.flags} (made for {count} micro-batches or more, here 2)"
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     """With 4 micro-batches zb-h2 is slower than zb-h1: on 4 stages it is made for 7, and then faster."""
     few, many = (seed_run("002", f"--pp 4 --microbatches {count}") for count in (4, 7))
     rows = {one.flags: one for one in advice(few)}
-    caveat = "made for 7 micro-batches or more, simulated with 4"
+    caveat = "made for 7 micro-batches or more, here 4"
     assert rows["--schedule zb-h2"].name == f"--schedule zb-h2 ({caveat})"
     assert rows["--schedule zb-v"].name == f"--schedule zb-v ({caveat})"
     assert rows["--schedule zb-h1"].name == "--schedule zb-h1"

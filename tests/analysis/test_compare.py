@@ -241,8 +241,8 @@ def test_zb_h1_against_1f1b_in_one_screen() -> None:
     lines = comparison_page(found).splitlines()
     assert 24 <= len(lines) <= 40
     assert lines[1:5] == [
-        "A  14.774 s    mean 923.4 ms a micro-batch  --schedule 1f1b",
-        "B  10.695 s    mean 668.4 ms a micro-batch  --schedule zb-h1",
+        "A  14.774 s    step / 16 = 923.4 ms  --schedule 1f1b",
+        "B  10.695 s    step / 16 = 668.4 ms  --schedule zb-h1",
         "B - A  -4.079 s (-27.6 %); all 2 595 840 ops of 1 024 ranks matched",
         "Why: fill and drain -4.080 s on the critical path: weight gradients fill the wait for the next "
         "backward.",

@@ -90,8 +90,8 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
         "is for rank 7; for no other is it more than 2.847 s.",
         "With 1 micro-batch on 4 equal stages every stage would have 3 of 4 slots empty, 75.0 % of its "
         "time. Here the ranks compute for 22.0 %; 55.6 % are bubble, 19.9 % waiting for the last member of a "
-        "collective. More micro-batches in a step would leave fewer of them empty; what that brings a "
-        "recorded step does not tell.",
+        "collective. More micro-batches in a step would leave fewer of them empty; a recorded step "
+        "does not tell how much that brings.",
         "Ranks 0-1 (stage 0) wait for ranks 2-3 (stage 1) in recv_backward, up to 3.077 s in all; "
         "2.442 s of it ranks 2-3 themselves wait for ranks 4-5 (stage 2).",
         "Ranks 2-3 (stage 1) wait for ranks 4-5 (stage 2) in recv_backward, up to 2.443 s in all; "

@@ -121,7 +121,7 @@ def test_seed_001_is_none_and_that_is_said_why() -> None:
     assert found.line() == (
         "not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write"
     )
-    assert found.title() == "line 10: no name of AICB's"
+    assert found.title() == "line 10: not a name AICB writes"
 
 
 @pytest.mark.parametrize("name", OF_CORPUS)

@@ -166,7 +166,7 @@ def test_the_layout_of_a_part_of_the_ranks_is_not_said_to_be_theirs() -> None:
 
 def test_the_first_row_says_that_collectives_run_beside_compute() -> None:
     """After `t` on `1f1b, overlap-grad-reduce` it had `1f1b` alone."""
-    plain_words = "1f1b, 16 micro-batches, mean 923.4 ms"
+    plain_words = "1f1b, 16 micro-batches, step / 16 = 923.4 ms"
     assert seed().headline(True)[1] == plain_words
     one, both = seed(overlap_grad_reduce=True), seed(overlap_grad_reduce=True, overlap_param_gather=True)
     assert one.headline(True)[1].startswith("1f1b, 16 micro-batches, overlap-grad-reduce, mean ")
@@ -219,16 +219,16 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(knob, (), 46) == "interleaved, virtual-stages 8, layout megatron"
     assert change_name(knob, (), 40) == "interleaved, virtual 8, layout megatron"
     # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
-    words = "--schedule zb-v (made for 31 micro-batches or more, simulated with 16)"
+    words = "--schedule zb-v (made for 31 micro-batches or more, here 16)"
     made = WhatIf(words, None, 90, flags="-")
     assert change_name(made, (), 50) == "zb-v (made for 31+ mb, here 16)"
     words = "--microbatches 32 (twice the batch, the same work in 11.112 s)"
     twice = WhatIf(words, None, 90, flags="-", microbatches=32)
-    assert change_name(twice, (), 60) == "or twice the batch: microbatches 32 (step 90 ns)"
-    assert change_name(twice, (), 45) == "or twice the batch: 32 mb (step 90 ns)"
-    assert change_name(twice, (), 35) == "or 2x batch: 32 mb (step 90 ns)"
-    assert change_name(twice, (), 30) == "or 2x batch: microbatches 32"
-    assert change_name(twice, (), 20) == "or 2x batch: 32 mb"
+    assert change_name(twice, (), 60) == "or twice the batch: microbatches 32, 90 ns; same work in"
+    assert change_name(twice, (), 55) == "or twice the batch: 32 mb, 90 ns; same work in"
+    assert change_name(twice, (), 45) == "or 2x batch: 32 mb, 90 ns; same work in"
+    assert change_name(twice, (), 35) == "or 2x batch: 32 mb; same work in"
+    assert change_name(twice, (), 25) == "2x batch; same work in"
     peers = "rank 7 as fast as its peers"
     fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")
     assert change_name(fast, (), 40) == peers

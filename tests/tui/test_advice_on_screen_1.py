@@ -58,12 +58,12 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         again = simulate(workload, Parameters(microbatches=4)).step_time_ns
         half, whole = duration(round(again / 2)), duration(again)
         assert (
-            f"or twice the batch: microbatches 4 (step {whole})" in text
-            or f"or twice the batch: 4 mb (step {whole})" in text
-            or f"or 2x batch: 4 mb (step {whole})" in text
+            f"or twice the batch: microbatches 4, {whole}; same work in" in text
+            or f"or twice the batch: 4 mb, {whole}; same work in" in text
+            or f"or 2x batch: 4 mb, {whole}; same work in" in text
         )
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
-        assert re.search(rf"{half} +{share:.1f}% same work", text)
+        assert re.search(rf"same work in +{half} +{share:.1f}%", text)
         assert "/mb" not in text
         # Screen 6 cut it to `-27.1%...` at 80 columns.
         await press(pilot, "6")
@@ -72,7 +72,7 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         await press(pilot, "1")
         # The first is that of `t`, and says for how many micro-batches it is made.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
-        assert "simulated with 2)" in first or "(made for 4+ mb" in first
+        assert "here 2)" in first or "(made for 4+ mb" in first
     # On seed 002 another schedule gains more: a small screen has the best of these.
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -157,9 +157,9 @@ def test_memory_without_activations_says_so() -> None:
 
 
 def test_a_caveat_loses_words_before_it_is_cut() -> None:
-    name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, simulated with 2)"
+    name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, here 2)"
     change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
-    assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, simulated with 2)")
+    assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, here 2)")
     assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (made for 4+ mb, here 2)"
     assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (made for 4+ mb)"
     # The flag's name goes last, and what is left of it are words of it.
@@ -325,9 +325,9 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
                 for one in (results, again)]  # fmt: skip
         assert held == [4, 7]
         forms = (
-            f"+{byte_size(more)}: holds 7 micro-batches, before 4",
-            f"+{byte_size(more)}: 7 micro-batches held, before 4",
-            f"+{byte_size(more)}: 7 mb held, before 4",
+            f"+{byte_size(more)}: now holds 7 micro-batches, before 4",
+            f"+{byte_size(more)}: 7 micro-batches now held, before 4",
+            f"+{byte_size(more)}: 7 mb now held, before 4",
         )
         assert any(words in screen_text(app) for words in forms)
 
@@ -358,11 +358,10 @@ def test_memory_stays_where_another_stage_holds_more() -> None:
     model.take(model.results.what_if())
     text = text_of(draw(model, 80, 22, BLOCKS, ""))
     assert "memory about 11.7 GB on stage 0" in text
-    assert any(
-        words in text for words in ("stage 3: 2 mb held, before 1", "stage 3 holds 2 micro-batches, before 1")
-    )
+    forms = ("stage 3: 2 mb now held, before 1", "stage 3 now holds 2 micro-batches, before 1")
+    assert any(words in text for words in forms)
     model.opened = model.results
-    assert " held" not in text_of(draw(model, 80, 22, BLOCKS, ""))
+    assert " now held" not in text_of(draw(model, 80, 22, BLOCKS, ""))
 
 
 def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
@@ -371,11 +370,11 @@ def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
     more = results.with_parameters(Parameters(microbatches=8, schedule="gpipe"))
     assert more_memory(results, results) == []
     assert more_memory(more, results) == []
-    assert more_memory(results, more)[0].endswith(": holds 8 micro-batches, before 4")
+    assert more_memory(results, more)[0].endswith(": now holds 8 micro-batches, before 4")
     # As many on the fullest stage, 4; the last one kept 1.
     other = results.with_parameters(Parameters(microbatches=8, schedule="zb-h1"))
     assert (results.held_microbatches, other.held_microbatches) == ((4, 3, 2, 1), (4, 4, 4, 4))
-    assert more_memory(results, other)[0] == "stage 3 holds 4 micro-batches, before 1"
+    assert more_memory(results, other)[0] == "stage 3 now holds 4 micro-batches, before 1"
     assert more_memory(other, results) == []
     model = SummaryModel(more)
     assert model.more_memory() == []
@@ -392,7 +391,7 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     assert {stage.activations for stage in results.file_memory} == {None}
     more = results.with_parameters(Parameters(schedule="gpipe"))
     assert more_memory(results, more) == [
-        "holds 4 micro-batches, before 2", "4 micro-batches held, before 2", "4 mb held, before 2"
+        "now holds 4 micro-batches, before 2", "4 micro-batches now held, before 2", "4 mb now held, before 2"
     ]
     assert more_memory(more, results) == []
 
@@ -408,6 +407,6 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     model.opened = results
     model.take(changed.what_if())
     text = text_of(draw(model, width, height, BLOCKS, ""))
-    assert "stage 15 holds 15 micro-batches, before 1" in text or re.search(
-        r"stage 15: 15 (batches|mb) held, before 1", text
+    assert "stage 15 now holds 15 micro-batches, before 1" in text or re.search(
+        r"stage 15: 15 (batches|mb) now held, before 1", text
     )

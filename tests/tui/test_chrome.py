@@ -144,7 +144,7 @@ def test_to_which_run_a_difference_is_is_said_where_there_is_a_third_one(width: 
         session.show(seed(schedule="interleaved", virtual_stages=count))
         assert session.keep() == number
         rows = text_of(heading(session, "summary", width))
-        assert (" to run 1" in rows) == (number == 3)
+        assert (" vs run 1" in rows) == (number == 3)
         assert ("difference to run 1" in rows) == (number == 3 and width == 100)
         assert "-34.2 %" in rows or number == 2
         assert "interleaved vpp" in rows or width >= 100
@@ -152,7 +152,7 @@ def test_to_which_run_a_difference_is_is_said_where_there_is_a_third_one(width: 
     session.show(session.opened)
     assert " to run" not in text_of(heading(session, "summary", width))
     session.show(seed(schedule="gpipe"))
-    assert " to run 1" in text_of(heading(session, "summary", width))
+    assert " vs run 1" in text_of(heading(session, "summary", width))
 
 
 def test_the_name_has_the_room_that_no_fact_takes() -> None:
@@ -170,7 +170,7 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "layers", 120))
     assert first.rstrip() == (
         " wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16   "
-        "1f1b, 16 micro-batches, mean 923.4 ms   analytical"
+        "1f1b, 16 micro-batches, step / 16 = 923.4 ms   analytical"
     )
     screens = "  1 Summary  2 Timeline [3 Layers] 4 Why  5 Params  6 Compare  7 Sweep  ! Notes "
     assert second.startswith(screens)

@@ -62,7 +62,7 @@ async def test_what_the_summary_says_of_a_files_rows_is_explained_below_the_note
         await press(pilot, "G")
         text = " ".join(screen_text(app).split())
         why = "Not AICB's: row 7 (line 10) is attention_column_1, a name that AICB does not write."
-        assert "── line 10: no name of AICB's ──" in text
+        assert "── line 10: not a name AICB writes ──" in text
         assert f"─ {why}" in text
         # What nobody asked for is not refused.
         assert "These rows are run as they are, with other degrees (--tp, --pp, --ep) too." in text
@@ -72,7 +72,7 @@ async def test_what_the_summary_says_of_a_files_rows_is_explained_below_the_note
         assert "9 notes" in screen_rows(app)[1 if size[0] > 100 else 0]
         await press(pilot, "1")
         await run_over(pilot)
-        assert "line 10: no name of AICB's" in screen_text(app)
+        assert "line 10: not a name AICB writes" in screen_text(app)
 
 
 async def test_of_rows_that_aicb_makes_it_is_said_that_they_can_be_made_anew(make_app: MakeApp) -> None:
@@ -104,12 +104,12 @@ async def test_what_made_the_rows_waits_below_the_last_note_where_the_notes_need
         await run_over(pilot)
         await pilot.pause()
         text = screen_text(app)
-        assert "line 10: no name of AICB's" not in text
+        assert "line 10: not a name AICB writes" not in text
         assert "assumptions, 4 below ─" in text
         assert "G what made the rows" in screen_rows(app)[-1]
         await press(pilot, "G")
         text = screen_text(app)
-        assert "── line 10: no name of AICB's ──" in text
+        assert "── line 10: not a name AICB writes ──" in text
         assert re.search(">assumed +memory of stage", text)
         assert "G what made the rows" not in screen_rows(app)[-1]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import resource
 import signal
+import sys
 import time
 
 import pytest
 
+from tests.command_line.running import SEED_001
 from tests.tui.pseudo_terminal import TABLE, Terminal, wltui
 from tests.tui.terminal_cells import differences, seen_cells
 from tests.tui.test_terminal_sessions import TIMELINE, check_restored, opened
@@ -71,6 +73,35 @@ def test_going_on_after_a_stop_that_nobody_announced_leaves_one_reader() -> None
         terminal.wait_for(">+ stage  4")
         terminal.press("q")
         assert terminal.wait_for_end() == 0
+        check_restored(terminal)
+
+
+# Sends itself a signal while it holds the lock of what is to be written, once, as it leaves the screen.
+_SIGNALLED = """
+import os, queue, signal, sys
+import textual.drivers._writer_thread as writer
+
+class Queue(queue.Queue):
+    def _put(self, item):
+        super()._put(item)
+        if "\x1b[?2004l" in str(item) and SENT:
+            os.kill(os.getpid(), SENT.pop())
+
+SENT = [getattr(signal, sys.argv.pop(1))]
+writer.Queue = Queue
+from tui.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGCONT", "SIGTSTP", "SIGWINCH"])
+def test_a_signal_while_it_writes_its_last_does_not_hold_up_the_end(name: str) -> None:
+    """A server of terminals that ends hangs up and continues its processes: one ran on for 35 minutes."""
+    with Terminal([sys.executable, "-c", _SIGNALLED, name, SEED_001], columns=80, rows=24) as terminal:
+        terminal.wait_for("q quit")
+        terminal.settle(0.3)
+        terminal.press("q")
+        assert terminal.wait_for_end(10) == 0
         check_restored(terminal)
 
 

@@ -34,7 +34,7 @@ _LEAST_RUNS = 3
 
 def heading(width: int, with_each: bool = False, with_tokens: bool = False) -> Line:
     """What stands over the columns. with_each, with_tokens: whether a run has micro-batches, tokens."""
-    line = f"     run  {'name':<{_NAME}} {'step':>{_STEP}}  {'to run 1':<{_DIFFERENCE - 1}}"
+    line = f"     run  {'name':<{_NAME}} {'step':>{_STEP}}  {'vs run 1':<{_DIFFERENCE - 1}}"
     if width >= _WIDE:
         line += f"{'a micro-batch':>{_EACH}}  " if with_each else ""
         line += f"{'tokens/s':>{_TOKENS}}  " if with_tokens else ""

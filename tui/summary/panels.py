@@ -452,6 +452,9 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     # Five rules and the legend; the words and the bars before all else, then whatever would be cut.
     left = height - _RULES
     worst_rows, change_rows, note_rows = _LEAST_WORST, BOTH_LISTS, 1
+    if model.knobs and model.knobs[0].fixes:
+        # What fixes the file is none of those that gain.
+        change_rows += 1
     bars = max(model.beside.extent[0] + 4, 3) if model.panel == MAP else max(model.bars.most_rows + 1, 2)
     # Few stages have a row each, or two of them share one, and a row stays blank.
     stages = len({track.stage for track in model.results.tracks})
@@ -463,7 +466,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     words, said = model.results.words, left - worst_rows - change_rows - note_rows - room
     first = word_lines(words[:2], width, max(said, 1))
     if len(words) > 1 and _VERDICT.match(words[1]) and len(first) == len(word_lines(words[:1], width, _ANY)):
-        # The first one tells to mend the file: what the step is bound by comes before a second place.
+        # The first one tells to fix the file: what the step is bound by comes before a second place.
         further = word_lines(words[:2], width, said + 1)
         if len(further) > len(first):
             first, said, worst_rows = further, said + 1, worst_rows - 1
@@ -503,12 +506,12 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     if spare > 0 and model.results.memory_unknown:
         told = [*told, [(f" Memory is not known: {model.results.memory_unknown}.", "dim")]]
         spare -= 1
-    room += max(spare, 0)
     worst = worst_lines(model, width, worst_rows, model.panel == WORST)
-    room += worst_rows - len(worst)
-    notes = note_lines(diagnostics, 0, width, note_rows, False)
     changes = help_lines(model, width, change_rows, progress)
-    room += change_rows - len(changes) + note_rows - len(notes)
+    # Notes say more with it than a taller bar.
+    spare = max(spare, 0) + worst_rows - len(worst) + change_rows - len(changes)
+    notes = note_lines(diagnostics, 0, width, note_rows + (0 if model.panel == MAP else spare), False)
+    room += spare + note_rows - len(notes)
     if model.panel == MAP:
         table = model.beside
         title = _counted(table.heading, table, room)
@@ -531,7 +534,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         places += more_words if len(places) + len(more_words) + 4 <= width else more_words.partition(",")[0]
     # What stages hold more is no memory: both, or this first and the cost below it.
     of_memory = [form for form in forms if form.startswith("memory")] or forms
-    memory = next((form for form in of_memory if len(places) + len(form) + 8 <= width), "")
+    memory = next((form for form in [*of_memory, *costs] if len(places) + len(form) + 8 <= width), "")
     if not memory and forms and len(places) + len(fullest) + 8 <= width:
         memory = fullest
     if memory:

@@ -168,6 +168,8 @@ class TerminalDriver(LinuxDriver):
         self._file = self._output  # type: ignore[assignment]
         self._answers = False
         self._asked_at = 0.0
+        # Whether application mode is left to come back, and whether it was left for good.
+        self._suspends = self._has_ended = False
         wake_on_signals(self._loop)
         Thread(target=self._watch, name="terminal-watch", daemon=True).start()
 
@@ -232,6 +234,7 @@ class TerminalDriver(LinuxDriver):
             self._loop.call_soon_threadsafe(call, *words)
 
     def start_application_mode(self) -> None:
+        self._has_ended = False
         self._output.drop_pictures(False)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
@@ -268,7 +271,34 @@ class TerminalDriver(LinuxDriver):
 
     # -- stopped and continued -------------------------------------------------------
 
+    # A handler runs between any two steps of the main thread, which may hold the lock of what is to be
+    # written: all that it does is done in the event loop. `tmux kill-server` hangs up and continues a process
+    # at once, and one that was ending waited for itself for ever.
+
+    def _sigtstp_application(self, *_: object) -> None:
+        self._soon(self._stop)
+
     def _sigcont_application(self, *_: object) -> None:
+        self._soon(self._continued)
+
+    def stop_application_mode(self) -> None:
+        self._has_ended = not self._suspends
+        super().stop_application_mode()
+
+    def suspend_application_mode(self) -> None:
+        self._suspends = True
+        try:
+            super().suspend_application_mode()
+        finally:
+            self._suspends = False
+
+    def _stop(self) -> None:
+        if not self._has_ended:
+            super()._sigtstp_application()
+
+    def _continued(self) -> None:
+        if self._has_ended:
+            return
         if self._auto_restart and not self._must_signal_resume:
             # Stopped by SIGSTOP, or not at all: the old reader and writer are still there.
             self.suspend_application_mode()

@@ -14,7 +14,7 @@ from simcore.analysis.blocks import (
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
 from simcore.diagnostics import printable
 from simcore.program.schedules import SCHEDULES
-from simcore.units import change_percent, duration, plural
+from simcore.units import change_percent, duration, listed, plural
 from simcore.workload.model import base_name
 
 # The count of slots is said where it gives the time that was lost as closely as this.
@@ -131,9 +131,7 @@ def idle(facts: Facts) -> Sentence | None:
     return Sentence("idle", text, worst)
 
 
-_FIX_FIRST = "fix the file first: its micro-batches are unequal"
-# A newcomer asked whether `t` tries a change of the file before or after that.
-_AS_IT_IS = "Changes run the file as it is."
+_FIX_FIRST = "fix the file"
 
 
 def _uneven(facts: Facts) -> UnequalBlocks | None:
@@ -159,9 +157,7 @@ def uneven_microbatches(facts: Facts) -> Sentence | None:
     if found is None:
         cause, text = "the micro-batches of the file are unequal", _as_they_are(facts, uneven)
         return Sentence("uneven-microbatches", text, facts.step_ns, cause, fault=True)
-    # Which of two readings is meant only its author knows: no change of the run decides that.
-    text = f"{found[1]} {_AS_IT_IS}"
-    return Sentence("uneven-microbatches", text, found[0], _FIX_FIRST, fault=True)
+    return Sentence("uneven-microbatches", found[1], found[0], _FIX_FIRST, fault=True)
 
 
 def _as_they_are(facts: Facts, uneven: UnequalBlocks) -> str:
@@ -195,15 +191,18 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     of = "layer" if layers == "1" else "layers"
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
-    # Each reading with its step: which is meant only the author of the file knows.
-    of_header = f"{count} of {plural(extra.layers, 'layer')}"
-    text = f"Its header asks for {of_header}: with --microbatches {count} the step is {duration(ns)}. "
-    # Where the count of rows says what the rest is, this is said alone.
-    text += _as_one_block(facts, extra) or (
-        f"{more[0].upper()}{more[1:]} are {plural(len(extra.more_layers), 'more block')}, of {layers} "
-        f"{of}{same}."
+    # Which of two readings is meant only the author of the file knows; the first is among the changes.
+    joined = _without_between(facts, extra)
+    made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
+    text = (
+        f"Its rows make micro-batches of {made} layers; its header asks for "
+        f"{'one' if count == 1 else count} of {extra.layers} (--microbatches {count}: {duration(ns)})"
     )
-    return ns, text
+    if joined is not None:
+        of_rows = facts.simulation.workload.declared_rows
+        return ns, f"{text}, its count of {of_rows} rows for one of {extra.layers + extra.more_layers[0]}."
+    blocks = plural(len(extra.more_layers), "more block")
+    return ns, f"{text}. {more[0].upper()}{more[1:]} are {blocks}, of {layers} {of}{same}."
 
 
 def _without_between(facts: Facts, extra: SurplusBlocks) -> tuple[str, int | None] | None:
@@ -215,17 +214,6 @@ def _without_between(facts: Facts, extra: SurplusBlocks) -> tuple[str, int | Non
     if joined is None:
         return None
     return lines, facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
-
-
-def _as_one_block(facts: Facts, extra: SurplusBlocks) -> str:
-    """That the count of rows fits one block without these lines, and the step then; else ""."""
-    found = _without_between(facts, extra)
-    if found is None:
-        return ""
-    (lines, ns), count = found, facts.simulation.workload.declared_rows
-    layers = extra.layers + extra.more_layers[0]
-    step = f": {duration(ns)}" if ns is not None else ""
-    return f"Its count of {count} rows asks for 1 of {layers}, without {lines}{step}."
 
 
 def surplus(facts: Facts) -> Sentence | None:
@@ -242,7 +230,7 @@ def surplus(facts: Facts) -> Sentence | None:
     are, them = ("is", "it") if len(extra.between) == 1 else ("are", "them")
     text = (
         f"{lines[0].upper()}{lines[1:]} {are} {names}: without {them} one micro-batch has "
-        f"{extra.layers + more} layers, which takes longer than two of {extra.layers} and {more}, as these "
-        "overlap on the stages."
+        f"{extra.layers + more} layers and the step is {duration(ns)}, longer than with two of "
+        f"{extra.layers} and {more}, as these overlap on the stages."
     )
     return Sentence("surplus-blocks", text, ns)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.rerun import Chosen, Rerun
-from simcore.analysis.what_if.changes import Tried, changes, fitting, stepped, with_room
+from simcore.analysis.what_if.changes import Tried, changes, fitting, fixed, stepped, with_room
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
 from simcore.records import Struct, field
@@ -36,7 +36,8 @@ def what_if(
     cancelled: Callable[[], bool] = lambda: False,
     found: Found | None = None,
 ) -> list[WhatIf]:
-    """The changes that a user can make to a run, those that gain most first; of a model that does not fit
+    """The changes that a user can make to a run: what the file asks for and does not have, then those that
+    gain most first; of a model that does not fit
     into memory first those with which it does; then its sensitivity: every knob, by what 10 % less time on it
     gains, then by what it takes, else in the order of the families.
 
@@ -72,10 +73,11 @@ def what_if(
             found.changes[change.flags] = simulated(change)
         return found.changes[change.flags]
 
+    fixes = fixed(simulation, asked)
     first = with_room(simulation, fitting(simulation, asked), changes(simulation, asked), asked)
     progress(tried, tried)
     what_ifs = sorted(found.knobs.values(), key=lambda knob: (knob.better10_ns, knob.free_ns))
-    return [*first, *what_ifs]
+    return [*fixes, *first, *what_ifs]
 
 
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:

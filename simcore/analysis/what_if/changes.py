@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
 
+from simcore.analysis.blocks import surplus_blocks, unequal_blocks
 from simcore.analysis.file_memory import memory_bytes
 from simcore.analysis.finished import Finished
 from simcore.diagnostics import InputError, UsageError
@@ -181,7 +182,7 @@ def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
     except (InputError, UsageError):
         return row
     change = change_percent(before, after)
-    words = f"gathered whole, the step is {duration(before)}, and {duration(after)} with this ({change})"
+    words = f"gathered whole, as AICB writes it, {duration(before)} -> {duration(after)} ({change})"
     return replace(row, meaning=f"{row.meaning}: {words}")
 
 
@@ -270,6 +271,16 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
         return what_if.microbatches or 0, what_if.meaning == _LAYOUT, alike_ns[what_if.flags]
 
     return sorted((_with_whole_gather(simulation, row) for row in gaining), key=place)
+
+
+def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
+    """The run that the header of a file asks for whose rows make more micro-batches, of other lengths."""
+    extra = surplus_blocks(simulation)
+    if extra is None or unequal_blocks(simulation) is None:
+        return []
+    change = Change({"microbatches": extra.microbatches}, caveat="as its header asks", fixes=True)
+    tried = step(change)
+    return [] if tried is None else [replace(_row(simulation, change, tried), fixes=True)]
 
 
 def _has_room(simulation: Simulation) -> bool:
@@ -382,7 +393,8 @@ def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Try:
             return None
         finished = Finished(other)
         alike_ns = None
-        if change.fields.get("microbatches") not in (None, simulation.program.microbatches):
+        count = change.fields.get("microbatches")
+        if not change.fixes and count not in (None, simulation.program.microbatches):
             # Half a pair of unequal micro-batches, say, is not half of its work.
             alike_ns = _alike_ns(Finished(simulation), finished)
             if alike_ns is None:

@@ -10,7 +10,7 @@ from tui.state.files import state_directory, write_text
 
 # (key as people write it, key as Textual names it, what it does); each is pressed where the one before led.
 STEPS = (
-    ("t", "t", "tries the best change: the step time above becomes that of run 2"),
+    ("t", "t", "tries the first change: the step time above becomes that of run 2"),
     ("x", "x", "goes back to the run before, and again to this one"),
     ("2", "2", "opens the timeline: who does what when"),
     ("Space", "space", "unfolds the lane at the cursor into its streams, or folds it"),
@@ -19,7 +19,7 @@ STEPS = (
 )
 # The words of a screen for `t` where it tries the row under the cursor, and the tour's.
 _THIS, _TRIES_THIS = ("try this change", "try it"), "tries the change at the cursor"
-_SHORT = ("tries the best change", "back to the run before", "opens the timeline", "folds or unfolds",
+_SHORT = ("tries the first change", "back to the run before", "opens the timeline", "folds or unfolds",
           "says why it takes long", "has all keys here")  # fmt: skip
 # Where a step is possible, and the key that leads there: the others are on every screen.
 _ONLY_ON = {"t": (("summary", "why"), "1"), "space": (("timeline",), "2")}

@@ -146,7 +146,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     assert role == "warn"
     page = run_page(a, with_what_if=True)
     (line,) = [line for line in page.splitlines() if "(as its header asks)" in line]
-    assert line.split()[5:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
+    assert line.split()[6:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
     # Small and large: before what gains, and before twice the batch.
     twice = next(knob for knob in others if knob.alike_ns)
     assert with_most_a_microbatch(a.what_if())[:3] == [first, others[0], twice]

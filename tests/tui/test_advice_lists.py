@@ -169,8 +169,8 @@ def test_the_first_row_says_that_collectives_run_beside_compute() -> None:
     plain_words = "1f1b, 16 micro-batches, step / 16 = 923.4 ms"
     assert seed().headline(True)[1] == plain_words
     one, both = seed(overlap_grad_reduce=True), seed(overlap_grad_reduce=True, overlap_param_gather=True)
-    assert one.headline(True)[1].startswith("1f1b, 16 micro-batches, overlap-grad-reduce, mean ")
-    assert both.headline(True)[1].startswith("1f1b, 16 micro-batches, with overlaps, mean ")
+    assert one.headline(True)[1].startswith("1f1b, 16 micro-batches, overlap-grad-reduce, step / 16 = ")
+    assert both.headline(True)[1].startswith("1f1b, 16 micro-batches, with overlaps, step / 16 = ")
     assert one.headline(False)[1:] == both.headline(False)[1:] == ["1f1b overlap", "16 mb"]
     assert dict(both.figures.facts)["schedule"] == (
         "1f1b, 16 micro-batches, overlap-grad-reduce, overlap-param-gather"
@@ -221,7 +221,8 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
     words = "--schedule zb-v (made for 31 micro-batches or more, here 16)"
     made = WhatIf(words, None, 90, flags="-")
-    assert change_name(made, (), 50) == "zb-v (made for 31+ mb, here 16)"
+    assert change_name(made, (), 50) == "zb-v (made for 31 micro-batches or more, here 16)"
+    assert change_name(made, (), 40) == "zb-v (made for 31+ mb, here 16)"
     words = "--microbatches 32 (twice the batch, the same work in 11.112 s)"
     twice = WhatIf(words, None, 90, flags="-", microbatches=32)
     assert change_name(twice, (), 60) == "or twice the batch: microbatches 32, 90 ns; same work in"

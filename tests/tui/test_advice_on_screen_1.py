@@ -68,7 +68,7 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         # Screen 6 cut it to `-27.1%...` at 80 columns.
         await press(pilot, "6")
         await run_over(pilot)
-        assert f"{share:.1f}% same work" in screen_text(app)
+        assert re.search(rf"same work in +{half} +{share:.1f}%", screen_text(app))
         await press(pilot, "1")
         # The first is that of `t`, and says for how many micro-batches it is made.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
@@ -131,7 +131,7 @@ async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(
         title = next(row for row in screen_rows(app) if "What would help most" in row)
         assert "60.5 GB, as now" in title or "~60.5 GB, as now" in title
         # Where the title has no room for it, the last row has the key.
-        assert "t tries it" in title or "t try the best change" in screen_rows(app)[-1]
+        assert "t tries it" in title or "t try the first change" in screen_rows(app)[-1]
         await press(pilot, "4", "tab", *["down"] * 8)
         await run_over(pilot)
         title = next(row for row in screen_rows(app) if "What if" in row)
@@ -336,7 +336,7 @@ def shown_changes(app: WltuiApp) -> list[str]:
     """The rows below the title of the advice, without the mark of the cursor."""
     rows = screen_rows(app)
     first = next(number for number, row in enumerate(rows) if "What would help most" in row)
-    return [row.replace(">", " ").strip() for row in rows[first + 1 : first + 3]]
+    return [row.replace(">", " ").strip() for row in rows[first + 1 : first + 4]]
 
 
 async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeApp) -> None:
@@ -344,9 +344,9 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
         before = shown_changes(app)
-        assert before[1].startswith("or twice the batch: microbatches 4 ")
+        assert before[2].startswith("or twice the batch: microbatches 4, ")
         await press(pilot, "tab", "tab")
-        assert any(row.startswith(">zb-h1") for row in screen_rows(app))
+        assert any(row.startswith(">microbatches 1 (as its header asks)") for row in screen_rows(app))
         assert shown_changes(app) == before
 
 
@@ -357,9 +357,10 @@ def test_memory_stays_where_another_stage_holds_more() -> None:
     model.opened = results
     model.take(model.results.what_if())
     text = text_of(draw(model, 80, 22, BLOCKS, ""))
-    assert "memory about 11.7 GB on stage 0" in text
     forms = ("stage 3: 2 mb now held, before 1", "stage 3 now holds 2 micro-batches, before 1")
-    assert any(words in text for words in forms)
+    # Over what could be tried next it was read as what that costs.
+    (places,) = [line for line in text.split("── ") if line.startswith("Worst on a rank")]
+    assert any(words in places for words in forms)
     model.opened = model.results
     assert " now held" not in text_of(draw(model, 80, 22, BLOCKS, ""))
 

@@ -57,8 +57,8 @@ def test_a_step_whose_key_does_nothing_on_the_open_screen_is_the_key_that_leads_
         return "".join(text for text, _ in tour.line(200, (), screen, runs)).partition("Esc")[0].strip()
 
     tour = Tour()
-    assert "  t  tries the best change" in said(tour, "summary")
-    assert "  1  opens the summary, where t tries the best change" in said(tour, "timeline")
+    assert "  t  tries the first change" in said(tour, "summary")
+    assert "  1  opens the summary, where t tries the first change" in said(tour, "timeline")
     assert not tour.press("t", "timeline")
     assert tour.press("t", "why")
     # Nothing was tried: there is nothing to go back to, and the timeline is next.
@@ -105,7 +105,7 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
     app.tour = Tour()
     async with app.run_test(size=(120, 36)) as pilot:
         await run_over(pilot)
-        assert screen_rows(app)[-1].startswith(" Tour, 1 of 6:  t  tries the best change")
+        assert screen_rows(app)[-1].startswith(" Tour, 1 of 6:  t  tries the first change")
         await press(pilot, "t")
         await run_over(pilot)
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
@@ -141,12 +141,12 @@ async def test_on_a_wide_screen_its_own_keys_stand_beside_the_tour(make_app: Mak
         async with app.run_test(size=(width, 36)) as pilot:
             await run_over(pilot)
             row = screen_rows(app)[-1]
-            assert " 1 of 6:  t  tries the best change" in row
+            assert " 1 of 6:  t  tries the first change" in row
             assert words in row
             # Its key is there once.
-            assert "t try the best change" not in row
+            assert "t try the first change" not in row
             await press(pilot, "escape")
-            assert "t try the best change" in screen_rows(app)[-1]
+            assert "t try the first change" in screen_rows(app)[-1]
 
 
 async def test_with_a_change_marked_the_tour_says_that_t_tries_this_one(make_app: MakeApp) -> None:
@@ -154,7 +154,7 @@ async def test_with_a_change_marked_the_tour_says_that_t_tries_this_one(make_app
     app.tour = Tour()
     async with app.run_test(size=(120, 40)) as pilot:
         await run_over(pilot)
-        assert "t  tries the best change" in screen_rows(app)[-1]
+        assert "t  tries the first change" in screen_rows(app)[-1]
         while app.current_view.model.panel != WHAT_IF:  # type: ignore[attr-defined]
             await press(pilot, "tab")
         await press(pilot, "j")

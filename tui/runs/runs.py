@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The table is of the run on the screen: a change of it would take away what is being looked for.
 STILL_RUNNING = "a run is in progress: wait for it, or stop it (5, Esc), then press t"
-_TRIES_BEST = "t tries the best change as soon as it is known: still computing"
+_TRIES_BEST = "t tries the first change as soon as it is known: still computing"
 NO_CHANGE = "no change is known that would make the run on the screen shorter"
 
 

@@ -534,7 +534,8 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         places += more_words if len(places) + len(more_words) + 4 <= width else more_words.partition(",")[0]
     # What stages hold more is no memory: both, or this first and the cost below it.
     of_memory = [form for form in forms if form.startswith("memory")] or forms
-    memory = next((form for form in [*of_memory, *costs] if len(places) + len(form) + 8 <= width), "")
+    fits = [form for form in [*of_memory, *costs] if len(places) + len(form) + 8 <= width]
+    memory = max(fits, key=len, default="")
     if not memory and forms and len(places) + len(fullest) + 8 <= width:
         memory = fullest
     if memory:

@@ -28,7 +28,7 @@ class SummaryView(PanelsView):
         binding("h,left", "move(0, -1)", "left", "summary.left"),
         binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
         binding("space", "words", "all sentences, whole", "summary.words"),
-        binding("t", "try", "try the best change, or the one at the cursor", "summary.try"),
+        binding("t", "try", "try the first change, or the one at the cursor", "summary.try"),
         binding("i", "beside", "other figures of the ranks: measures; or waits, replay", "summary.beside"),
     ]
 
@@ -45,7 +45,7 @@ class SummaryView(PanelsView):
         beside = self.model.beside
         return (
             ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
-            ("t", "try this change" if marked else "try the best change"),
+            ("t", "try this change" if marked else "try the first change"),
             ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
 

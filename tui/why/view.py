@@ -29,7 +29,7 @@ class WhyView(PanelsView):
         binding("i", "grouping", "other sums: by kind, layer or operation, stage or rank", "why.grouping"),
         binding("o", "order", "the legs in the order of time, or the longest first", "why.order"),
         binding("enter", "go", "to the leg, or longest of a sum, in the timeline", "why.go"),
-        binding("t", "try", "try the best change, or the one under the cursor", "why.try"),
+        binding("t", "try", "try the first change, or the one under the cursor", "why.try"),
         binding("escape", "app.open('timeline')", "back to the timeline", "why.leave"),
     ]
 

@@ -39,7 +39,7 @@ COMMANDS = {
 FIRST = "first screen"
 # The words, the last panels and the last row: with these the summary is complete, but for the
 # table of changes, which is simulated behind it.
-COMPLETE = ("waits 6.987 s", "What would help most", "Notes (8)", "quit")
+COMPLETE = ("6.987 s (47.3 %)", "What would help most", "Notes (8)", "quit")
 # Times `import textual.app`; and what answers at once, ms of processor time more than
 # `python -c pass`.
 BUDGETS = {"report": 1.4, "report --json": 1.6, FIRST: 1.9}

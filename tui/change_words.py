@@ -37,7 +37,7 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
 # For how many micro-batches a schedule is made, in fewer letters.
 _MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, here (\d+)")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
-# what as much work takes (`gain_ns`): that is said before it, and the step, which is left out last.
+# what as much work takes: that is said before it, and the step, which is left out last.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
 _TWICE_IN_SHORT = (
     "or twice the batch: microbatches {0}, {1}; same work in",
@@ -125,16 +125,11 @@ UNKNOWN = "unknown"
 SHARE_CELLS = 9
 
 
-def gain_ns(knob: WhatIf) -> int:
-    """What stands for a row beside its share, ns: the step, of more micro-batches what as much work takes."""
-    return knob.better10_ns if knob.alike_ns is None else knob.alike_ns
-
-
 def gain_share(was: int, knob: WhatIf) -> tuple[str, str]:
     """What a change does to the step time, as `change_share`; of more micro-batches to as much work."""
     if knob.fixes:
         return "not the same work", "warn"
-    return change_share(was, gain_ns(knob))
+    return change_share(was, knob.gain_ns)
 
 
 def change_share(was: int, now: int) -> tuple[str, str]:

@@ -43,9 +43,9 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
             if said not in text_of([second]):
                 # Nobody takes the step for that of the file as it is.
                 facts.insert(max(changed, 1) + 1, said)
-            to_run = session.against_words()
-            if to_run and to_run not in text_of([second]):
-                facts.insert(max(changed, 1), f"difference{to_run.replace(' vs ', ' to ')}")
+            other = session.against_words()
+            if other and f" vs {other}" not in text_of([second]):
+                facts.insert(max(changed, 1), f"difference to {other}")
             if len(name) + sum(len(fact) + 3 for fact in facts[:3]) > width - 9:
                 facts = [without_each(fact) for fact in facts]
         name, said_of_it = _beside_facts(name, facts, width - 9, facts[:2])
@@ -185,7 +185,8 @@ def _step(session: Session, short: bool = False, with_model: bool = True, agains
         other = share if not with_model else "other model" if short else f"{share}, other model"
         line += [("  ", ""), *([(other, "warn")] if is_other else difference_line)]
         if against and share and difference_line[0][1] != "dim":
-            line.append((session.against_words(), "dim"))
+            run = session.against_words()
+            line.append((f" vs {run}" if run else "", "dim"))
         if anew:
             line.append((" rescaled", "dim"))
     if session.error:

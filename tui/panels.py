@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.units import duration
-from tui.change_words import LESS_TIME, gain_ns, needs_words
+from tui.change_words import LESS_TIME, needs_words
 from tui.frame import Glyphs, Line, cells, end_cut, fitted, rows_around, shortened
 from tui.session import Run
 
@@ -166,7 +166,7 @@ def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
     they would stand behind all others, as they make the step longer.
     """
     gains = {
-        index: gain_ns(knob)
+        index: knob.gain_ns
         for index, knob in enumerate(knobs)
         if knob.flags and not knob.fixes
     }

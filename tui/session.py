@@ -208,10 +208,10 @@ class Session:
         return f"draft after run {count}"
 
     def against_words(self) -> str:
-        """` vs run 1`: which run a difference is to, where there is a third one that it could be; else ""."""
+        """`run 1`: which run a difference is to, where there is a third one that it could be; else ""."""
         opened = self.kept(self.opened)
         third = [run for run in self.history if run is not opened and run is not self.kept(self.current)]
-        return f" vs run {self.history.index(opened) + 1}" if opened is not None and third else ""
+        return f"run {self.history.index(opened) + 1}" if opened is not None and third else ""
 
     def command(self) -> str:
         """The command line that opens the run on the screen."""

@@ -76,7 +76,7 @@ def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
     def change(what_if: WhatIf) -> str:
         if what_if.fixes:
             return ""
-        return change_percent(base, what_if.better10_ns if what_if.alike_ns is None else what_if.alike_ns)
+        return change_percent(base, what_if.gain_ns)
 
     fields: list[Field[WhatIf]] = [
         # Whole: it is there to be copied.

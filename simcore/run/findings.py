@@ -129,6 +129,11 @@ class WhatIf(Struct, frozen=True):
         return f"{self.name} ({self.moves})" if self.moves else self.name
 
     @property
+    def gain_ns(self) -> int:
+        """What is held against the step: the step with it, of more micro-batches what as much work takes."""
+        return self.better10_ns if self.alike_ns is None else self.alike_ns
+
+    @property
     def best_ns(self) -> int:
         """The least step time that this can bring."""
         return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)

@@ -24,7 +24,7 @@ from simcore.run.figures import (
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration, signed
 from simcore.workload import open_workload
-from tui.change_words import change_name, gain_ns, gain_share
+from tui.change_words import change_name, gain_share
 from tui.chrome import run_difference
 from tui.frame import text_of
 from tui.panels import with_most_a_microbatch
@@ -126,7 +126,7 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
     promised, role = gain_share(a.step_time_ns, row)
     assert promised.strip() == "-27.1%"
     assert change_name(row, (), 60).endswith(f", {duration(b.step_time_ns)}; same work in")
-    assert gain_ns(row) == b.step_time_ns // 2
+    assert row.gain_ns == b.step_time_ns // 2
     assert run_difference(a, b, True) == [("-27.1 % same work", role)]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from simcore.diagnostics import Diagnostic
 from simcore.run.figures import each_words, throughput_words
 from simcore.units import change_percent, duration, signed, unbroken, whole_percent
-from tui.change_words import SHARE_CELLS, UNKNOWN, change_name, gain_ns, gain_share
+from tui.change_words import SHARE_CELLS, UNKNOWN, change_name, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule, shorter_sentences
 from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
 from tui.panels import (
@@ -240,7 +240,7 @@ def help_line(
     name = f"{'>' if at else ' '}{change_name(knob, dims, size - 1, with_time):<{size}}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
-    return [(name, "accent" if at else ""), (f"{duration(gain_ns(knob)):>10}", ""), (f" {share}", role)]
+    return [(name, "accent" if at else ""), (f"{duration(knob.gain_ns):>10}", ""), (f" {share}", role)]
 
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:

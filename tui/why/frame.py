@@ -19,7 +19,6 @@ from tui.change_words import (
     change_name,
     change_share,
     change_words,
-    gain_ns,
     gain_share,
 )
 from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
@@ -367,7 +366,7 @@ def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at:
     words = f"{'>' if at else ' '}{change_name(knob, dims, size - 1):<{size}}"
     if knob.unknown:
         return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
-    now = f"{duration(gain_ns(knob)):>10}"
+    now = f"{duration(knob.gain_ns):>10}"
     line: Line = [(words, "accent" if at else ""), (f"{now} ", ""), (share, role)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]

@@ -206,7 +206,7 @@ def _row(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int 
         alike_ns=tried.alike_ns if count else None,
         parameters=replace(simulation.parameters, **change.fields),
         meaning=_meaning(simulation, change, tried, schedule_ns),
-        memory_bytes=tried.memory_bytes,
+        memory_bytes=tried.memory_bytes, fixes=change.fixes,
     )  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
         tried = step(change)
         if tried is not None:
             row = _row(simulation, change, tried, schedule_ns)
-            alike_ns[change.flags] = tried.ns if row.alike_ns is None else row.alike_ns
+            alike_ns[change.flags] = row.gain_ns
             rows[change.flags] = row
 
     best: list[Change] = []
@@ -280,7 +280,7 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
         return []
     change = Change({"microbatches": extra.microbatches}, caveat="as its header asks", fixes=True)
     tried = step(change)
-    return [] if tried is None else [replace(_row(simulation, change, tried), fixes=True)]
+    return [] if tried is None else [_row(simulation, change, tried)]
 
 
 def _has_room(simulation: Simulation) -> bool:

@@ -110,10 +110,9 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
              f"{brief} needs ~{needed} GB, {beside}", f"{brief}: memory ~{needed} GB, {beside}",
              f"{brief}: ~{needed} GB, {beside}", f"{least}: ~{needed} GB, {beside}")  # fmt: skip
     if why:
-        # Nobody expects as much as now of interleaved stages: why comes before how it is called.
-        short = [re.sub(r".* (all \d+) .*", rf"\1{of} held", why) for of in (" mb", "")]
-        told = [f"{form}: {why}" for form in forms] + [f"{form}, {held}" for form in forms for held in short]
-        forms = (*told, f"{brief}: memory as now, {short[-1]}", f"memory as now, {short[-1]}", *forms)
+        # Nobody expects as much as now of interleaved stages. In fewer words, `as now, all 16 held`, it was
+        # taken for one thing more to be held against the row: the reason stands whole, or on screen 4.
+        forms = (*(f"{form}: {why}" for form in forms), *forms)
     return next((words for words in forms if len(words) <= room), "")
 
 

@@ -132,8 +132,10 @@ def _ranks_words(layout: Layout) -> str:
 
 
 def _short_layout(layout: Layout) -> str:
+    """`128: tp 8 dp 4 pp 4 (ep 4)`: ep is no factor of the ranks."""
     degrees = (("tp", layout.tp), ("cp", layout.cp), ("dp", layout.replicas), ("pp", layout.pp))
-    return short_layout(layout.world, "rank", degrees)
+    words = short_layout(layout.world, "rank", degrees)
+    return words if layout.ep == 1 else f"{words} (ep {layout.ep})"
 
 
 def facts(results: Finished) -> list[tuple[str, str]]:

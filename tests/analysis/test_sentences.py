@@ -398,7 +398,7 @@ def test_communication_that_costs_more_than_anybody_waits_for_it_says_why() -> N
 
 def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
     results = Results(simulate(open_workload(SEED_002), Parameters()))
-    words = "By its rows the network is not the cause: without it the step is 13.973 s (-5.4 %), but 272 rows"
+    words = "The network is not the cause: without it the step is 13.973 s (-5.4 %), but 272 rows of the file"
     (text,) = [one.text for one in results.sentences if one.rule == "free-communication"]
     assert text == f"{words} (attention_column and 2 others) send nothing backward."
     # What that is worth is said once a run with it has been made, as its note says it.

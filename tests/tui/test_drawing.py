@@ -345,6 +345,21 @@ def test_a_row_of_80_runs_is_not_crowded_and_without_colour_none_is() -> None:
     assert len(mono.line) == 1
 
 
+def test_a_row_knows_whether_its_spans_have_columns_to_themselves() -> None:
+    """Passes of 1.2 columns beside bubbles of 0.6 look like one long pass here and there."""
+    lane, step = lane_of(seed(), 0), seed().simulation.step_time_ns
+    whole = Window.whole(step)
+    assert drawn_lane(lane, whole, 66, BLOCKS, colour=True).narrow
+    # Three columns and two, or a few passes in view, are what they look like.
+    assert not drawn_lane(lane, whole, 176, BLOCKS, colour=True).narrow
+    assert not drawn_lane(lane, window_of(seed(), step // 2, step // 20), 66, BLOCKS, colour=True).narrow
+    # Nobody takes a height for a pass.
+    crowd = crowded()
+    whole = Window.whole(crowd.of.results.simulation.step_time_ns)
+    assert not drawn_lane(crowd, whole, 176, BLOCKS, colour=True).narrow
+    assert drawn_lane(crowd, whole, 176, BLOCKS, colour=False).narrow
+
+
 def test_blanks_between_spans_of_a_stream_cost_no_piece() -> None:
     lane = lane_of(seed(), 5, "tp")
     line = drawn_lane(lane, Window.whole(seed().simulation.step_time_ns), 176, BLOCKS, colour=True).line

@@ -53,7 +53,11 @@ async def test_the_heads_of_the_screens_say_of_what_their_shares_are(
             text = screen_text(app)
         assert "  step   of step" in text
         await press(pilot, "3")
-        assert "on a rank, 17.9 % of the step" in " ".join(screen_text(app).split())
+        words = " ".join(screen_text(app).split())
+        assert "on a rank, 17.9 % of the step" in words
+        # Both shares of a layer beside each other, where the column of the path has its figures.
+        on_path = "112.4 ms, 64.6 %, on the critical path through all ranks"
+        assert (on_path in words) == (size != (80, 24))
 
 
 def test_the_report_says_of_what_its_shares_are() -> None:

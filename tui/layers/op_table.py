@@ -55,7 +55,7 @@ _SHORT = {"compute ms": "comp. ms", "critical ms": "crit. ms"}
 _OF = {
     "time ms": "mean", "waits ms": "mean", "run ms": "mean", "most ms": "one", "compute ms": "max",
     "exposed ms": "max", "% step": "max", "critical ms": "the path", "slack ms": "least",
-    "most on": "x mean",
+    "most on": "own x mean",
 }  # fmt: skip
 # What a screen of any width has.
 _ALWAYS = ("operation", "kind", "count", "time ms")

@@ -214,6 +214,8 @@ class WorkloadTable:
         self.each = each
         self.layers = LayerOrder(results.layers, None if each else results.layer_groups)
         self._results = results
+        # ns of the critical path by layer, once it is known.
+        self._path_of: dict[str, int] = {}
         self.learn_path()
         self.key, self.descending, self.typed = "", True, ""
         columns = [results.simulation.workload.cells(phase) for phase in PHASES]
@@ -240,6 +242,11 @@ class WorkloadTable:
         results = self._results
         if not self.layers.knows_path and results.layer_path_known:
             self.layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
+            names = results.simulation.workload.name
+            for row, ns in enumerate(results.layer_critical_ns):
+                if ns:
+                    name = base_name(names[row])
+                    self._path_of[name] = self._path_of.get(name, 0) + ns
         return self.layers.knows_path
 
     def sort(self, key: str, descending: bool) -> None:
@@ -442,8 +449,11 @@ class WorkloadTable:
         if rows <= len(line.group.rows):
             return ""
         ns = groups.by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))[name]
-        share = percent(ns, self._results.simulation.step_time_ns)
-        return (
-            f"all {rows} rows of {cells(name, 40)}: {duration(ns)} on a rank, {share} % of the step; "
-            f"this line has {len(line.group.rows)} of them"
-        )
+        step = self._results.simulation.step_time_ns
+        share = percent(ns, step)
+        words = f"all {rows} rows of {cells(name, 40)}: {duration(ns)} on a rank, {share} % of the step; "
+        if name in self._path_of:
+            # Screen 4 has this share, several times the other: the path goes from stage to stage.
+            path = self._path_of[name]
+            words += f"{duration(path)}, {percent(path, step)} %, on the critical path through all ranks; "
+        return f"{words}this line has {len(line.group.rows)} of them"

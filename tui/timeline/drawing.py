@@ -22,6 +22,9 @@ _IDLE, _BWD, _WG = (KINDS.index(name) for name in ("idle", "bwd", "wg"))
 _NOTHING = -1
 # What runs, as against waiting for something: no cell is blank in which one of these does.
 _RUNNING = frozenset(range(len(KINDS))) - NAMELESS
+# Where one of so many columns is unlike both its neighbours, passes of 1.2 columns look like a long one that
+# moves from lane to lane; 3 and 2 columns for a pass and a bubble are read as they are.
+_LONE_OF = 4
 # A row of more runs of one kind is drawn by how busy it is: each run is a segment to send.
 CROWDED = 80
 _MOST_RUNS_SHADED = 40
@@ -32,12 +35,14 @@ _GLYPH = {name: name if name in _OWN_GLYPH else "exposed" for name in KINDS} | {
 
 
 class Drawn(NamedTuple):
-    """A lane's cells. crowded: whether their height is how busy the ranks are. plain: the cells without names
-    and edges, as they stand above them in a lane of several rows; none where that was not asked for.
+    """A lane's cells. crowded: whether their height is how busy the ranks are. narrow: whether so many spans
+    are narrower than two columns that which of them has a column to itself is chance. plain: the cells
+    without names and edges, as they stand above them in a lane of several rows; none where not asked for.
     """
 
     line: Line
     crowded: bool
+    narrow: bool
     plain: Line
 
 
@@ -59,7 +64,7 @@ def drawn_lane(
     if window.span_ns < columns:
         _repeat_instants(sums, edges)
     kinds = kinds_of(sums, columns)
-    crowded = False
+    crowded = narrow = False
     found_edges: dict[int, _Edge] = {}
     if lane.by_majority:
         cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
@@ -74,6 +79,7 @@ def drawn_lane(
             pieces = _shaded(seen, sums, edges, glyphs)
         elif colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
             found_edges = _edge_cells(kinds, sums, edges)
+        narrow = not crowded and _LONE_OF * _lone(kinds) > columns
     else:
         pieces = _by_busy(kinds, sums, edges, glyphs)
     on_path = None if path is None else path.columns(lane, edges)
@@ -94,7 +100,7 @@ def drawn_lane(
     if colour and on_path is not None:
         line = faded(line, on_path)
         plain = faded(plain, on_path) if plain else plain
-    return Drawn(line, crowded, plain)
+    return Drawn(line, crowded, narrow, plain)
 
 
 def _joined(pieces: list[tuple[str, str]]) -> Line:
@@ -254,6 +260,13 @@ def _merged(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
 def _runs(kinds: list[int]) -> int:
     changes: int = sum(map(ne, kinds, islice(kinds, 1, None)))
     return 1 + changes
+
+
+def _lone(kinds: list[int]) -> int:
+    """How many columns are unlike both their neighbours."""
+    changes = list(map(ne, kinds, islice(kinds, 1, None)))
+    alone: int = sum(map(and_, changes, islice(changes, 1, None)))
+    return alone
 
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -58,6 +58,8 @@ class TimelineFrame:
         self._drawn: dict[LaneKey, tuple[SpanLane, Drawn]] = {}
         self._drawn_over: tuple[Window, int, PathLanes | None] | None = None
         self._path: PathLanes | None = None
+        # Of the lanes drawn over this window.
+        self._is_narrow = False
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
@@ -100,6 +102,7 @@ class TimelineFrame:
         if self._drawn_over != (model.window, columns, self._path):
             self._drawn_over = (model.window, columns, self._path)
             self._drawn.clear()
+            self._is_narrow = False
         arrangement = model.arrangement
         shown = arrangement.visible()
         below_them = len(arrangement.rows) - (shown[-1][0] + 1)
@@ -215,6 +218,7 @@ class TimelineFrame:
                 left_over, model.window, model.columns, self.glyphs, self.colour, self._path, tall=high > 1
             )
             self._drawn[row.key] = drawn = left_over, cells_of
+            self._is_narrow |= cells_of.narrow
         crowded, plain = drawn[1].crowded, drawn[1].plain
         rows = [row_of(plain, above, high, crowded) for above in range(high - 1, 0, -1)]
         rows.append(row_of(drawn[1].line, 0, high, crowded) if high > 1 else drawn[1].line)
@@ -273,6 +277,8 @@ class TimelineFrame:
             said.append(filter_words(model))
         if (low or width < _WIDE) and self._path is not None:
             said.append(self._path_words)
+        if self._is_narrow:
+            said.append("many spans are narrower than 2 columns: zoom in")
         glyph = self.glyphs.horizontal
         line: Line = []
         for words in (f"At the cursor, {here}", here):

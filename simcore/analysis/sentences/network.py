@@ -414,12 +414,11 @@ def free_communication(facts: Facts) -> Sentence | None:
         # What is not sent cannot be seen to cost time.
         workload = facts.simulation.workload
         unsent = backward_unsent(workload)
-        text = "By its rows the network" if unsent else "The network"
-        text += f" is not the cause: without it the step is {facts.change(other)}"
+        text = f"The network is not the cause: without it the step is {facts.change(other)}"
         if unsent:
             # Two rows of a small screen: what speaks against a verdict is not cut off. What it is worth comes
             # before whose it is, which a note has too.
-            rows, sent_ns = plural(len(unsent), "row"), facts.results.backward_sent_ns
+            rows, sent_ns = f"{plural(len(unsent), 'row')} of the file", facts.results.backward_sent_ns
             names = list(dict.fromkeys(printable(base_name(workload.name[row]), 32) for row in unsent))
             named = ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"
             it, send = ("it", "sends") if len(unsent) == 1 else ("they", "send")

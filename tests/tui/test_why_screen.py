@@ -225,11 +225,11 @@ async def test_i_shows_the_sums_first_where_they_are_not_on_the_screen(make_app:
 @pytest.mark.parametrize(
     ("size", "keys", "title"),
     [
-        ((80, 24), ("tab",), "── What if, 1-15 of 37; this needs ~60.5 GB, as now"),
+        ((80, 24), ("tab",), "── What if, 1-15 of 37; this one needs about 60.5 GB, as now"),
         ((80, 24), ("tab", "G"), "── What if, 20-37 of 37 ─"),
         ((80, 24), ("tab", "tab"), "── The critical path, leg by leg, 1-18 of 123, "),
         ((120, 36), (), "╭─ The critical path, leg by leg, 1-16 of 123, "),
-        ((120, 36), (), "─╮╭─ What if, 1-9 of 37; row 1: ~60.5 GB, as now"),
+        ((120, 36), (), "─╮╭─ What if, 1-9 of 37; the first needs about 60.5 GB, as now"),
         ((80, 24), (), "── Critical path by kind ─"),
     ],
 )

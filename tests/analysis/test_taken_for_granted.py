@@ -29,8 +29,8 @@ from tests.analysis.test_sentences import said as by_rule
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.strategies import Cell, Row, layer, make_workload
 from tui.frame import BLOCKS, text_of
+from tui.summary.frame import draw
 from tui.summary.model import SummaryModel
-from tui.summary.panels import draw
 
 SHARD, PIPELINE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
 SMALL_PIPELINE = "fixtures/001_moe_128npu_with_mistakes.txt"

@@ -27,8 +27,9 @@ from tui.change_words import change_name, flags_in, needs_words
 from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF, with_most_a_microbatch
 from tui.summary.bars import Bars, RankRows
+from tui.summary.frame import draw
 from tui.summary.model import SummaryModel
-from tui.summary.panels import _memory_words, _needs_and_keys, draw
+from tui.summary.panels import fullest_words, needs_and_keys
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
@@ -145,13 +146,13 @@ async def test_the_title_of_the_advice_has_what_the_change_of_t_needs(
 
 
 def test_memory_without_activations_says_so() -> None:
-    assert _memory_words(seed(), 80) == "memory about 60.5 GB on stage 0"
+    assert fullest_words(seed(), 80) == "memory about 60.5 GB on stage 0"
     row = "{}\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\t{}\t40000\t100"
     names = [("grad_norm", "REDUCESCATTER"), ("embedding_layer", "NONE"), ("attention_row", "NONE")]
     header = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: 1 ga: 1 all_gpus: 8"
     text = "\n".join([header, "3", *(row.format(*name) for name in names)])
     results = Results(simulate(read("file.txt", text.encode()), Parameters()))
-    assert _memory_words(results, 80) == "memory at least 0.0 GB, activations not known"
+    assert fullest_words(results, 80) == "memory at least 0.0 GB, activations not known"
 
 
 def test_a_caveat_loses_words_before_it_is_cut() -> None:
@@ -281,10 +282,10 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
     model = SummaryModel(seed())
     rows = [WhatIf(f"change {n}", None, 90 + n, flags="--tp 2") for n in range(3)]
     model.take(rows)
-    assert _needs_and_keys(model, 100, 5, 60) == ("", "t tries it")
-    assert _needs_and_keys(model, 100, 2, 60) == ("", "t tries it, 4 all")
-    assert _needs_and_keys(model, 100, 2, 8) == ("", "4 all")
-    assert _needs_and_keys(model, 100, 5, 8) == ("", "")
+    assert needs_and_keys(model, 100, 5, 60) == ("", "t tries it")
+    assert needs_and_keys(model, 100, 2, 60) == ("", "t tries it, 4 all")
+    assert needs_and_keys(model, 100, 2, 8) == ("", "4 all")
+    assert needs_and_keys(model, 100, 5, 8) == ("", "")
     alike = [
         WhatIf("a", None, 80, flags="a", parameters=Parameters(tp=2), memory_bytes=60_511_092_736),
         WhatIf("b", None, 81, flags="b", parameters=Parameters(tp=2, overlap_grad_reduce=True)),
@@ -292,8 +293,8 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
     model.take(alike)
     assert (model.left_out, model.extent(WHAT_IF)) == (1, (1, 1))
     long = "the first needs about 60.5 GB, as now"
-    assert _needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 all")
-    assert _needs_and_keys(model, 100, 5, 30) == ("row 1: ~60.5 GB, as now", "4 all")
+    assert needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 all")
+    assert needs_and_keys(model, 100, 5, 30) == ("row 1: ~60.5 GB, as now", "4 all")
 
 
 # -- what a change that was tried costs --------------------------------------------------

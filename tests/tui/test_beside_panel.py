@@ -16,8 +16,8 @@ from tests.measured.test_replay_of_real_runs import opened
 from tests.tui.made_runs import line_text
 from tui.frame import ASCII, BLOCKS, Glyphs
 from tui.summary.beside import Waits
+from tui.summary.frame import _counted, draw
 from tui.summary.model import MAP, SummaryModel
-from tui.summary.panels import _counted, draw
 
 _FIGURE = re.compile(r"[+-]?\d+(?:\.\d+)? (?:s|ms|us|ns)\b")
 _WIDTHS = (80, 100, 110, 116, 120, 130, 200)

@@ -23,8 +23,8 @@ from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF
 from tui.parameters.trace_form import TraceForm
 from tui.session import Session
+from tui.summary.frame import draw as draw_summary
 from tui.summary.model import SummaryModel
-from tui.summary.panels import draw as draw_summary
 from tui.why.frame import WhyModel, draw, knob_lines
 
 MANY = Scales(

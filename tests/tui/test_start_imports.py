@@ -24,7 +24,7 @@ def python(code: str) -> str:
 @pytest.mark.parametrize(
     "module",
     ["tui", "tui.cli", "tui.commands.view", "tui.session", "tui.chrome", "tui.timeline.frame",
-     "tui.summary.panels", "tui.why.frame", "tui.compare.frame",
+     "tui.summary.frame", "tui.why.frame", "tui.compare.frame",
      "tui.layers.table", "tui.parameters.fields", "tui.sweep.frame", "tui.sweep.points", "tui.sweep.opening",
      "simcore.simulation"],
 )  # fmt: skip

@@ -29,8 +29,9 @@ from tui.runs.runs import _TRIES_BEST
 from tui.session import Session
 from tui.summary.bars import bars_of
 from tui.summary.beside import RankMap
+from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import draw, help_line, large, note_lines, step_lines, word_lines
+from tui.summary.panels import help_line, large, note_lines, step_lines, word_lines
 from tui.summary.view import SummaryView
 from tui.summary.worst import _place_words, worst_lines
 from tui.timeline.view import TimelineView

@@ -13,8 +13,9 @@ from tui.panel import Panel
 from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
+from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
-from tui.summary.panels import draw, whole_words
+from tui.summary.panels import whole_words
 
 
 class SummaryView(PanelsView):

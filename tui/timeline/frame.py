@@ -278,14 +278,14 @@ class TimelineFrame:
         if (low or width < _WIDE) and self._path is not None:
             said.append(self._path_words)
         if self._is_narrow:
-            said.append("many spans are narrower than 2 columns: zoom in")
+            said.append("many spans under 2 columns wide: zoom in")
         glyph = self.glyphs.horizontal
         line: Line = []
         for words in (f"At the cursor, {here}", here):
             line = [(glyph * 2, "dim"), (f" {words} ", "")]
             for notice in said:
                 line += [(glyph * 2, "dim"), (f" {notice} ", "accent")]
-            if width_of(line) < width and (width >= _WIDE or not said):
+            if width_of(line) < width:
                 break
         return (
             fitted([*line, (glyph * width, "dim")], width)

@@ -118,18 +118,14 @@ def _repeated(rows: range, structure: Structure, microbatches: int) -> list[int]
     """The rows with so many blocks: block i is found block i mod their number."""
     blocks = structure.blocks
     order = list(rows[: blocks[0][0]])
+    # Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
+    most = max(10_000_000, len(rows))
+    rounds, more = divmod(microbatches, len(blocks))
+    if len(order) + rounds * sum(map(len, blocks)) + sum(map(len, blocks[:more])) > most:
+        raise UsageError(f"--microbatches {microbatches}: a file of more than {most} rows is not written")
     for number in range(microbatches):
         order += blocks[number % len(blocks)]
-        if len(order) > _most_rows(rows):
-            raise UsageError(
-                f"--microbatches {microbatches}: a file of more than {_most_rows(rows)} rows is not written"
-            )
     return order + list(rows[blocks[-1][-1] + 1 :])
-
-
-def _most_rows(rows: range) -> int:
-    """Beyond this lies a slip of the keyboard: no reader opens such a file in a minute."""
-    return max(10_000_000, len(rows))
 
 
 def _moved(marked: tuple[int, ...], order: Sequence[int], after: int = -1) -> tuple[int, ...]:

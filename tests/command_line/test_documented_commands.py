@@ -68,7 +68,7 @@ def test_the_pages_show_commands() -> None:
     assert len(COMMANDS) > 40
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_documented_command_runs(command: str, place: Path) -> None:
     words = []
@@ -95,6 +95,7 @@ def test_a_documented_command_runs(command: str, place: Path) -> None:
     assert done.stdout or "-o" in words or words[0] == "check"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_what_the_program_draws(name: str) -> None:
     committed = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")

@@ -66,7 +66,9 @@ class Footer(FrameView):
         if app.said:
             # What a key of the tour had to say hides no step of it.
             step = tour.step_words(width - len(app.said) - 2, *app.tour_place) if tour else []
-            return [spread([(f" {app.said}", "bright")], step, width)]
+            # A key is named once.
+            said = app.said.partition(f";{step[0][0]}")[0] if step else app.said
+            return [spread([(f" {said}", "bright")], step, width)]
         if tour is not None:
             return [tour.line(width, app.hints(), *app.tour_place)]
         return [footer(app.hints(), width)]

@@ -31,11 +31,14 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     # What stands behind the flags of a change, `(does not fit)`, is no kernel's arguments.
     name = knob.knob if knob.list == "change" else shown_name(knob.knob)
     change = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
+    if knob.fixes:
+        # The first row is no gain: it is said to be something else.
+        return f"fix: {change}"
     return f"{change}, {LESS_TIME}" if with_time and knob.free_ns is not None else change
 
 
 # For how many micro-batches a schedule is made, in fewer letters.
-_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, here (\d+)")
+_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, runs with (\d+)")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
 # what as much work takes: that is said before it, and the step, which is left out last.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
@@ -67,7 +70,7 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     change = next((form for form in forms if len(form) <= room), forms[-1])
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
-        short = _MADE_FOR.sub(r"made for \1+ mb, here \2", change)
+        short = _MADE_FOR.sub(r"made for \1+ mb, runs with \2", change)
         change = short if len(short) <= room else _MADE_FOR.sub(r"made for \1+ mb", change)
     if len(change) > room:
         # How much the first one needs stands over the rows.

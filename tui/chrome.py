@@ -45,7 +45,7 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
                 facts.insert(max(changed, 1) + 1, said)
             other = session.against_words()
             if other and f" vs {other}" not in text_of([second]):
-                facts.insert(max(changed, 1), f"difference to {other}")
+                facts.insert(max(changed, 1), f"compared with {other}")
             if len(name) + sum(len(fact) + 3 for fact in facts[:3]) > width - 9:
                 facts = [without_each(fact) for fact in facts]
         name, said_of_it = _beside_facts(name, facts, width - 9, facts[:2])

@@ -64,6 +64,12 @@ def block_counts(simulation: Simulation) -> tuple[int, ...]:
     return tuple(len(range(number, count, len(blocks))) for number in range(len(blocks)))
 
 
+def rows_not_run(simulation: Simulation) -> tuple[int, ...]:
+    """The rows of the file's blocks that no micro-batch of the step is of: it has fewer than the file."""
+    program = simulation.program
+    return _joined(program.structure.blocks[program.microbatches :]) if program.has_pipeline_schedule else ()
+
+
 def _unequal(workload: Workload, used: Sequence[tuple[int, ...]]) -> UnequalBlocks | None:
     if workload.stages or len(used) < 2:
         return None

@@ -59,7 +59,7 @@ class WithMemory(Protocol):
 
 def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
     """What a run needs more than another one, in words, the shortest last: `+3.0 GB: now holds 16
-    micro-batches, before 1` of the fullest stage, or of one that holds more than it did. Nothing where none
+    micro-batches, 1 before` of the fullest stage, or of one that holds more than it did. Nothing where none
     needs more, as far as that is known.
     """
     bytes_before, bytes_now = memory_bytes(was), memory_bytes(now)
@@ -87,9 +87,9 @@ def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
 def _held(now: int, before: int, long: str = "", short: str = "") -> list[str]:
     """How many micro-batches are held, in three forms, behind what stands before each."""
     return [
-        f"{long}now holds {plural(now, 'micro-batch')}, before {before}",
-        f"{short}{now} micro-batches now held, before {before}",
-        f"{short}{now} mb now held, before {before}",
+        f"{long}now holds {plural(now, 'micro-batch')}, {before} before",
+        f"{short}{now} micro-batches now held, {before} before",
+        f"{short}{now} mb now held, {before} before",
     ]
 
 

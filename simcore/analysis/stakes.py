@@ -26,11 +26,11 @@ OTHER_FILES: dict[str, Callable[[Workload], Workload | None]] = {
 # What stands before that step.
 _OTHERWISE = {
     LAYOUT_ASSUMED: "", BACKWARD_UNSENT: "with it ", "gather-is-shard": "with it ",
-    "all-parameters": "without it ", "pp-comm-differs": "by these rows ",
+    "all-parameters": "without it ", "pp-comm-differs": "with that of the rows ",
 }  # fmt: skip
 # The same in the words of a panel with a row for it.
 _IN_BRIEF = {
-    LAYOUT_ASSUMED: "megatron", BACKWARD_UNSENT: "with it", "gather-is-shard": "gathered whole",
+    LAYOUT_ASSUMED: "megatron", BACKWARD_UNSENT: "with it", "gather-is-shard": "whole, as AICB writes it,",
     "all-parameters": "without it", "pp-comm-differs": "else",
 }  # fmt: skip
 

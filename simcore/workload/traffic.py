@@ -91,8 +91,8 @@ def _another_activation(workload: Workload) -> Iterator[Diagnostic]:
         return
     message = (
         f"pp_comm is {digits(stated)} B, {stated / sent:.3g} times the activation of {digits(sent)} B that "
-        f"{printable(name)} (line {line}) sends over tp, {tp * stated / sent:.3g} times a rank's share of "
-        "it: kept as written"
+        f"{printable(name)} (line {line}) sends over tp, {tp * stated / sent:.3g} times a rank's share; "
+        "kept as written"
     )
     brief = f"pp_comm {stated / sent:.3g} x what tp sends"
     column = header.column.get("pp_comm")

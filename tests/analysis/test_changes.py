@@ -193,9 +193,9 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
     ]
 
 
-_ASSUMED = "assumed: a collective beside compute slows neither"
+_ASSUMED = "assumed: sent in pieces, a collective beside compute slows neither"
 _SHARD = "grad_gather is a shard as written"
-_LOOP = f"{_ASSUMED}; layer-loop cannot overlap, so the same rows run under 1f1b, which alone takes as long"
+_LOOP = f"{_ASSUMED}; 1f1b is there for the overlap, which layer-loop has not: alone it takes as long"
 
 
 def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assumed_of_its_overlap() -> None:
@@ -237,7 +237,7 @@ def test_two_changes_carry_what_either_has_to_say_first() -> None:
     assert len(some) >= 4
     for one in some:
         count = 7 if "zb-h2" in one.flags else 4
-        assert one.name == f"{one.flags} (made for {count} micro-batches or more, here 2)"
+        assert one.name == f"{one.flags} (made for {count} micro-batches or more, runs with 2)"
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     """With 4 micro-batches zb-h2 is slower than zb-h1: on 4 stages it is made for 7, and then faster."""
     few, many = (seed_run("002", f"--pp 4 --microbatches {count}") for count in (4, 7))
     rows = {one.flags: one for one in advice(few)}
-    caveat = "made for 7 micro-batches or more, here 4"
+    caveat = "made for 7 micro-batches or more, runs with 4"
     assert rows["--schedule zb-h2"].name == f"--schedule zb-h2 ({caveat})"
     assert rows["--schedule zb-v"].name == f"--schedule zb-v ({caveat})"
     assert rows["--schedule zb-h1"].name == "--schedule zb-h1"

@@ -28,8 +28,8 @@ def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> No
     percent = 100 * -saved / simulation.step_time_ns
     step_us = with_flag.step_time_ns / 1000
     assert sentence.text.endswith(
-        "; with --overlap-grad-reduce, assumed as fast beside compute as alone, the step would be "
-        f"{step_us:.3f} us ({percent:+.1f} %), since "
+        "; with --overlap-grad-reduce, in pieces and assumed as fast beside compute as alone, "
+        f"the step would be {step_us:.3f} us ({percent:+.1f} %), since "
         f"{(sentence.ns - saved) / 1000:.3f} us would still come after the last backward."
     )
 
@@ -51,7 +51,8 @@ def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
     assert plain.step_time_ns - flagged.step_time_ns == before.ns - after.ns
     whole = Results(simulate(open_workload(SEED_002), Parameters()))
     (said,) = [one.text for one in whole.sentences if one.rule == "late-gradients"]
-    assert "with --overlap-grad-reduce, assumed as fast beside compute as alone, the step would be" in said
+    assumed = "in pieces and assumed as fast beside compute as alone"
+    assert f"with --overlap-grad-reduce, {assumed}, the step would be" in said
     assert "since" not in said
 
 
@@ -99,8 +100,8 @@ def test_late_gradients_of_layer_loop_are_hidden_by_a_schedule_with_overlap() ->
     plain = simulate(workload, Parameters())
     (text,) = [one.text for one in Results(plain).sentences if one.rule == "late-gradients"]
     assert text.endswith(
-        " (32.2 %); with --schedule 1f1b --overlap-grad-reduce, assumed as fast beside compute as alone, the "
-        "step would be 292.0 ms (-32.2 %)."
+        " (32.2 %); with --schedule 1f1b --overlap-grad-reduce, in pieces and assumed as fast beside "
+        "compute as alone, the step would be 292.0 ms (-32.2 %)."
     )
     both, alone = (
         simulate(workload, Parameters(schedule="1f1b", overlap_grad_reduce=on)) for on in (True, False)

@@ -292,7 +292,7 @@ def test_that_stages_are_alike_is_said_to_be_assumed_with_the_step_of_the_other_
     figure = change_percent(step, other)
     assert other < step
     assert alike_words() == (
-        f" alike{ON_EACH}.", f" alike{ON_EACH} (first and last alone: {figure})."
+        f" alike{ON_EACH}.", f" alike{ON_EACH} (on first and last alone: {figure})."
     )  # fmt: skip
     # Who asked for it assumes nothing; of less than a per cent of compute they are alike anyway.
     assert alike_words(stage_layout="uniform") == (" alike.", " alike.")

@@ -59,7 +59,7 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
     assert note.message.endswith(f": with it the step would be {duration(then)} ({change})")
     assert (note.weight, note.line) == ("warning", 3)
     # In a panel of one row for it what is at stake is not left out: nobody knew of +15.3 %.
-    assert note.brief == f"grad_gather is a shard, run as written; gathered whole {change}"
+    assert note.brief == f"grad_gather is a shard; whole, as AICB writes it, {change}"
     assert not [one for one in other.diagnostics if one.code == "gather-is-shard"]
     # The rest is as the run has it.
     told = results.simulation.diagnostics
@@ -167,7 +167,7 @@ def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
 def test_a_schedule_with_fewer_micro_batches_than_it_is_made_for_says_so_in_its_run() -> None:
     """After `t` the caveat of the change was gone: the run itself has it among its notes."""
     notes = assumed(results_of(PIPELINE, schedule="zb-h1", microbatches=8))
-    assert notes["few-microbatches-assumed"] == "zb-h1 is made for 16 micro-batches or more, here 8"
+    assert notes["few-microbatches-assumed"] == "zb-h1 is made for 16 micro-batches or more, runs with 8"
     for parameters in ({}, {"schedule": "zb-h1"}, {"microbatches": 8}):
         assert "few-microbatches-assumed" not in assumed(results_of(PIPELINE, **parameters))
 

@@ -109,9 +109,10 @@ def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_
     tight = Results(run(SMALL, **given, memory_limit=f"{roomy.fullest.total * 8 // 10}B"))
     both, alone, *_ = tight.what_if()
     assert both.flags == "--schedule zb-h1 --overlap-grad-reduce --zero 1"
-    assert both.name.startswith(f"{both.flags} (made for 4 micro-batches or more, here 2) (fits: ")
+    assert both.name.startswith(f"{both.flags} (made for 4 micro-batches or more, runs with 2) (fits: ")
     assert both.meaning == (
-        "assumed: a collective beside compute slows neither; zb-h1 puts weight gradients off into the bubble"
+        "assumed: sent in pieces, a collective beside compute slows neither; "
+        "zb-h1 puts weight gradients off into the bubble"
     )
     assert both.parameters is not None
     assert simulate(tight.source, both.parameters).step_time_ns == both.better10_ns
@@ -129,7 +130,7 @@ def test_a_schedule_that_fits_with_more_micro_batches_is_held_against_those() ->
     """
     simulation = run(SMALL, world=16, pp=4, global_batch=8)
     gain = WhatIf("--schedule zb-h1 (made for 4 micro-batches or more; b)", None, 9, flags="--schedule zb-h1")
-    for tp, said in ((1, ["made for 4 micro-batches or more, here 2", "b"]), (2, ["b"])):
+    for tp, said in ((1, ["made for 4 micro-batches or more, runs with 2", "b"]), (2, ["b"])):
         asked = replace(simulation.parameters, schedule="zb-h1", tp=tp, global_batch=8)
         assert _caveats(simulation, gain, asked) == said
 

@@ -219,10 +219,10 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(knob, (), 46) == "interleaved, virtual-stages 8, layout megatron"
     assert change_name(knob, (), 40) == "interleaved, virtual 8, layout megatron"
     # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
-    words = "--schedule zb-v (made for 31 micro-batches or more, here 16)"
+    words = "--schedule zb-v (made for 31 micro-batches or more, runs with 16)"
     made = WhatIf(words, None, 90, flags="-")
-    assert change_name(made, (), 50) == "zb-v (made for 31 micro-batches or more, here 16)"
-    assert change_name(made, (), 40) == "zb-v (made for 31+ mb, here 16)"
+    assert change_name(made, (), 50) == "zb-v (made for 31 micro-batches or more, runs with 16)"
+    assert change_name(made, (), 40) == "zb-v (made for 31+ mb, runs with 16)"
     words = "--microbatches 32 (twice the batch, the same work in 11.112 s)"
     twice = WhatIf(words, None, 90, flags="-", microbatches=32)
     assert change_name(twice, (), 60) == "or twice the batch: microbatches 32, 90 ns; same work in"
@@ -259,12 +259,12 @@ async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screen
             rows = (row.strip("│").split("││") for row in screen_rows(app))
             columns = itertools.zip_longest(*rows, fillvalue="")
             said = " ".join(" ".join(" ".join(column).split()) for column in columns)
-            assert "assumed: a collective beside compute slows neither" in said
-            assert "layer-loop cannot overlap, so the same rows run under 1f1b" in said
+            assert "assumed: sent in pieces, a collective beside compute slows neither" in said
+            assert "1f1b is there for the overlap, which layer-loop has not: alone it takes as long" in said
     app = make_app(four_stages(), first=None)
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
-        assert "layer-loop cannot overlap" not in screen_text(app)
+        assert "which layer-loop has not" not in screen_text(app)
 
 
 async def test_who_goes_back_finds_the_row_that_was_tried(make_app: MakeApp) -> None:

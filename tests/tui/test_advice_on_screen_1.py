@@ -156,10 +156,10 @@ def test_memory_without_activations_says_so() -> None:
 
 
 def test_a_caveat_loses_words_before_it_is_cut() -> None:
-    name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, here 2)"
+    name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, runs with 2)"
     change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
-    assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, here 2)")
-    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (made for 4+ mb, here 2)"
+    assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, runs with 2)")
+    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (made for 4+ mb, runs with 2)"
     assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (made for 4+ mb)"
     # The flag's name goes last, and what is left of it are words of it.
     assert change_name(change, (), 40) == "zb-h1, param-gather (made for 4+ mb)"
@@ -247,7 +247,7 @@ async def test_rows_of_the_first_screen_are_different_changes_and_the_title_says
         assert sum("virtual-stages 8" in row or "virtual 8" in row for row in screen_rows(app)) == 1
         assert "interleaved, virtual-stages 4" in text
         title = next(row for row in screen_rows(app) if "What would help most" in row)
-        assert "4 all" in title
+        assert "4 has all" in title
         await press(pilot, "4", "tab")
         assert "interleaved, virtual-stages 8, overlap-param-gather" in screen_text(app)
         await press(pilot, "1")
@@ -283,8 +283,8 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
     rows = [WhatIf(f"change {n}", None, 90 + n, flags="--tp 2") for n in range(3)]
     model.take(rows)
     assert needs_and_keys(model, 100, 5, 60) == ("", "t tries it")
-    assert needs_and_keys(model, 100, 2, 60) == ("", "t tries it, 4 all")
-    assert needs_and_keys(model, 100, 2, 8) == ("", "4 all")
+    assert needs_and_keys(model, 100, 2, 60) == ("", "t tries it, 4 has all")
+    assert needs_and_keys(model, 100, 2, 8) == ("", "4 has all")
     assert needs_and_keys(model, 100, 5, 8) == ("", "")
     alike = [
         WhatIf("a", None, 80, flags="a", parameters=Parameters(tp=2), memory_bytes=60_511_092_736),
@@ -293,8 +293,8 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
     model.take(alike)
     assert (model.left_out, model.extent(WHAT_IF)) == (1, (1, 1))
     long = "the first needs about 60.5 GB, as now"
-    assert needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 all")
-    assert needs_and_keys(model, 100, 5, 30) == ("row 1: ~60.5 GB, as now", "4 all")
+    assert needs_and_keys(model, 100, 5, 60) == (long, "t tries it, 4 has all")
+    assert needs_and_keys(model, 100, 5, 30) == ("row 1: ~60.5 GB, as now", "4 has all")
 
 
 # -- what a change that was tried costs --------------------------------------------------
@@ -324,9 +324,9 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
                 for one in (results, again)]  # fmt: skip
         assert held == [4, 7]
         forms = (
-            f"+{byte_size(more)}: now holds 7 micro-batches, before 4",
-            f"+{byte_size(more)}: 7 micro-batches now held, before 4",
-            f"+{byte_size(more)}: 7 mb now held, before 4",
+            f"+{byte_size(more)}: now holds 7 micro-batches, 4 before",
+            f"+{byte_size(more)}: 7 micro-batches now held, 4 before",
+            f"+{byte_size(more)}: 7 mb now held, 4 before",
         )
         assert any(words in screen_text(app) for words in forms)
 
@@ -356,7 +356,7 @@ def test_memory_stays_where_another_stage_holds_more() -> None:
     model.opened = results
     model.take(model.results.what_if())
     text = text_of(draw(model, 80, 22, BLOCKS, ""))
-    forms = ("stage 3: 2 mb now held, before 1", "stage 3 now holds 2 micro-batches, before 1")
+    forms = ("stage 3: 2 mb now held, 1 before", "stage 3 now holds 2 micro-batches, 1 before")
     # Over what could be tried next it was read as what that costs.
     (places,) = [line for line in text.split("── ") if line.startswith("Worst on a rank")]
     assert any(words in places for words in forms)
@@ -370,11 +370,11 @@ def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
     more = results.with_parameters(Parameters(microbatches=8, schedule="gpipe"))
     assert more_memory(results, results) == []
     assert more_memory(more, results) == []
-    assert more_memory(results, more)[0].endswith(": now holds 8 micro-batches, before 4")
+    assert more_memory(results, more)[0].endswith(": now holds 8 micro-batches, 4 before")
     # As many on the fullest stage, 4; the last one kept 1.
     other = results.with_parameters(Parameters(microbatches=8, schedule="zb-h1"))
     assert (results.held_microbatches, other.held_microbatches) == ((4, 3, 2, 1), (4, 4, 4, 4))
-    assert more_memory(results, other)[0] == "stage 3 now holds 4 micro-batches, before 1"
+    assert more_memory(results, other)[0] == "stage 3 now holds 4 micro-batches, 1 before"
     assert more_memory(other, results) == []
     model = SummaryModel(more)
     assert model.more_memory() == []
@@ -391,7 +391,7 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     assert {stage.activations for stage in results.file_memory} == {None}
     more = results.with_parameters(Parameters(schedule="gpipe"))
     assert more_memory(results, more) == [
-        "now holds 4 micro-batches, before 2", "4 micro-batches now held, before 2", "4 mb now held, before 2"
+        "now holds 4 micro-batches, 2 before", "4 micro-batches now held, 2 before", "4 mb now held, 2 before"
     ]
     assert more_memory(more, results) == []
 
@@ -407,6 +407,6 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     model.opened = results
     model.take(changed.what_if())
     text = text_of(draw(model, width, height, BLOCKS, ""))
-    assert "stage 15 now holds 15 micro-batches, before 1" in text or re.search(
-        r"stage 15: 15 (batches|mb) now held, before 1", text
+    assert "stage 15 now holds 15 micro-batches, 1 before" in text or re.search(
+        r"stage 15: 15 (batches|mb) now held, 1 before", text
     )

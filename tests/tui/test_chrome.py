@@ -147,8 +147,8 @@ def test_to_which_run_a_difference_is_is_said_where_there_is_a_third_one(width: 
         session.show(seed(schedule="interleaved", virtual_stages=count))
         assert session.keep() == number
         rows = text_of(heading(session, "summary", width))
-        assert (" vs run 1" in rows or "difference to run 1" in rows) == (number == 3)
-        assert ("difference to run 1" in rows) == (number == 3 and width == 100)
+        assert (" vs run 1" in rows or "compared with run 1" in rows) == (number == 3)
+        assert ("compared with run 1" in rows) == (number == 3 and width == 100)
         assert "-34.2 %" in rows or number == 2
         assert "interleaved vpp" in rows or width >= 100
     # The run as opened differs from nothing; another draft may be held against any of three.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -192,7 +194,7 @@ KEYS = [
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from([small(), seed(slow_rank=("37=1.3",)), MeasuredResults(measured())]),
+    st.sampled_from([small, lambda: seed(slow_rank=("37=1.3",)), lambda: MeasuredResults(measured())]),
     st.lists(st.sampled_from(KEYS) | st.integers(-20, 20), max_size=15),
     st.integers(20, 210),
     st.integers(1, 50),
@@ -200,14 +202,14 @@ KEYS = [
     st.booleans(),
 )
 def test_any_arrangement_fills_the_screen_and_marks_the_lane_of_the_cursor(
-    results: Results | MeasuredResults,
+    made: Callable[[], Results | MeasuredResults],
     actions: list[str | int],
     width: int,
     height: int,
     glyphs: Glyphs,
     colour: bool,
 ) -> None:
-    model = TimelineModel(results)
+    model = TimelineModel(made())
     drawing = TimelineFrame(glyphs, colour)
     for action in actions:
         if isinstance(action, int):

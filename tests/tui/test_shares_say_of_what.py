@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcore.analysis import Results
+from simcore.analysis.blocks import rows_not_run
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
 from simcore.report.pages import run_page
@@ -18,8 +19,8 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 OLD, MOE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/001_moe_128npu_with_mistakes.txt"
 
 
-def results_of(path: str) -> Results:
-    return Results(simulate(open_workload(path), Parameters()))
+def results_of(path: str, **parameters: int | None) -> Results:
+    return Results(simulate(open_workload(path), Parameters(**parameters)))  # type: ignore[arg-type]
 
 
 def test_late_gradients_and_the_rest_of_their_kind_are_what_the_path_has_of_it() -> None:
@@ -87,3 +88,17 @@ async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
             assert sentence in said
         await press(pilot, "escape")
         assert screen_rows(app)[1].startswith(" [1 Summary]")
+
+
+async def test_rows_of_blocks_that_do_not_run_are_counted_in_nothing(make_app: MakeApp) -> None:
+    """With one micro-batch of the file's two, of 9 and 1 layers, 11 rows belong to none."""
+    for microbatches, count, of_layer, here in ((None, 0, 63, 9), (1, 11, 56, 8)):
+        results = results_of(MOE, microbatches=microbatches)
+        assert len(rows_not_run(results.simulation)) == count
+        app = make_app(results, first="layers")
+        async with app.run_test(size=(120, 40)) as pilot:
+            await run_over(pilot)
+            words = " ".join(screen_text(app).split())
+            assert (f"98 rows, {count} not run, equal" in words) == (count > 0)
+            assert f"all {of_layer} rows of mlp_moelayer: " in words
+            assert f"; this line has {here} of them" in words

@@ -531,8 +531,8 @@ async def test_what_the_assumed_layout_costs_is_said_once_it_was_found_behind_th
         said = " ".join(screen_text(app).split())
         other = results.with_parameters(Parameters(pp=4, stage_layout="megatron")).step_time_ns
         change = change_percent(results.step_time_ns, other)
-        assert results.words[0].endswith(f"assumed on each (first and last alone: {change}).")
-        assert f"(first and last alone: {change})." in said
+        assert results.words[0].endswith(f"assumed on each (on first and last alone: {change}).")
+        assert f"(on first and last alone: {change})." in said
         # Its note has it, too, on both screens.
         assert any(f"would be {duration(other)}" in note.message for note in app.current_view.model.notes)
         await press(pilot, "!")

@@ -110,7 +110,8 @@ async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
         await run_over(pilot)
         assert app.session.current.step_time_ns < app.session.opened.step_time_ns
         # What the key had to say leaves room for the next one.
-        assert screen_rows(app)[-1].strip().endswith("x  back to the run before")
+        said, words = screen_rows(app)[-1].strip().split("  ", 1)
+        assert (said, words.strip()) == ("run 2 of 2: 8.702 s", "x  back to the run before")
         assert screen_rows(app)[-1].startswith(" run 2 of 2: ")
         await press(pilot, "x")
         assert screen_rows(app)[-1].strip().endswith("2  opens the timeline")

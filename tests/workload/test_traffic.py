@@ -68,7 +68,7 @@ def test_a_transfer_between_stages_that_is_no_activation_by_what_tp_sends_is_a_w
     gathers = Cell(1000, "ALLGATHER", "tp", 4096)
     assert with_stages(gathers, 65536) == [
         "pp_comm is 65 536 B, 16 times the activation of 4 096 B that attention_column (line 4) sends over "
-        "tp, 32 times a rank's share of it: kept as written"
+        "tp, 32 times a rank's share; kept as written"
     ]
     assert "0.25 times" in with_stages(gathers, 1024)[0]
     # All of it, and a rank's share, are what files of AICB have.
@@ -132,7 +132,8 @@ def test_a_transfer_that_is_no_activation_has_the_step_with_one() -> None:
     other = simulate(less, Parameters(world=128)).step_time_ns
     (note,) = [one.message for one in results.diagnostics if one.code == "pp-comm-differs"]
     change = change_percent(results.step_time_ns, other)
-    assert note.endswith(f": kept as written: by these rows the step would be {duration(other)} ({change})")
+    words = f"the step would be {duration(other)} ({change})"
+    assert note.endswith(f"; kept as written: with that of the rows {words}")
     assert without_stated_transfers(open_workload(SEED_002)) is None
 
 

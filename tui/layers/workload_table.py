@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from itertools import accumulate
 from operator import add
 
 from simcore.analysis import LayerGroup, Results
+from simcore.analysis.blocks import rows_not_run
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder, longest_span
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
 from simcore.collectives import NAMES, cell_name
@@ -216,6 +218,9 @@ class WorkloadTable:
         self._results = results
         # ns of the critical path by layer, once it is known.
         self._path_of: dict[str, int] = {}
+        self._not_run = frozenset(rows_not_run(results.simulation))
+        names = results.simulation.workload.name
+        self._not_run_of = Counter(base_name(names[row]) for row in self._not_run)
         self.learn_path()
         self.key, self.descending, self.typed = "", True, ""
         columns = [results.simulation.workload.cells(phase) for phase in PHASES]
@@ -324,7 +329,8 @@ class WorkloadTable:
     # -- words -----------------------------------------------------------------------------
 
     def counted(self) -> str:
-        return plural(len(self._results.simulation.workload), "row") + self._empty_words()
+        not_run = f", {len(self._not_run)} not run" if self._not_run else ""
+        return plural(len(self._results.simulation.workload), "row") + not_run + self._empty_words()
 
     def left(self) -> str:
         left, whole = self.rows()
@@ -446,8 +452,10 @@ class WorkloadTable:
             for first, size in zip(groups.first_row, groups.sizes, strict=True)
             if base_name(names[first]) == name
         )
-        if rows <= len(line.group.rows):
+        here = line.group.rows.indices
+        if rows <= len(here):
             return ""
+        rows -= self._not_run_of[name]
         ns = groups.by_name(list(map(add, groups.compute_ns, groups.exposed_ns)))[name]
         step = self._results.simulation.step_time_ns
         share = percent(ns, step)
@@ -456,4 +464,4 @@ class WorkloadTable:
             # Screen 4 has this share, several times the other: the path goes from stage to stage.
             path = self._path_of[name]
             words += f"{duration(path)}, {percent(path, step)} %, on the critical path through all ranks; "
-        return f"{words}this line has {len(line.group.rows)} of them"
+        return f"{words}this line has {len(here) - len(self._not_run.intersection(here))} of them"

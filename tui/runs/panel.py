@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from simcore.records import NamedTuple
 from simcore.run.figures import per_work
 from simcore.units import duration, plural
 from tui.chrome import difference, run_difference
-from tui.frame import Glyphs, Line, cells, end_cut, fitted, width_of, wrapped
+from tui.frame import Glyphs, Line, cells, fitted, width_of, wrapped
 from tui.panel import TO_SCREENS, Panel
 from tui.prompt import Prompt
 from tui.session import KeptRun, Run, Session
@@ -28,6 +29,8 @@ _EACH = 13
 _TOKENS = 9
 # Narrower than that, throughput stands in a line with the flags; these have one where they are long.
 _WIDE = 100
+# Rows that a run's flags have at most.
+_FLAG_ROWS = 3
 # Of two runs the difference says which one is faster.
 _LEAST_RUNS = 3
 
@@ -71,10 +74,7 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
             heads.append((head, f"{', '.join(told)}  " if told else "", flags))
     if is_wide and all(width_of(head) + len(cells(flags, 400)) <= width for head, _, flags in heads):
         return [[[*head, (cells(flags, 400), "dim")]] for head, _, flags in heads]
-    return [
-        [head, [(" " * 8 + told, ""), (_cut(flags, width - 8 - len(told)), "dim")]]
-        for head, told, flags in heads
-    ]
+    return [[head, *_told_and_flags(told, flags, width)] for head, told, flags in heads]
 
 
 def has_columns(history: Sequence[KeptRun]) -> tuple[bool, bool]:
@@ -122,13 +122,17 @@ def _extremes(history: Sequence[KeptRun]) -> dict[int, str]:
     return {min(steps)[1]: "fastest of them", max(steps)[1]: "slowest of them"}
 
 
-def _cut(flags: str, room: int) -> str:
-    """As many whole words as there is room for: half a figure reads as another one."""
-    shortened = cells(flags, 400)
-    if len(shortened) > room:
-        shortened = shortened[: max(room - 3, 0)].rpartition(" ")[0]
-        return f"{shortened} ..." if shortened else end_cut(flags, room)
-    return shortened
+def _told_and_flags(told: str, flags: str, width: int) -> list[Line]:
+    """The rows below a run's head: what is told of it, and its flags in a few rows of whole words, half a
+    figure reads as another one. What two runs differ in stands at the end of their flags.
+    """
+    rows = textwrap.wrap(cells(flags, 400), max(width - 8, len(told) + 20), initial_indent=" " * len(told),
+                         break_on_hyphens=False, max_lines=_FLAG_ROWS, placeholder=" ...")  # fmt: skip
+    first, *further = rows
+    return [
+        [(" " * 8 + told, ""), (first[len(told) :], "dim")],
+        *([(" " * 8 + row, "dim")] for row in further),
+    ]
 
 
 def _step(run: KeptRun, first: KeptRun) -> Line:

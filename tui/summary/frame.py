@@ -210,29 +210,24 @@ class _Memory:
         if not self.left:
             return places
         room = self._width - len(places) - 8
-        # What stages hold more is no memory: both, or this first and the cost in the rule below.
-        of_memory = [form for form in self.left if form.startswith("memory")] or self.left
-        fits = [form for form in (*of_memory, *self.costs) if len(form) <= room]
-        words = max(fits, key=len, default="")
-        if not words and self._fullest and len(self._fullest) <= room:
-            words = self._fullest
+        # Both, or what the change costs: that is news, and what it needs was said of it before.
+        words = next((form for form in (*self.left, *self.costs, self._fullest) if 0 < len(form) <= room), "")
         if not words:
             return places
-        self.left = self.costs if words == self._fullest else []
+        self.left = []
         return f"{places}; {words}"
 
     def behind_advice(self, advice: str, needs: str, keys: str) -> str:
-        """The title of the advice with its keys, and what is still to be said of memory. needs: what the next
-        change would need.
+        """The title of the advice with its keys and what its first change needs, else with what the run
+        needs, where that is still to be said. What its own change costs would be taken for the next one's.
         """
-        least = min(map(len, self.left), default=0)
-        if self.left and (self.costs or not needs) and len(advice) + len(keys) + least + 10 > self._width:
+        left = "" if self.costs or not self.left else self.left[0]
+        if left and not needs and len(advice) + len(keys) + len(left) + 10 > self._width:
             # The last row has the key, too; memory is nowhere else.
             keys = keys.removeprefix(TRIES).removeprefix(", ")
         advice += f", {keys}" if keys else ""
-        words = next((form for form in self.left if len(advice) + len(form) + 8 <= self._width), "")
-        # What the change that was tried costs is said before what the next one would.
-        needs = words if words and self.costs else needs or words
+        if left and len(advice) + len(left) + 8 <= self._width:
+            needs = needs or left
         return f"{advice}; {needs}" if needs else advice
 
 

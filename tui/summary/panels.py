@@ -194,7 +194,7 @@ def _in_sight(
     return lists_and_meaning(knobs, row, focused, rows, width - 2)
 
 
-TRIES, _ALL = "t tries it", "4 all"
+TRIES, _ALL = "t tries it", "4 has all"
 # In what a change needs where it says that it is of memory.
 _OF_MEMORY = re.compile("needs|memory")
 

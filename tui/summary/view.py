@@ -45,8 +45,9 @@ class SummaryView(PanelsView):
         marked = self.model.panel == WHAT_IF and self.model.chosen() is not None
         beside = self.model.beside
         return (
-            ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
+            # The first one stays on 80 columns.
             ("t", "try this change" if marked else "try the first change"),
+            ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
             ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
 

@@ -41,6 +41,7 @@ _TALL_ABOVE, _TALL_BELOW = 4, 9
 _LOW_ABOVE, _LOW_BELOW = 3, 4
 # Rows that a table of accounts below the lanes is worth.
 _LEAST_ACCOUNTS = 6
+_NARROW = "many spans under 2 columns wide: zoom in"
 # Lines of a lane at most: of work, of communication.
 _HIGHEST, _HIGHEST_STREAM = 8, 4
 
@@ -277,13 +278,14 @@ class TimelineFrame:
             said.append(filter_words(model))
         if (low or width < _WIDE) and self._path is not None:
             said.append(self._path_words)
-        if self._is_narrow:
-            said.append("many spans under 2 columns wide: zoom in")
+        # Whole or not at all: a picture that is not what it seems, and how it becomes so.
+        told = [*said, _NARROW] if self._is_narrow else said
+        whole = f"At the cursor, {here}"
         glyph = self.glyphs.horizontal
         line: Line = []
-        for words in (f"At the cursor, {here}", here):
+        for words, notices in ((whole, told), (here, told), (whole, said), (here, said)):
             line = [(glyph * 2, "dim"), (f" {words} ", "")]
-            for notice in said:
+            for notice in notices:
                 line += [(glyph * 2, "dim"), (f" {notice} ", "accent")]
             if width_of(line) < width:
                 break

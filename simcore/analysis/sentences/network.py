@@ -296,7 +296,7 @@ def late_gradients(facts: Facts) -> Sentence | None:
     if other is not None and other < facts.step_ns:
         saved_ns = facts.step_ns - other
         flags = Change(changes).flags
-        assumed = "assumed as fast beside compute as alone"
+        assumed = "in pieces and assumed as fast beside compute as alone"
         text += f"; with {flags}, {assumed}, the step would be {facts.change(other)}"
         text += _why_no_more(facts, sums, saved_ns, changes)
     lost_ns = _lost(facts, _LATE)

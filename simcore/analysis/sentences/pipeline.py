@@ -73,7 +73,7 @@ def _assumed_alike(facts: Facts) -> str:
         return _ON_EACH
     # Its note has the step itself; 80 columns have no room for both.
     change = "as long" if other == facts.step_ns else change_percent(facts.step_ns, other)
-    return f"{_ON_EACH} (first and last alone: {change})"
+    return f"{_ON_EACH} (on first and last alone: {change})"
 
 
 def _slots(facts: Facts, lost: int) -> str:

@@ -147,15 +147,15 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     reduces, gathers = fields.get("overlap_grad_reduce"), fields.get("overlap_param_gather")
     if reduces or gathers:
         # What the gain rests on comes first: a small screen has no room for more.
-        said.append("assumed: a collective beside compute slows neither")
+        said.append("assumed: sent in pieces, a collective beside compute slows neither")
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         alone = ""
         if schedule_ns is not None:
             base, takes = simulation.step_time_ns, "as long"
             if duration(schedule_ns) != duration(base):
                 takes = f"{duration(schedule_ns)} ({change_percent(base, schedule_ns)})"
-            alone = f", which alone takes {takes}"
-        said.append(f"layer-loop cannot overlap, so the same rows run under {fields['schedule']}{alone}")
+            alone = f": alone it takes {takes}"
+        said.append(f"{fields['schedule']} is there for the overlap, which layer-loop has not{alone}")
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:
         said.append(schedule.does)

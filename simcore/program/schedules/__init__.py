@@ -57,11 +57,11 @@ class Schedule(NamedTuple):
         return times * stages + more
 
     def too_few(self, stages: int, microbatches: int) -> str:
-        """`made for 4 micro-batches or more, here 2`; "" of enough."""
+        """`made for 4 micro-batches or more, runs with 2`; "" of enough."""
         least = self.made_for(stages)
         if microbatches >= least:
             return ""
-        return f"{MADE_FOR} {least} micro-batches or more, here {microbatches}"
+        return f"{MADE_FOR} {least} micro-batches or more, runs with {microbatches}"
 
     def order(self, shape: Shape) -> Order:
         """The order of a step. `shape` is one that fits: see `misfit`."""

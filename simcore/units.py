@@ -63,13 +63,13 @@ def in_unit(ns: int, unit_ns: int, resolution_ns: int = 1) -> str:
     return f"{ns / unit_ns:.{decimals}f}"
 
 
-def digits(value: int) -> str:
-    """A whole number, its digits in groups of three.
+def digits(value: float) -> str:
+    """A number, its digits in groups of three.
 
-    >>> digits(134217728)
-    '134 217 728'
+    >>> digits(134217728), digits(1006632.96), digits(2000.0)
+    ('134 217 728', '1 006 632.96', '2 000')
     """
-    return f"{value:,}".replace(",", " ")
+    return f"{int(value) if value == int(value) else value:,}".replace(",", " ")
 
 
 def byte_size(size: int) -> str:

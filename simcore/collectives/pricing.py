@@ -179,15 +179,9 @@ def explain_transfer(cluster: Cluster, shape: TransferShape, size_bytes: int) ->
         f", + {plural(count, 'hop')} x {number(cluster.dims[index].latency_ns)} on dimension {index}"
         for index, count in shape
     )
-    bytes_ns = _grouped(size_bytes / bandwidth)
+    bytes_ns = digits(round(size_bytes / bandwidth, 3))
     total = digits(transfer_ns(cluster, shape, size_bytes))
     return f"{digits(size_bytes)} B / {number(bandwidth)} GB/s = {bytes_ns}{hops} = {total} ns"
-
-
-def _grouped(ns: float) -> str:
-    """`1 006 632.96`: digits in groups of three, and up to three behind the point."""
-    whole, point, part = f"{ns:.3f}".rstrip("0").rstrip(".").partition(".")
-    return f"{digits(int(whole))}{point}{part}"
 
 
 def _group(shape: GroupShape) -> str:
@@ -222,7 +216,7 @@ def _bytes_and_hops(leg: Reach, dimension: int, messages: list[Messages]) -> str
     network = leg.cluster.dims[dimension]
     latency, unit = decimal_ratio(network.latency_ns)
     value = ns * unit - hops * latency
-    bytes_ns = _grouped(value / unit) if value % unit else digits(value // unit)
+    bytes_ns = digits(round(value / unit, 3) if value % unit else value // unit)
     where = f" on dimension {dimension}" if len(leg.crossings) > 1 else ""
     return (
         f"{plural(count, 'message')} of {size} B{where}: "

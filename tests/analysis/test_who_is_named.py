@@ -116,12 +116,12 @@ def test_who_waits_for_a_slow_rank_is_counted_whatever_class_it_is_of() -> None:
     one, two = (
         next(sentence.text for sentence in Results(simulation).sentences if sentence.rule == "straggler")
         for simulation in (
-            simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",))),
-            simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3", "700=1.1"))),
+            simulate(open_workload(SEED_002), Parameters(slow_rank=slow, microbatches=2))
+            for slow in (("37=1.3",), ("37=1.3", "700=1.1"))
         )
     )
-    assert one.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (14.2 %) each; ")
-    assert two.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (")
+    assert one.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 267.0 ms (3.2 %) each; ")
+    assert two.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 267.0 ms (")
 
 
 @settings(max_examples=60)

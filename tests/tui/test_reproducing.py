@@ -99,9 +99,7 @@ def as_a_shell_reads(lines: list[str]) -> list[str]:
 @pytest.mark.slow
 async def test_a_command_that_is_too_long_for_the_last_row_stands_in_a_panel(make_app: MakeApp) -> None:
     app = make_app(
-        seed(
-            slow_rank=("37=1.3",), microbatches=32, comm_scale=1.25, virtual_stages=2, schedule="interleaved"
-        )
+        seed(slow_rank=("37=1.3",), microbatches=2, comm_scale=1.25, compute_scale=1.125, schedule="gpipe")
     )
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "y")

@@ -109,7 +109,7 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
 
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
-        "bubble": "Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 most, "
+        "bubble": "Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 longest, "
         "9.000 us (60.0 %): with 4 stages and 2 micro-batches 1f1b leaves 3 of 5 slots empty on each, "
         f"as bubble or, once done, idle; all stages compute alike{ON_EACH}.",
         "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
@@ -119,7 +119,7 @@ def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
 def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_second() -> None:
     assert said(mostly_compute()) == {
         "compute-bound": "Mostly compute, then bubble. Ranks compute 12.000 us (57.1 %) of the step.",
-        "bubble": "Ranks wait 6.000 us (28.6 %) for other stages on average, stage 0 most, 9.000 us "
+        "bubble": "Ranks wait 6.000 us (28.6 %) for other stages on average, stage 0 longest, 9.000 us "
         "(42.9 %): with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty on each, as "
         f"bubble or, once done, idle; all stages compute alike{ON_EACH}.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
@@ -540,7 +540,7 @@ def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     head, line = page.splitlines()[3:5]
     assert head == "In words, % of step"
     assert line.startswith(
-        "  Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 most, "
+        "  Bubble-bound. Ranks wait 6.000 us (40.0 %) for other stages on average, stage 0 longest, "
     )
 
 

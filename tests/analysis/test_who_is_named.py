@@ -148,10 +148,10 @@ def test_ranks_that_wait_about_as_long_are_named_together_and_a_slow_rank_is_no_
     ]
     assert max(of_stage) > min(of_stage) >= 0.99 * max(of_stage)
     longest = duration(max(of_stage))
-    assert f" for other stages on average, stage 0 most, up to {longest} (69.8 %)" in text
+    assert f" for other stages on average, stage 0 longest, up to {longest} (69.8 %)" in text
     assert "alike" not in text
     # Ranks that all wait as long have no `up to`; stages without a slow rank compute alike.
-    assert " for other stages on average, stage 0 most, 118.5 ms (68.1 %)" in said(whole)["bubble"]
+    assert " for other stages on average, stage 0 longest, 118.5 ms (68.1 %)" in said(whole)["bubble"]
     assert "all stages compute alike" in said(whole)["bubble"]
 
 
@@ -164,7 +164,7 @@ def test_the_stage_beside_who_waits_most_is_not_named_for_it() -> None:
         (SEED_002, Parameters(schedule="interleaved", virtual_stages=8)),
     ):
         text = said(simulate(open_workload(path), parameters))["bubble"]
-        assert " for other stages on average, stage 0 most, " in text
+        assert " for other stages on average, stage 0 longest, " in text
         assert "stage 1" not in text.lower().replace("stage 15", "")
 
 

@@ -47,7 +47,7 @@ def bubble(facts: Facts) -> Sentence | None:
         # The stage next to them, for whose data they wait, is not to blame: no other is named.
         who = stage_words(facts, longest)
         who = f"{who[0].lower()}{who[1:]}"
-        text = f"Ranks wait {facts.figure(mean)} for other stages on average, {who} most, {figure}"
+        text = f"Ranks wait {facts.figure(mean)} for other stages on average, {who} longest, {figure}"
     why = _slots(facts, lost)
     text += f": {why}" if why else ""
     alike_in = "compute alike" if facts.stages_alike else ""

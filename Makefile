@@ -1,7 +1,7 @@
 # make run   opens wltui on the bundled example (without a terminal: prints its report)
 # make test  sets up everything by itself, then lint, types, import contracts and all tests
 # make check lint, types, import contracts and the fast tests: no terminals, no processes, few examples
-# make prove runs the tests with as many examples as each property asks for: make test takes at most 20
+# make prove runs the tests with as many examples as each property asks for: make test takes at most 15
 # make bench runs every benchmark, writes the tables of benchmarks/README.md, lists the budgets that are missed
 # make digests        writes the digests of outputs anew (tests/digests) and says what has changed
 # make digests-check  says so, writes nothing, and fails if anything has

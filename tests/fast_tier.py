@@ -27,7 +27,7 @@ from hypothesis import settings
 from textual.app import App
 
 EXAMPLES = 10
-MOST_EXAMPLES = 20
+MOST_EXAMPLES = 15
 CASES = 10
 # As the tests find it, and where it leads: a link may stand there.
 _SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -126,6 +126,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("words", "rooms"), COMMANDS, ids=lambda value: " ".join(value[:5:2]) if isinstance(value, list) else ""
 )

@@ -63,6 +63,7 @@ def state(number: int) -> str:
     return Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", ENDING)
 @pytest.mark.parametrize("words", LONG, ids=lambda words: words[0] + words[-1])
 def test_a_command_that_is_ended_says_nothing(words: list[str], number: signal.Signals) -> None:

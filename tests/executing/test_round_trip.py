@@ -76,7 +76,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_each_schedule_comes_back(schedule: str, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_each_schedule_comes_back(schedule: str, tmp_path: Path) -> None:
     assert sums(read) == sums(simulated)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 # Which cases are drawn depends on their names: not on where this checkout is.
 @pytest.mark.parametrize(
     ("path", "asked"), CASES, ids=lambda value: Path(value).name[:3] if isinstance(value, str) else None

@@ -27,6 +27,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
     return workload(folder), workload(folder, 6000), traces(folder)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "command",
     [

@@ -270,6 +270,7 @@ def _survives(path: Path) -> None:
     shown(run)
 
 
+@pytest.mark.sampled(6)
 @needs_corpus
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", [_cut, _flipped, _hostile])

@@ -65,6 +65,7 @@ def report_of(run: dict[str, Any]) -> dict[str, Any]:
     return run_json(Results(simulate(workload_of(run), parameters_of(run))))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_each_cell_is_simais_to_1_us_and_its_formulas_to_the_ns(name: str) -> None:
     layers = report_of(RUNS[name])["layers"]
@@ -76,6 +77,7 @@ def test_each_cell_is_simais_to_1_us_and_its_formulas_to_the_ns(name: str) -> No
             assert abs(row[phase]["comm_ns"] / 1000 - golden[f"{phase}_comm_us"]) <= 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_each_line_of_the_estimate_is_simais_to_1_us(name: str) -> None:
     estimate = report_of(RUNS[name])["estimates"]["simai"]

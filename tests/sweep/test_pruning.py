@@ -28,7 +28,7 @@ def _evaluator(axes: list[str], rule: Rule | None) -> Evaluator:
     return Case("dense", tuple(axes), rule or Rule()).evaluator(rule)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("model", MODELS)
 def test_what_is_looked_for_is_the_same(model: str, seed: int) -> None:

@@ -87,6 +87,7 @@ async def test_a_timeline_that_was_never_looked_at_again_shows_the_new_run(make_
         assert "x256" in screen_text(app)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("label", "text", "complaint"),
     [

@@ -56,6 +56,7 @@ async def test_a_small_screen_has_the_sentence_that_decides(make_app: MakeApp) -
         assert blanks(screen_rows(app)) == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45), (200, 50)])
 @pytest.mark.parametrize("keys", ["1", "4"])
 async def test_no_row_is_blank_while_something_is_cut(

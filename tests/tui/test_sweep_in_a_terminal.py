@@ -57,6 +57,7 @@ def test_points_come_in_and_esc_stops(tmp_path: Path, columns: int, rows: int) -
     assert len({point.number for point in points}) == len(points) > 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 @pytest.mark.parametrize("how", ["q", signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_no_process_is_left_and_every_line_is_whole(tmp_path: Path, how: str | signal.Signals) -> None:

@@ -161,6 +161,7 @@ async def test_a_column_sorts_both_ways_and_the_cursor_stays_on_its_point(make_a
         assert view.table.key == ""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("typed", "wanted"),
     [

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.fast_tier import MOST_EXAMPLES
+
 ROOT = Path(__file__).resolve().parents[1]
 CONFTEST = """
 from tests.conftest import pytest_addoption, pytest_collection_modifyitems, pytest_configure
@@ -198,12 +200,12 @@ def test_without_fast_everything_runs(whole: Ran) -> None:
     assert not skipped
     # ../shared is not beside every checkout.
     assert all("file_of_others" in name for name in whole.failed)
-    assert whole.properties["asked"] == "20"
-    assert whole.properties["tried"] == "20"
+    assert whole.properties["asked"] == str(MOST_EXAMPLES)
+    assert whole.properties["tried"] == str(MOST_EXAMPLES)
 
 
 def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp_path: Path) -> None:
-    assert (whole.properties["asked"], whole.properties["slowly"]) == ("20", "10")
+    assert (whole.properties["asked"], whole.properties["slowly"]) == (str(MOST_EXAMPLES), "10")
     sampled = "test_a_sampled_list_of_cases["
     drawn = cases(whole, sampled)
     assert len(drawn) == len({*drawn}) == 24

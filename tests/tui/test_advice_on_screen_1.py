@@ -73,7 +73,7 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         await press(pilot, "1")
         # The first is that of `t`, and says for how many micro-batches it is made.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
-        assert "here 2)" in first or "(made for 4+ mb" in first
+        assert "runs with 2)" in first or "(made for 4+ mb" in first
     # On seed 002 another schedule gains more: a small screen has the best of these.
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -247,7 +247,7 @@ async def test_rows_of_the_first_screen_are_different_changes_and_the_title_says
         assert sum("virtual-stages 8" in row or "virtual 8" in row for row in screen_rows(app)) == 1
         assert "interleaved, virtual-stages 4" in text
         title = next(row for row in screen_rows(app) if "What would help most" in row)
-        assert "4 has all" in title
+        assert re.search("4 (has )?all", title)
         await press(pilot, "4", "tab")
         assert "interleaved, virtual-stages 8, overlap-param-gather" in screen_text(app)
         await press(pilot, "1")
@@ -284,7 +284,8 @@ def test_that_there_are_more_rows_is_said_where_they_are_cut_or_left_out() -> No
     model.take(rows)
     assert needs_and_keys(model, 100, 5, 60) == ("", "t tries it")
     assert needs_and_keys(model, 100, 2, 60) == ("", "t tries it, 4 has all")
-    assert needs_and_keys(model, 100, 2, 8) == ("", "4 has all")
+    assert needs_and_keys(model, 100, 2, 9) == ("", "4 has all")
+    assert needs_and_keys(model, 100, 2, 8) == ("", "4 all")
     assert needs_and_keys(model, 100, 5, 8) == ("", "")
     alike = [
         WhatIf("a", None, 80, flags="a", parameters=Parameters(tp=2), memory_bytes=60_511_092_736),
@@ -345,7 +346,7 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
         before = shown_changes(app)
         assert before[2].startswith("or twice the batch: microbatches 4, ")
         await press(pilot, "tab", "tab")
-        assert any(row.startswith(">microbatches 1 (as its header asks)") for row in screen_rows(app))
+        assert any(row.startswith(">fix: microbatches 1 (as its header asks)") for row in screen_rows(app))
         assert shown_changes(app) == before
 
 
@@ -403,7 +404,7 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     held = [one.simulation.program.stages[15].peak_microbatches for one in (results, changed)]
     assert held == [1, 15]
     model = SummaryModel(changed)
-    assert "before 1" not in text_of(draw(model, width, height, BLOCKS, ""))
+    assert "1 before" not in text_of(draw(model, width, height, BLOCKS, ""))
     model.opened = results
     model.take(changed.what_if())
     text = text_of(draw(model, width, height, BLOCKS, ""))

@@ -11,7 +11,8 @@ from tui.panels import BOTH_LISTS, WHAT_IF, beside, box, meaning_rows
 from tui.summary.beside import BesidePanel, LateRanks, Waits
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 from tui.summary.panels import (
-    TRIES,
+    ALL,
+    ALL_IN_SHORT,
     fullest_words,
     help_lines,
     needs_and_keys,
@@ -211,7 +212,8 @@ class _Memory:
             return places
         room = self._width - len(places) - 8
         # Both, or what the change costs: that is news, and what it needs was said of it before.
-        words = next((form for form in (*self.left, *self.costs, self._fullest) if 0 < len(form) <= room), "")
+        fits = [form for form in (*self.left, *self.costs) if len(form) <= room]
+        words = max(fits, key=len, default="")
         if not words:
             return places
         self.left = []
@@ -224,7 +226,7 @@ class _Memory:
         left = "" if self.costs or not self.left else self.left[0]
         if left and not needs and len(advice) + len(keys) + len(left) + 10 > self._width:
             # The last row has the key, too; memory is nowhere else.
-            keys = keys.removeprefix(TRIES).removeprefix(", ")
+            keys = ALL_IN_SHORT if keys.endswith(ALL) else ""
         advice += f", {keys}" if keys else ""
         if left and len(advice) + len(left) + 8 <= self._width:
             needs = needs or left
@@ -319,25 +321,34 @@ class _Headings:
         more_words = f"; in words {self.cut}" if self.cut else ""
         count = len(model.results.worst)
         places = f"Worst on a rank, % of step{f' ({len(worst)} of {count})' if len(worst) < count else ''}"
+        behind = f"; {model.behind}" if model.behind else ""
+        about_notes = f"{notes_title(model.notes)}, ! all"
         if len(title) + len(more_words) + 4 <= width:
-            title += more_words
-        elif len(places) + len(more_words) + 4 <= width:
-            places += more_words
-        else:
-            # Very narrow screens name the count alone.
-            places += more_words.partition(",")[0]
+            title, more_words = title + more_words, ""
+        elif self.memory.costs:
+            # What a change costs is nowhere else.
+            places = self.memory.behind_places(places)
+        # Very narrow screens name the count alone.
+        for words in (more_words, more_words.partition(",")[0]):
+            if len(places) + len(words) + 4 <= width:
+                places += words
+                break
+            if len(about_notes) + len(words) + 4 <= width:
+                about_notes += words
+                break
         places = self.memory.behind_places(places)
+        if len(about_notes) + len(behind) + 4 <= width:
+            about_notes += behind
         advice = f"What would help most{model.base_words}, % of step"
         # The rule, and a comma and a semicolon with their blanks.
         needs, keys = needs_and_keys(model, width, self.changes, width - len(advice) - 8)
         advice = self.memory.behind_advice(advice, needs, keys)
-        behind = f"; {model.behind}" if model.behind else ""
         lines = [
             *self.told,
             *(rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)),
             *(rule(places, width, glyphs), *worst),
             *(rule(advice, width, glyphs), *changes),
-            *(rule(f"{notes_title(model.notes)}, ! all{behind}", width, glyphs), *notes),
+            *(rule(about_notes, width, glyphs), *notes),
         ]
         return lines[: self.height]
 

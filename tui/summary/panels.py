@@ -194,7 +194,7 @@ def _in_sight(
     return lists_and_meaning(knobs, row, focused, rows, width - 2)
 
 
-TRIES, _ALL = "t tries it", "4 has all"
+TRIES, ALL, ALL_IN_SHORT = "t tries it", "4 has all", "4 all"
 # In what a change needs where it says that it is of memory.
 _OF_MEMORY = re.compile("needs|memory")
 
@@ -209,11 +209,11 @@ def needs_and_keys(model: SummaryModel, width: int, rows: int, room: int) -> tup
     if knobs is not None:
         shown, _ = _in_sight(knobs, model.row(WHAT_IF), model.panel == WHAT_IF, rows, width)
         is_cut = model.left_out > 0 or sum(index is not None for index in shown) < len(knobs)
-    forms = (f"{TRIES}, {_ALL}", _ALL) if is_cut else (TRIES, "")
+    forms = (f"{TRIES}, {ALL}", ALL, ALL_IN_SHORT) if is_cut else (TRIES, "")
     found = [(needs, keys) for keys in forms if (needs := model.needs_words(room - len(keys)))]
     if found:
-        # Of what it is comes before a key that the last row has.
-        return max(found, key=lambda words: _OF_MEMORY.search(words[0]) is not None)
+        # Of what it is, and of which row, come before a key that the last row has.
+        return max(found, key=lambda words: (bool(_OF_MEMORY.search(words[0])), words[0][:3] != "1st"))
     return "", next((keys for keys in forms if len(keys) <= room), forms[-1])
 
 

@@ -14,6 +14,8 @@ from tests.tui.test_parameter_form import open_field
 from tui.app import WltuiApp
 from tui.compare.simulated import SimulatedCompared
 from tui.compare.view import CompareView
+from tui.frame import text_of
+from tui.runs.panel import _told_and_flags
 from tui.session import KeptRun, Session
 
 SIZES = [(120, 36), (80, 24)]
@@ -63,6 +65,28 @@ async def test_what_a_micro_batch_takes_stands_beside_the_step(make_app: MakeApp
         # 16 micro-batches a step.
         assert kept.each_ns == kept.step_ns // 16
         assert "923.4 ms" in row
+
+
+async def test_on_80_columns_runs_that_differ_in_their_last_flag_are_told_apart(make_app: MakeApp) -> None:
+    """Both were `--schedule interleaved --virtual-stages 8 ...`."""
+    app = make_app()
+    for gathers in (False, True):
+        session_of(app).recall(
+            KeptRun(Parameters(schedule="interleaved", virtual_stages=8, overlap_grad_reduce=True,
+                               overlap_param_gather=gathers), "", 8_700_000_000)
+        )  # fmt: skip
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "R")
+        text = " ".join(" ".join(rows_of_runs(app)).split())
+        flags = "--schedule interleaved --virtual-stages 8 --overlap-grad-reduce"
+        assert text.count(flags) == 2
+        assert text.count(f"{flags} --overlap-param-gather") == 1
+    # A tenth of what a command line may have is in three rows.
+    many = " ".join(f"--slow-rank {rank}=1.5" for rank in range(40))
+    rows = [text_of([row]) for row in _told_and_flags("543.9 ms a micro-batch  ", many, 80)]
+    assert len(rows) == 3
+    assert all(len(row) <= 80 for row in rows)
+    assert rows[-1].endswith(" ...")
 
 
 async def test_with_one_run_it_says_how_there_are_more(make_app: MakeApp) -> None:

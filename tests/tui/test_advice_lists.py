@@ -221,7 +221,7 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
     words = "--schedule zb-v (made for 31 micro-batches or more, runs with 16)"
     made = WhatIf(words, None, 90, flags="-")
-    assert change_name(made, (), 50) == "zb-v (made for 31 micro-batches or more, runs with 16)"
+    assert change_name(made, (), 55) == "zb-v (made for 31 micro-batches or more, runs with 16)"
     assert change_name(made, (), 40) == "zb-v (made for 31+ mb, runs with 16)"
     words = "--microbatches 32 (twice the batch, the same work in 11.112 s)"
     twice = WhatIf(words, None, 90, flags="-", microbatches=32)

@@ -155,7 +155,7 @@ def test_to_which_run_a_difference_is_is_said_where_there_is_a_third_one(width: 
     session.show(session.opened)
     assert not re.search(" (to|vs) run", text_of(heading(session, "summary", width)))
     session.show(seed(schedule="gpipe"))
-    assert re.search(" (to|vs) run 1", text_of(heading(session, "summary", width)))
+    assert re.search(" (with|vs) run 1", text_of(heading(session, "summary", width)))
 
 
 def test_the_name_has_the_room_that_no_fact_takes() -> None:

@@ -246,7 +246,7 @@ class _Headings:
         has_map = model.panel == MAP and not model.beside.is_empty
         model.set_panels((MAP if has_map else STAGES, WORST, WHAT_IF))
         # What fixes the file is none of those that gain.
-        fixes = bool(model.knobs) and model.knobs[0].fixes
+        fixes = model.knobs is not None and any(knob.fixes for knob in model.knobs[:1])
         self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + fixes, 1
         most_bars, self.bars = self._rows_of_bars()
         self.memory = _Memory(model, width)

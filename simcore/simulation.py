@@ -413,7 +413,7 @@ def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
     schedule = SCHEDULES.get(program.schedule) if program.pipelined else None
     few = schedule.too_few(layout.pp, program.microbatches) if schedule is not None else ""
     if few:
-        message, brief = f"{program.schedule} is {few}", f"{program.schedule} with too few micro-batches"
+        message, brief = f"{program.schedule} has its {few}", f"{program.schedule} with few micro-batches"
         yield Diagnostic("note", "few-microbatches-assumed", message, workload.path, brief=brief)
     if layout.world > 1 and workload.has_compute and sends:
         message = (

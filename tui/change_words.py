@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import shown_name
-from simcore.run.findings import NO_MORE_MEMORY, dimension_change
+from simcore.run.findings import FOR_OVERLAP, NO_MORE_MEMORY, dimension_change
 from simcore.units import change_percent, duration
 from tui.frame import cells
 
@@ -31,14 +31,19 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     # What stands behind the flags of a change, `(does not fit)`, is no kernel's arguments.
     name = knob.knob if knob.list == "change" else shown_name(knob.knob)
     change = name.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
+    if FOR_OVERLAP in knob.meaning and (found := _BEFORE_FLAGS.fullmatch(change)):
+        # First was taken for what gains.
+        change = f"{found[2]} under {found[1]}{found[3] or ''}"
     if knob.fixes:
         # The first row is no gain: it is said to be something else.
         return f"fix: {change}"
     return f"{change}, {LESS_TIME}" if with_time and knob.free_ns is not None else change
 
 
-# For how many micro-batches a schedule is made, in fewer letters.
-_MADE_FOR = re.compile(r"made for (\d+) micro-batches or more, runs with (\d+)")
+# From how many micro-batches on a schedule gains what it can, in fewer letters.
+_FULL_GAIN = re.compile(r"full gain from (\d+) micro-batches on, here (\d+)")
+# A schedule in front of the flags that it is there for.
+_BEFORE_FLAGS = re.compile(r"([^ ,]+), (.*?)( \(.*)?")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
 # what as much work takes: that is said before it, and the step, which is left out last.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
@@ -59,7 +64,7 @@ _SHORT = {
 
 
 # What a bracket begins with that no meaning says.
-_KEPT = ("does not fit", "fits", "made for", "drops", "gathers")
+_KEPT = ("does not fit", "fits", "full gain", "drops", "gathers")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
@@ -70,8 +75,8 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     change = next((form for form in forms if len(form) <= room), forms[-1])
     if len(change) > room:
         # All of it or nothing: two rows beside each other do not say one thing in two ways.
-        short = _MADE_FOR.sub(r"made for \1+ mb, runs with \2", change)
-        change = short if len(short) <= room else _MADE_FOR.sub(r"made for \1+ mb", change)
+        short = _FULL_GAIN.sub(r"full gain: \1+ mb, here \2", change)
+        change = short if len(short) <= room else _FULL_GAIN.sub(r"full gain: \1+ mb", change)
     if len(change) > room:
         # How much the first one needs stands over the rows.
         change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)

@@ -146,8 +146,8 @@ def _gap(results: Timed) -> Place | None:
     if longest is None:
         return None
     number, start, end = longest
-    words = f"{_took(results, end - start)} from {duration(start)} on: rank {_number(results, number)}"
-    return Place("idle", words, number, start, end, end - start)
+    took = f"{_took(results, end - start)} at a stretch from {duration(start)} on"
+    return Place("idle", f"{took}: rank {_number(results, number)}", number, start, end, end - start)
 
 
 def _place(results: Timed, what: str, number: int, start: int, end: int, piece: int) -> Place:

@@ -237,7 +237,7 @@ def test_two_changes_carry_what_either_has_to_say_first() -> None:
     assert len(some) >= 4
     for one in some:
         count = 7 if "zb-h2" in one.flags else 4
-        assert one.name == f"{one.flags} (made for {count} micro-batches or more, runs with 2)"
+        assert one.name == f"{one.flags} (full gain from {count} micro-batches on, here 2)"
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     """With 4 micro-batches zb-h2 is slower than zb-h1: on 4 stages it is made for 7, and then faster."""
     few, many = (seed_run("002", f"--pp 4 --microbatches {count}") for count in (4, 7))
     rows = {one.flags: one for one in advice(few)}
-    caveat = "made for 7 micro-batches or more, runs with 4"
+    caveat = "full gain from 7 micro-batches on, here 4"
     assert rows["--schedule zb-h2"].name == f"--schedule zb-h2 ({caveat})"
     assert rows["--schedule zb-v"].name == f"--schedule zb-v ({caveat})"
     assert rows["--schedule zb-h1"].name == "--schedule zb-h1"
@@ -255,7 +255,7 @@ def test_a_schedule_made_for_more_micro_batches_says_so() -> None:
     assert again["--schedule zb-h2"].better10_ns < again["--schedule zb-h1"].better10_ns
     # Two at a time say it, too.
     for one in rows.values():
-        assert ("made for 7" in one.name) == ("zb-h2" in one.flags or "zb-v" in one.flags)
+        assert ("full gain from 7" in one.name) == ("zb-h2" in one.flags or "zb-v" in one.flags)
 
 
 def test_what_a_schedule_does_that_not_everybody_knows_is_said_and_true() -> None:

@@ -138,7 +138,7 @@ def test_zb_h2_and_zb_v_have_no_bubble_where_f_i_and_w_are_equal(stages: int, mo
 def test_from_the_micro_batches_that_it_is_made_for_on_a_bubble_stays_and_below_it_is_longer(
     schedule: str, stages: int
 ) -> None:
-    """What advice says of a schedule: `made for 31 micro-batches or more`. Planted: P in place of 2P-1."""
+    """What advice says of a schedule: `full gain from 31 micro-batches on`. Planted: P in place of 2P-1."""
     made_for = SCHEDULES[schedule].made_for(stages)
 
     def bubble(microbatches: int) -> int:

@@ -109,7 +109,7 @@ def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_
     tight = Results(run(SMALL, **given, memory_limit=f"{roomy.fullest.total * 8 // 10}B"))
     both, alone, *_ = tight.what_if()
     assert both.flags == "--schedule zb-h1 --overlap-grad-reduce --zero 1"
-    assert both.name.startswith(f"{both.flags} (made for 4 micro-batches or more, runs with 2) (fits: ")
+    assert both.name.startswith(f"{both.flags} (full gain from 4 micro-batches on, here 2) (fits: ")
     assert both.meaning == (
         "assumed: sent in pieces, a collective beside compute slows neither; "
         "zb-h1 puts weight gradients off into the bubble"
@@ -129,8 +129,8 @@ def test_a_schedule_that_fits_with_more_micro_batches_is_held_against_those() ->
     words of the run that does not fit.
     """
     simulation = run(SMALL, world=16, pp=4, global_batch=8)
-    gain = WhatIf("--schedule zb-h1 (made for 4 micro-batches or more; b)", None, 9, flags="--schedule zb-h1")
-    for tp, said in ((1, ["made for 4 micro-batches or more, runs with 2", "b"]), (2, ["b"])):
+    gain = WhatIf("--schedule zb-h1 (full gain from 4 on; b)", None, 9, flags="--schedule zb-h1")
+    for tp, said in ((1, ["full gain from 4 micro-batches on, here 2", "b"]), (2, ["b"])):
         asked = replace(simulation.parameters, schedule="zb-h1", tp=tp, global_batch=8)
         assert _caveats(simulation, gain, asked) == said
 

@@ -126,7 +126,7 @@ async def test_the_lists_are_apart_on_the_summary_of_a_tall_screen(make_app: Mak
         rows = screen_rows(app)
         heading = next(index for index, row in enumerate(rows) if MATTERS in row)
         # The best of two that differ in their overlap alone.
-        assert "1f1b, overlap-grad-reduce" in rows[heading - 1]
+        assert "overlap-grad-reduce under 1f1b" in rows[heading - 1]
         assert "10 % less time" in rows[heading + 1]
 
 
@@ -165,7 +165,7 @@ def test_the_layout_of_a_part_of_the_ranks_is_not_said_to_be_theirs() -> None:
 
 
 def test_the_first_row_says_that_collectives_run_beside_compute() -> None:
-    """After `t` on `1f1b, overlap-grad-reduce` it had `1f1b` alone."""
+    """After `t` on `overlap-grad-reduce under 1f1b` it had `1f1b` alone."""
     plain_words = "1f1b, 16 micro-batches, step / 16 = 923.4 ms"
     assert seed().headline(True)[1] == plain_words
     one, both = seed(overlap_grad_reduce=True), seed(overlap_grad_reduce=True, overlap_param_gather=True)
@@ -219,10 +219,10 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(knob, (), 46) == "interleaved, virtual-stages 8, layout megatron"
     assert change_name(knob, (), 40) == "interleaved, virtual 8, layout megatron"
     # What a schedule is made for is said in one way or the other, and of twice a batch that it is twice.
-    words = "--schedule zb-v (made for 31 micro-batches or more, runs with 16)"
+    words = "--schedule zb-v (full gain from 31 micro-batches on, here 16)"
     made = WhatIf(words, None, 90, flags="-")
-    assert change_name(made, (), 55) == "zb-v (made for 31 micro-batches or more, runs with 16)"
-    assert change_name(made, (), 40) == "zb-v (made for 31+ mb, runs with 16)"
+    assert change_name(made, (), 55) == "zb-v (full gain from 31 micro-batches on, here 16)"
+    assert change_name(made, (), 40) == "zb-v (full gain: 31+ mb, here 16)"
     words = "--microbatches 32 (twice the batch, the same work in 11.112 s)"
     twice = WhatIf(words, None, 90, flags="-", microbatches=32)
     assert change_name(twice, (), 60) == "or twice the batch: microbatches 32, 90 ns; same work in"

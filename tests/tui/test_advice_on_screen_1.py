@@ -73,7 +73,7 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         await press(pilot, "1")
         # The first is that of `t`, and says for how many micro-batches it is made.
         first = next(row for row in screen_rows(app) if "zb-h1, overlap" in row)
-        assert "runs with 2)" in first or "(made for 4+ mb" in first
+        assert "here 2)" in first or "(full gain: 4+ mb" in first
     # On seed 002 another schedule gains more: a small screen has the best of these.
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -156,13 +156,13 @@ def test_memory_without_activations_says_so() -> None:
 
 
 def test_a_caveat_loses_words_before_it_is_cut() -> None:
-    name = "--schedule zb-h1 --overlap-param-gather (made for 4 micro-batches or more, runs with 2)"
+    name = "--schedule zb-h1 --overlap-param-gather (full gain from 4 micro-batches on, here 2)"
     change = WhatIf(name, None, 90, flags="--schedule zb-h1 --overlap-param-gather", meaning="assumed")
-    assert change_name(change, (), 90).endswith("(made for 4 micro-batches or more, runs with 2)")
-    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (made for 4+ mb, runs with 2)"
-    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (made for 4+ mb)"
+    assert change_name(change, (), 90).endswith("(full gain from 4 micro-batches on, here 2)")
+    assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (full gain: 4+ mb, here 2)"
+    assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (full gain: 4+ mb)"
     # The flag's name goes last, and what is left of it are words of it.
-    assert change_name(change, (), 40) == "zb-h1, param-gather (made for 4+ mb)"
+    assert change_name(change, (), 40) == "zb-h1, param-gather (full gain: 4+ mb)"
     layout = WhatIf(
         "--stage-layout megatron (embedding on stage 0, loss on the last)", None, 90,
         flags="--stage-layout megatron", meaning="stage layout: ...",
@@ -327,7 +327,7 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
         forms = (
             f"+{byte_size(more)}: now holds 7 micro-batches, 4 before",
             f"+{byte_size(more)}: 7 micro-batches now held, 4 before",
-            f"+{byte_size(more)}: 7 mb now held, 4 before",
+            f"+{byte_size(more)}: 7 batches held, 4 before",
         )
         assert any(words in screen_text(app) for words in forms)
 
@@ -357,7 +357,7 @@ def test_memory_stays_where_another_stage_holds_more() -> None:
     model.opened = results
     model.take(model.results.what_if())
     text = text_of(draw(model, 80, 22, BLOCKS, ""))
-    forms = ("stage 3: 2 mb now held, 1 before", "stage 3 now holds 2 micro-batches, 1 before")
+    forms = ("stage 3: 2 batches held, 1 before", "stage 3 now holds 2 micro-batches, 1 before")
     # Over what could be tried next it was read as what that costs.
     (places,) = [line for line in text.split("── ") if line.startswith("Worst on a rank")]
     assert any(words in places for words in forms)
@@ -392,7 +392,8 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     assert {stage.activations for stage in results.file_memory} == {None}
     more = results.with_parameters(Parameters(schedule="gpipe"))
     assert more_memory(results, more) == [
-        "now holds 4 micro-batches, 2 before", "4 micro-batches now held, 2 before", "4 mb now held, 2 before"
+        "now holds 4 micro-batches, 2 before", "4 micro-batches now held, 2 before",
+        "4 batches held, 2 before",
     ]
     assert more_memory(more, results) == []
 
@@ -409,5 +410,5 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     model.take(changed.what_if())
     text = text_of(draw(model, width, height, BLOCKS, ""))
     assert "stage 15 now holds 15 micro-batches, 1 before" in text or re.search(
-        r"stage 15: 15 (batches|mb) now held, 1 before", text
+        r"stage 15: 15 (micro-batches now|batches) held, 1 before", text
     )

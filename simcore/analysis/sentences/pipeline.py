@@ -194,13 +194,14 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     # Which of two readings is meant only the author of the file knows; the first is among the changes.
     joined = _without_between(facts, extra)
     made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
-    text = (
-        f"Its rows make micro-batches of {made} layers; its header asks for "
-        f"{'one' if count == 1 else count} of {extra.layers} (--microbatches {count}: {duration(ns)})"
-    )
+    there = f"there {'is one' if count == 1 else f'are {count}'} of {extra.layers}"
+    text = f"Its rows make micro-batches of {made} layers; by its header {there}"
     if joined is not None:
-        of_rows = facts.simulation.workload.declared_rows
-        return ns, f"{text}, its count of {of_rows} rows for one of {extra.layers + extra.more_layers[0]}."
+        # Both, with what they make of the step, in two rows of 80 columns. The flag stands in the advice.
+        of_rows, whole = facts.simulation.workload.declared_rows, extra.layers + extra.more_layers[0]
+        otherwise = "" if joined[1] is None else f" ({duration(joined[1])})"
+        return ns, f"{text} ({duration(ns)}), by its count of {of_rows} rows one of {whole}{otherwise}."
+    text += f" (--microbatches {count}: {duration(ns)})"
     blocks = plural(len(extra.more_layers), "more block")
     return ns, f"{text}. {more[0].upper()}{more[1:]} are {blocks}, of {layers} {of}{same}."
 

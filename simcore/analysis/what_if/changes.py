@@ -18,10 +18,10 @@ from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters
 from simcore.program.schedule_choice import fitting_chunks
-from simcore.program.schedules import MADE_FOR, SCHEDULES
+from simcore.program.schedules import FULL_GAIN, SCHEDULES
 from simcore.records import NamedTuple, asdict, replace
 from simcore.run.figures import alike_work_ns
-from simcore.run.findings import NO_MORE_MEMORY, WORTH, Change, WhatIf
+from simcore.run.findings import FOR_OVERLAP, NO_MORE_MEMORY, WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration, plural
 
@@ -155,7 +155,7 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
             if duration(schedule_ns) != duration(base):
                 takes = f"{duration(schedule_ns)} ({change_percent(base, schedule_ns)})"
             alone = f": alone it takes {takes}"
-        said.append(f"{fields['schedule']} is there for the overlap, which layer-loop has not{alone}")
+        said.append(f"{fields['schedule']}{FOR_OVERLAP}, which layer-loop has not{alone}")
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:
         said.append(schedule.does)
@@ -358,7 +358,7 @@ def _caveats(simulation: Simulation, gain: WhatIf, asked: Parameters) -> list[st
     own = behind[2:-1].split("; ") if behind.startswith(" (") else []
     shape = stages_and_microbatches(simulation, asked)
     few = _too_few(asked.schedule or "", *shape) if shape is not None else ""
-    return [few] * bool(few) + [words for words in own if not words.startswith(MADE_FOR)]
+    return [few] * bool(few) + [words for words in own if not words.startswith(FULL_GAIN)]
 
 
 def _changed(simulation: Simulation, row: WhatIf) -> dict[str, Any]:

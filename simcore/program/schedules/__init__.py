@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from simcore.program.order import Action, Order, Placement, Shape
 
-__all__ = ["FROM_FILE", "MADE_FOR", "SCHEDULES", "Schedule", "is_schedule_file"]
+__all__ = ["FROM_FILE", "FULL_GAIN", "SCHEDULES", "Schedule", "is_schedule_file"]
 
 # What a caveat begins with that is worked out anew where a schedule is combined with other changes.
-MADE_FOR = "made for"
+FULL_GAIN = "full gain from"
 
 
 class Schedule(NamedTuple):
@@ -57,11 +57,11 @@ class Schedule(NamedTuple):
         return times * stages + more
 
     def too_few(self, stages: int, microbatches: int) -> str:
-        """`made for 4 micro-batches or more, runs with 2`; "" of enough."""
+        """`full gain from 4 micro-batches on, here 2`; "" of enough."""
         least = self.made_for(stages)
         if microbatches >= least:
             return ""
-        return f"{MADE_FOR} {least} micro-batches or more, runs with {microbatches}"
+        return f"{FULL_GAIN} {least} micro-batches on, here {microbatches}"
 
     def order(self, shape: Shape) -> Order:
         """The order of a step. `shape` is one that fits: see `misfit`."""

@@ -235,11 +235,12 @@ def test_all_damaged_lines_of_a_file_are_told_at_once() -> None:
     ids=range(11),
 )
 def test_a_hostile_line_ends_soon_and_without_a_traceback(line: str) -> None:
-    began = time.perf_counter()
+    """In processor time: a machine with other work takes its own."""
+    began = time.process_time()
     for text in (f"{GOOD}\n{line}", f"{GOOD}\n{line}\n{GOOD}"):
         with contextlib.suppress(InputError):
             read(text)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_a_line_beyond_all_measure_is_refused() -> None:

@@ -31,7 +31,8 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
 # What goes first where a place has no room for all of its words.
 _LESS = (
     # The words have the sum of all stretches, which this one would seem to contradict.
-    (r"^(.* at a stretch.*), from (the start|\S+ \S+)$", r"\1"), (r" \([0-9.]+ %\)( at a stretch)", r"\1"),
+    (r"^(.* at a stretch.*), from (the start|\S+ \S+)$", r"\1"),
+    (r"( at a stretch) from \S+ \S+ on", r"\1"), (r" \([0-9.]+ %\)( at a stretch)", r"\1"),
     (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
     (r", last to end", ""), (r" from \S+ \S+ on", ""),
     (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),

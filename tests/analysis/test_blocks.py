@@ -91,7 +91,7 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Fix the file. Its rows make micro-batches of 3 and 1 layers; its header asks for one of 3 "
+        "Fix the file. Its rows make micro-batches of 3 and 1 layers; by its header there is one of 3 "
         f"(--microbatches 1: {duration(without.step_time_ns)}). Lines 8-10 are 1 more block, of 1 layer, "
         "which repeats line 4."
     )
@@ -106,7 +106,9 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
-    assert text.endswith(", its count of 6 rows for one of 4.")
+    alone = of_rows(*TOO_MANY, microbatches=1)
+    by_header = f"by its header there is one of 3 ({duration(alone.step_time_ns)})"
+    assert text.endswith(f"{by_header}, by its count of 6 rows one of 4 ({duration(joined.step_time_ns)}).")
     assert f" the step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)
     )["surplus-blocks"]

@@ -63,7 +63,7 @@ def test_the_longest_idle_time_is_that_of_the_timeline_also_where_the_step_begin
     assert isinstance(run, MeasuredRun)
     results = MeasuredResults(run)
     place = worst_idle(results)
-    assert place.words.startswith("8.942 ms (42.9 %) from 0 s on: rank 7")
+    assert place.words.startswith("8.942 ms (42.9 %) at a stretch from 0 s on: rank 7")
     assert place.ns == joined(results)
     lane = results.lanes.spans(place.number, None)
     assert (place.start_ns, place.end_ns) in zip(lane.start, lane.end, strict=True)

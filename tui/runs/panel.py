@@ -126,7 +126,7 @@ def _told_and_flags(told: str, flags: str, width: int) -> list[Line]:
     """The rows below a run's head: what is told of it, and its flags in a few rows of whole words, half a
     figure reads as another one. What two runs differ in stands at the end of their flags.
     """
-    rows = textwrap.wrap(cells(flags, 400), max(width - 8, len(told) + 20), initial_indent=" " * len(told),
+    rows = textwrap.wrap(cells(flags, 400), max(width - 8, len(told) + 26), initial_indent=" " * len(told),
                          break_on_hyphens=False, max_lines=_FLAG_ROWS, placeholder=" ...")  # fmt: skip
     first, *further = rows
     return [

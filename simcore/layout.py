@@ -355,7 +355,7 @@ def _assumed_dp(
                 "as written",
                 workload.path,
                 workload.line[row],
-                brief="grad_gather is a shard",
+                brief="grad_gather kept as a shard",
             )
         )
         line = workload.line[row]

@@ -30,7 +30,7 @@ _OTHERWISE = {
 }  # fmt: skip
 # The same in the words of a panel with a row for it.
 _IN_BRIEF = {
-    LAYOUT_ASSUMED: "megatron", BACKWARD_UNSENT: "with it", "gather-is-shard": "whole, as AICB writes it,",
+    LAYOUT_ASSUMED: "megatron", BACKWARD_UNSENT: "with it", "gather-is-shard": "if whole, as by AICB,",
     "all-parameters": "without it", "pp-comm-differs": "else",
 }  # fmt: skip
 

@@ -290,10 +290,10 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
     totals = results.sum_ns(results.all_ranks)
     names = " and ".join(ACCOUNTS[account] for account in (WAIT, BUBBLE) if totals[account])
     is_both = totals[WAIT] + totals[BUBBLE] == whole
-    lost = f"of {names} of {who}" if is_both else f"that {who} wait in sum"
+    lost = f"of {names} that {who} have in sum" if is_both else f"that {who} wait in sum"
     return [
-        f"Followed back to where it begins, {duration(ns)} ({percent(ns, whole)} %) of the {duration(whole)} "
-        f"{lost} is for {unit} {number}; for no other is it more than {duration(next_ns)}."
+        f"Of the {duration(whole)} {lost}, {duration(ns)} ({percent(ns, whole)} %) begins as waiting for "
+        f"{unit} {number}; for no other {unit} is it more than {duration(next_ns)}."
     ]
 
 

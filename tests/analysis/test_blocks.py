@@ -109,7 +109,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     alone = of_rows(*TOO_MANY, microbatches=1)
     by_header = f"by its header there is one of 3 ({duration(alone.step_time_ns)})"
     assert text.endswith(f"{by_header}, by its count of 6 rows one of 4 ({duration(joined.step_time_ns)}).")
-    assert f" the step is {duration(joined.step_time_ns)}, longer than " in said(
+    assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)
     )["surplus-blocks"]
     assert "Lines 8-10" not in text
@@ -125,8 +125,8 @@ def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_i
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert joined.step_time_ns > simulation.step_time_ns
     assert said(simulation)["surplus-blocks"] == (
-        "Lines 7-8 are final_norm and embedding_layer: without them one micro-batch has 4 layers and the "
-        f"step is {duration(joined.step_time_ns)}, longer than with two of 3 and 1, as these overlap on the "
+        "Without lines 7-8 (final_norm and embedding_layer) there is one micro-batch of 4 layers. Its step "
+        f"is {duration(joined.step_time_ns)}, longer than that of two of 3 and 1, which overlap on the "
         "stages."
     )
     # On one stage nothing overlaps, and where the count of rows is another nobody knows.

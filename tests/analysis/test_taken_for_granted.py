@@ -59,7 +59,7 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
     assert note.message.endswith(f": with it the step would be {duration(then)} ({change})")
     assert (note.weight, note.line) == ("warning", 3)
     # In a panel of one row for it what is at stake is not left out: nobody knew of +15.3 %.
-    assert note.brief == f"grad_gather is a shard; whole, as AICB writes it, {change}"
+    assert note.brief == f"grad_gather kept as a shard; if whole, as by AICB, {change}"
     assert not [one for one in other.diagnostics if one.code == "gather-is-shard"]
     # The rest is as the run has it.
     told = results.simulation.diagnostics

@@ -134,7 +134,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
     first, *others = a.what_if()
-    assert first.name == "--microbatches 1 (as its header asks)"
+    assert first.name == "--microbatches 1 (by its header, drops 1 layer)"
     assert (first.fixes, first.microbatches, first.alike_ns) == (True, 1, None)
     assert first.parameters is not None
     b = a.with_parameters(first.parameters)
@@ -145,8 +145,8 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     assert words.endswith(", not the same work")
     assert role == "warn"
     page = run_page(a, with_what_if=True)
-    (line,) = [line for line in page.splitlines() if "(as its header asks)" in line]
-    assert line.split()[6:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
+    (line,) = [line for line in page.splitlines() if "(by its header, drops 1 layer)" in line]
+    assert line.split()[8:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
     # Small and large: before what gains, and before twice the batch.
     twice = next(knob for knob in others if knob.alike_ns)
     assert with_most_a_microbatch(a.what_if())[:3] == [first, others[0], twice]

@@ -346,7 +346,8 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
         before = shown_changes(app)
         assert before[2].startswith("or twice the batch: microbatches 4, ")
         await press(pilot, "tab", "tab")
-        assert any(row.startswith(">fix: microbatches 1 (as its header asks)") for row in screen_rows(app))
+        fix = ">fix: microbatches 1 (by its header, drops 1 layer)"
+        assert any(row.startswith(fix) for row in screen_rows(app))
         assert shown_changes(app) == before
 
 

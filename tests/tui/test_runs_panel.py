@@ -6,7 +6,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
+from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
@@ -237,3 +240,16 @@ async def test_x_goes_back_and_forth_between_a_draft_that_was_not_kept_and_the_r
         await press(pilot, "u")
         await run_over(pilot)
         assert session.current.simulation.parameters == Parameters(compute_scale=2.0)
+
+
+async def test_a_run_of_other_work_is_neither_a_gain_nor_a_loss(make_app: MakeApp) -> None:
+    """The row on top said so; the list had `-2.914 ms (-1.7 %)`."""
+    path = "fixtures/001_moe_128npu_with_mistakes.txt"
+    app = make_app(Results(simulate(open_workload(path), Parameters())), first=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.current.parameters.microbatches == 1
+        await press(pilot, "R")
+        assert any(row.endswith(" 171.2 ms  -1.7 %, not the same work") for row in rows_of_runs(app))

@@ -13,7 +13,7 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from simcore.records import NamedTuple
-from simcore.run.figures import per_work
+from simcore.run.figures import is_other_work, per_work
 from simcore.units import duration, plural
 from tui.chrome import difference, run_difference
 from tui.frame import Glyphs, Line, cells, fitted, width_of, wrapped
@@ -24,7 +24,7 @@ from tui.state.stored import MOST_NAME
 
 _NAME = 22
 _STEP = 12
-_DIFFERENCE = 24
+_DIFFERENCE = 28
 _EACH = 13
 _TOKENS = 9
 # Narrower than that, throughput stands in a line with the flags; these have one where they are long.
@@ -144,7 +144,7 @@ def _step(run: KeptRun, first: KeptRun) -> Line:
     beside: Line = []
     if run is not first and first.step_ns is not None:
         a, b = first.results, run.results
-        if a is None or b is None or per_work(a, b) is None:
+        if a is None or b is None or (per_work(a, b) is None and not is_other_work(a, b)):
             beside = difference(first.step_ns, run.step_ns)
         else:
             beside = run_difference(a, b, True)

@@ -228,10 +228,9 @@ def surplus(facts: Facts) -> Sentence | None:
         return None
     rows, more = facts.simulation.workload.name, extra.more_layers[0]
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
-    are, them = ("is", "it") if len(extra.between) == 1 else ("are", "them")
     text = (
-        f"{lines[0].upper()}{lines[1:]} {are} {names}: without {them} one micro-batch has "
-        f"{extra.layers + more} layers and the step is {duration(ns)}, longer than with two of "
-        f"{extra.layers} and {more}, as these overlap on the stages."
+        f"Without {lines} ({names}) there is one micro-batch of {extra.layers + more} layers. "
+        f"Its step is {duration(ns)}, longer than that of two of {extra.layers} and {more}, which overlap on "
+        "the stages."
     )
     return Sentence("surplus-blocks", text, ns)

@@ -154,8 +154,8 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
             base, takes = simulation.step_time_ns, "as long"
             if duration(schedule_ns) != duration(base):
                 takes = f"{duration(schedule_ns)} ({change_percent(base, schedule_ns)})"
-            alone = f": alone it takes {takes}"
-        said.append(f"{fields['schedule']}{FOR_OVERLAP}, which layer-loop has not{alone}")
+            alone = f": alone, {fields['schedule']} takes {takes}"
+        said.append(f"{fields['schedule']}{FOR_OVERLAP}, as SimAI's layer-loop cannot{alone}")
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:
         said.append(schedule.does)
@@ -182,7 +182,7 @@ def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
     except (InputError, UsageError):
         return row
     change = change_percent(before, after)
-    words = f"gathered whole, as AICB writes it, {duration(before)} -> {duration(after)} ({change})"
+    words = f"if it were whole, as AICB writes it, {duration(before)} -> {duration(after)} ({change})"
     return replace(row, meaning=f"{row.meaning}: {words}")
 
 
@@ -278,7 +278,8 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     extra = surplus_blocks(simulation)
     if extra is None or unequal_blocks(simulation) is None:
         return []
-    change = Change({"microbatches": extra.microbatches}, caveat="as its header asks", fixes=True)
+    caveat = f"by its header, drops {plural(sum(extra.more_layers), 'layer')}"
+    change = Change({"microbatches": extra.microbatches}, caveat=caveat, fixes=True)
     tried = step(change)
     return [] if tried is None else [_row(simulation, change, tried)]
 

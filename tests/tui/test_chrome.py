@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from simcore.parameters import Parameters
 from simcore.report.pages import run_page
 from simcore.run.figures import without_each
 from simcore.simulation import simulate
+from simcore.workload import open_workload
 from tests.program.test_op_table_step import PP, RING
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
 from tests.workload.test_op_table import read
@@ -25,7 +27,7 @@ from tui.summary.panels import step_lines
 
 PATHS = ["long", "escapes", "wide", "short"]
 WIDTHS = st.integers(20, 400)
-RUNS = [seed(), small(), lonely(), lonely(0)]
+RUNS: list[Callable[[], Results]] = [seed, small, lonely, lambda: lonely(0)]
 
 
 def session_of(opened: Results, now: Results | None = None) -> Session:
@@ -39,9 +41,9 @@ def session_of(opened: Results, now: Results | None = None) -> Session:
 @settings(max_examples=60)
 @given(st.sampled_from(RUNS), st.sampled_from(RUNS), WIDTHS, st.sampled_from(list(SCREENS)))
 def test_the_heading_is_two_lines_of_the_screens_width(
-    opened: Results, now: Results, width: int, screen: str
+    opened: Callable[[], Results], now: Callable[[], Results], width: int, screen: str
 ) -> None:
-    lines = heading(session_of(opened, now), screen, width)
+    lines = heading(session_of(opened(), now()), screen, width)
     assert [width_of(line) for line in lines] == [width, width]
 
 
@@ -116,6 +118,12 @@ def test_what_a_change_made_of_the_schedule_stands_first(width: int) -> None:
     assert schedule.startswith("interleaved, 16 micro-batches" if width >= 100 else "interleaved vpp 4")
     # As opened the layout is first.
     assert "tp 8" in line_text(heading(session_of(seed()), "summary", width)[0]).split("   ")[1]
+
+
+def test_ep_stands_behind_the_layout_whose_factor_it_is_not() -> None:
+    moe = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    assert "   128: tp 8 dp 4 pp 4 (ep 4)   1f1b   2 mb " in text_of(heading(session_of(moe), "summary", 80))
+    assert "(ep" not in text_of(heading(session_of(seed()), "summary", 80))
 
 
 def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
@@ -196,9 +204,9 @@ def test_eighty_columns_have_the_same_in_short() -> None:
     st.booleans(), st.sampled_from(["", "refused"]),
 )  # fmt: skip
 def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
-    width: int, screen: str, now: Results | None, running: bool, error: str
+    width: int, screen: str, now: Callable[[], Results] | None, running: bool, error: str
 ) -> None:
-    session = session_of(seed(), now)
+    session = session_of(seed(), now and now())
     session.running, session.error = running, error
     first, second = (line_text(line) for line in heading(session, screen, width))
     for entry in SCREENS.values():

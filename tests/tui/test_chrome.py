@@ -122,7 +122,7 @@ def test_what_a_change_made_of_the_schedule_stands_first(width: int) -> None:
 
 def test_ep_stands_behind_the_layout_whose_factor_it_is_not() -> None:
     moe = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    assert "   128: tp 8 dp 4 pp 4 (ep 4)   1f1b   2 mb " in text_of(heading(session_of(moe), "summary", 80))
+    assert "   128: tp 8 dp 4 pp 4 (ep 4) " in text_of(heading(session_of(moe), "summary", 80))
     assert "(ep" not in text_of(heading(session_of(seed()), "summary", 80))
 
 

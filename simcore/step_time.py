@@ -125,7 +125,7 @@ class StepTimes:
         if parameters.jitter or parameters.time_scale or parameters.overlap_fwd_bwd or parameters.no_fold:
             # Each op has a factor, or a place between others, of its own.
             return self._simulated(parameters)
-        workload = made(self.workload, parameters)
+        workload = made(self.workload.as_written, parameters)
         if workload.uneven:
             # Ranks of an expert group wait for each other.
             return self._simulated(parameters)
@@ -134,7 +134,7 @@ class StepTimes:
             return self._simulated(parameters)
         if model.unfolded or chosen_dialect(workload, parameters) == "astra-sim-1" or workload.is_table:
             return self._simulated(parameters)
-        return self._joined(workload.as_written, parameters) or self._simulated(parameters)
+        return self._joined(workload, parameters) or self._simulated(parameters)
 
     def _simulated(self, parameters: Parameters) -> StepTime:
         """By the whole run."""

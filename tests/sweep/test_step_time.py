@@ -230,6 +230,8 @@ _FILE_TIMES = {name: StepTimes(workload) for name, workload in _FILES.items()}
 _OF_FILES = st.fixed_dictionaries(
     {
         "world": _either(None, 128, 256),
+        "tp": _either(None, None, 4),
+        "rescale": _either("off", "on"),
         "schedule": st.sampled_from((*_SCHEDULES, "layer-loop")),
         "virtual_stages": _either(None, 2),
         "microbatches": _either(None, 4, 8),

@@ -49,7 +49,8 @@ class Parameters(Struct, frozen=True):
     """What a user may set; None means "as the file says" or "the default".
 
     world, tp, ep, pp: degrees in place of the file's. virtual_stages: chunks of each stage
-    (interleaved). rescale: `on` makes rows for the degrees, of AICB's files.
+    (interleaved). rescale: `on` makes rows for the degrees, of AICB's files. without_lines:
+    `LINE` or `FROM-TO`, of a file.
     passes: how often layer-loop runs the file. layers: how often an op table's
     one layer runs. steps: how many a pipeline runs. overlap_fwd_bwd: forwards beside backwards.
     cluster: a preset or the path of a file. system: the path of an ASTRA-sim
@@ -77,6 +78,7 @@ class Parameters(Struct, frozen=True):
     pp: int | None = None
     rank_order: str = "tp-ep-dp-pp"
     rescale: str = "off"
+    without_lines: tuple[str, ...] = ()
     schedule: str | None = None
     microbatches: int | None = None
     virtual_stages: int | None = None
@@ -195,6 +197,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first", RANK_ORDERS),
     Flag("rescale", "layout", "word", "", "WORD",
          "rows of an AICB file made anew for other degrees (default off)", _OFF_ON, of=_FILE),
+    Flag("without_lines", "layout", "words", "", "LINES",
+         "the file without these lines, LINE or FROM-TO (repeatable): tries how a file could be mended",
+         of=_FILE),
     Flag("schedule", "schedule", "word", "", "NAME|FILE",
          "a name or a file (default 1f1b; at pp 1 layer-loop)"),
     Flag("microbatches", "schedule", "count", "", "N",
@@ -422,7 +427,7 @@ def refuse_others(parameters: Parameters, of: Input) -> None:
     if of == "model":
         there = {input for flag in stated(parameters) if flag.option in others for input in flag.of}
         expected = "rank traces" if "trace" in there else "execution traces"
-        expected = "a file that AICB wrote" if there == {"file"} else expected
+        expected = "a workload file" if there == {"file"} else expected
         raise UsageError(f"{options}: found a model, expected {expected}")
     if of == "workload":
         there = {input for flag in stated(parameters) if not belongs(flag, of) for input in flag.of}

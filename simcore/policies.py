@@ -146,7 +146,8 @@ def with_scopes(workload: Workload, layout: Layout) -> Workload:
         diagnostic for diagnostic in workload.diagnostics if diagnostic.code != "process-time"
     )
     return replace(
-        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=diagnostics, as_read=workload
+        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=diagnostics,
+        as_read=workload.as_written,
     )
 
 

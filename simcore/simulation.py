@@ -183,6 +183,11 @@ def made(workload: Workload, parameters: Parameters) -> Workload:
     refuse_others(parameters, "workload" if workload.maker is None else "model")
     if workload.maker is None and (parameters.gpu is not None or parameters.memory_limit is not None):
         _check_recovered(workload, parameters)
+    if parameters.without_lines:
+        # Imported here, as below: few runs ask for it.
+        from simcore.workload.without_lines import without_lines
+
+        workload = without_lines(workload, parameters.without_lines)
     if parameters.rescale == "on":
         return _rescaled(workload, parameters)
     return workload if workload.maker is None else workload.maker.workload(parameters)

@@ -40,6 +40,13 @@ def _faults(field: str) -> Callable[[str, int, int], object]:
     return check
 
 
+def _lines(text: str, world: int, dimensions: int) -> object:
+    # Imported here: few runs leave lines out.
+    from simcore.workload.without_lines import line_range
+
+    return line_range(text)
+
+
 _WORDS = {"layer_scale": "NAME:PHASE=X, or OP=X of a trace,"}
 
 
@@ -69,6 +76,7 @@ FORMS: dict[str, Form] = {
     "time_scale": Form(
         "stream tp=0.9", lambda text, world, dimensions: time_scales(Parameters(time_scale=(text,)))
     ),
+    "without_lines": Form("82-83", _lines),
     "slow_rank": Form("37=1.3", _faults("slow_rank")),
     "slow_link": Form("1:37=0.5", _faults("slow_link")),
     "kind_scale": Form("dp=0.5", _named_factor("kind_scale")),

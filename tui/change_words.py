@@ -63,8 +63,10 @@ _SHORT = {
 }  # fmt: skip
 
 
+# By what a file is fixed, in fewer letters.
+_BY = {"by its header": "by header", "by row count": "by count"}
 # What a bracket begins with that no meaning says.
-_KEPT = ("does not fit", "fits", "full gain", "drops", "gathers")
+_KEPT = ("does not fit", "fits", "full gain", "drops", "gathers", "by ")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
@@ -80,7 +82,7 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     if len(change) > room:
         # How much the first one needs stands over the rows.
         change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)
-    for flag, word in _SHORT.items():
+    for flag, word in (_BY | _SHORT).items():
         # What tells one change from another stands at its end.
         change = change.replace(flag, word) if len(change) > room else change
     if len(change) > room and " -> " in change:
@@ -132,11 +134,25 @@ UNKNOWN = "unknown"
 SHARE_CELLS = 9
 
 
-def gain_share(was: int, knob: WhatIf) -> tuple[str, str]:
-    """What a change does to the step time, as `change_share`; of more micro-batches to as much work."""
-    if knob.fixes:
-        return "not the same work", "warn"
-    return change_share(was, knob.gain_ns)
+def name_and_share(
+    was: int, knob: WhatIf, dims: Sequence[Dimension], size: int, with_time: bool = False
+) -> tuple[str, str, str]:
+    """A change in words, in `size` cells and one behind them, some of which its share takes where it is in
+    words, too; and what it does to the step time, with its role, as `change_share` has both; of more
+    micro-batches to as much work.
+    """
+    if not knob.fixes:
+        return (f"{change_name(knob, dims, size, with_time):<{size + 1}}", *change_share(was, knob.gain_ns))
+    found = []
+    for share in _OTHER_WORK:
+        room = size + SHARE_CELLS - len(share)
+        found.append((f"{change_name(knob, dims, room, with_time):<{room + 1}}", share))
+    # In fewer words where more of the name stands then.
+    name, share = max(found, key=lambda form: len(form[0].rstrip()))
+    return name, share, "warn"
+
+
+_OTHER_WORK = ("not the same work", "other work")
 
 
 def change_share(was: int, now: int) -> tuple[str, str]:

@@ -172,7 +172,7 @@ def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
     }
     most = min(gains, key=lambda index: gains[index], default=None)
     # What fixes the file stays before all.
-    first = 1 + bool(knobs and knobs[0].fixes)
+    first = 1 + sum(knob.fixes for knob in knobs)
     if most is None or knobs[most].alike_ns is None or most <= first:
         return list(knobs)
     rest = (knob for index, knob in enumerate(knobs) if index >= first and index != most)
@@ -191,7 +191,7 @@ def lists_and_meaning(
     ]
     said = [knobs[index].meaning for index in ([row] if focused else in_sight) if knobs[index].meaning]
     meaning = said[0] if said else other
-    most = max(rows - BOTH_LISTS, 1)
+    most = max(rows - BOTH_LISTS - sum(knob.fixes for knob in knobs), 1)
     if _lines_of(meaning.partition("; ")[0], width) > most:
         # Half of the rows rather than half a clause.
         most = max(rows // 2, 1)

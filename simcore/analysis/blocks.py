@@ -4,13 +4,13 @@ not ask for.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 from simcore.program.blocks import is_layer
-from simcore.records import NamedTuple, replace
+from simcore.records import NamedTuple
 from simcore.simulation import Simulation
-from simcore.workload.model import PHASES, Cells, Workload, base_name
+from simcore.workload.model import PHASES, Workload, base_name
+from simcore.workload.without_lines import without_rows
 
 # The largest micro-batch computes so many times as long as the smallest, or they count as equal.
 _UNEVEN = 1.5
@@ -41,6 +41,15 @@ class SurplusBlocks(NamedTuple):
     more_layers: tuple[int, ...]
     copied: tuple[int, ...]
     between: tuple[int, ...]
+
+    def lines_between(self, workload: Workload) -> str:
+        """The lines of `between` as `--without-lines` has them, "" where there are none, or a run of the file
+        cannot go without them.
+        """
+        words = line_words(workload, self.between)
+        if not words or without_rows(workload, self.between) is None:
+            return ""
+        return words.partition(" ")[2]
 
 
 def unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
@@ -103,35 +112,6 @@ def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
         is_declared = workload.declared_rows == len(workload) - len(rest)
         between = rest if len(blocks) == 2 and is_declared else ()
     return SurplusBlocks(count, size, _joined(more), layers[count:], copied, between)
-
-
-def without_rows(workload: Workload, rows: Sequence[int]) -> Workload | None:
-    """A file without some of its rows; None of one in which something else names rows by their places."""
-    header, phases = workload.header, map(workload.cells, PHASES)
-    if header.checkpoints or header.checkpoint_initiates or any(cells.asynchronous for cells in phases):
-        return None
-    if workload.as_read is not None or workload.maker is not None:
-        return None
-    left = [row for row in range(len(workload)) if row not in rows]
-
-    def cells(of: Cells) -> Cells:
-        return replace(
-            of,
-            compute_ns=array("q", (of.compute_ns[row] for row in left)),
-            collective=[of.collective[row] for row in left],
-            group=[of.group[row] for row in left],
-            bytes=array("q", (of.bytes[row] for row in left)),
-        )
-
-    return replace(
-        workload,
-        name=[workload.name[row] for row in left],
-        line=array("q", (workload.line[row] for row in left)),
-        fwd=cells(workload.fwd),
-        ig=cells(workload.ig),
-        wg=cells(workload.wg),
-        process_ns=array("q", (workload.process_ns[row] for row in left)),
-    )
 
 
 def line_words(workload: Workload, rows: Sequence[int]) -> str:

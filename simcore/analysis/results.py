@@ -93,6 +93,11 @@ class Results(Finished, frozen=True, dict=True):
         return run_words.rescaled_words(self.simulation)
 
     @property
+    def left_out(self) -> str:
+        """The lines of its file that it goes without, `lines 82-83`; "" where it has all."""
+        return self.simulation.workload.left_out
+
+    @property
     def origin(self) -> str:
         return "simulated"
 

@@ -114,7 +114,8 @@ def headline(results: Finished, wide: bool) -> list[str]:
         return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
     scaled = scaled_words(simulation.parameters, wide)
     if not wide:
-        made = ["rescaled"] if simulation.workload.rescaled else []
+        workload = simulation.workload
+        made = ["rescaled"] * bool(workload.rescaled) + ["lines left out"] * bool(workload.left_out)
         return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation)]
     ranks = _ranks_words(layout)
     overlaps = _overlaps(simulation)
@@ -123,6 +124,8 @@ def headline(results: Finished, wide: bool) -> list[str]:
     schedule = with_each(schedule, results)
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
+    if simulation.workload.left_out:
+        said.append(f"without {simulation.workload.left_out}")
     return [ranks, *said, *scaled, schedule, printable(simulation.parameters.network, 40)]
 
 
@@ -146,10 +149,11 @@ def facts(results: Finished) -> list[tuple[str, str]]:
     declared = (
         "" if workload.declared_rows in (None, len(workload)) else f", {workload.declared_rows} declared"
     )
+    without = f", without {workload.left_out}" if workload.left_out else ""
     rows = [
         ("file", printable(workload.path)),
         ("format", f"{workload.format}, {printable(workload.policy)}"),
-        ("rows", f"{len(workload)}{declared}: {structure_words(simulation)}"),
+        ("rows", f"{len(workload)}{declared}{without}: {structure_words(simulation)}"),
         ("ranks", layout_words(simulation.layout)),
         ("schedule", ", ".join((schedule_words(program), *_overlaps(simulation)))),
         ("cluster", f"{simulation.network.words()}; {printable(simulation.parameters.network)}"),

@@ -62,8 +62,8 @@ def other_file_ns(
     # A run begins with the file's cells: what is changed in those that it has made of them would be lost.
     if simulation.program.queued:
         rows = rows.as_written
-    elif rows.rescaled:
-        rows, kept = replace(rows, as_read=None), {"rescale": "off"}
+    elif rows.has_other_rows:
+        rows, kept = replace(rows, as_read=None), {"rescale": "off", "without_lines": ()}
     workload = changed(rows)
     if workload is None:
         return None

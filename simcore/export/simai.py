@@ -283,10 +283,17 @@ def export(request: Request) -> Export:
         return export_model(opened.maker, request)
     if request.ranks is not None or request.every_rank or request.per_rank:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
+    parameters = request.parameters
+    if parameters.without_lines:
+        # Imported here, as below: few files are mended.
+        from simcore.workload.without_lines import without_lines
+
+        opened = without_lines(opened, parameters.without_lines)
+        parameters = replace(parameters, without_lines=())
     # What `ExportFormat.requested` has told apart.
-    if request.parameters.rescale == "on":
-        return _export_rescaled(opened, request.parameters)
-    return _export(opened, request.parameters)
+    if parameters.rescale == "on":
+        return _export_rescaled(opened, parameters)
+    return _export(opened, parameters)
 
 
 def _export_rescaled(workload: Workload, parameters: Parameters) -> Export:

@@ -157,7 +157,10 @@ def _rows(workload: Workload, recovered: Recovered, config: AicbConfig) -> Resca
     ]
     made = read(workload.path, text.encode())
     diagnostics = (*workload.diagnostics, *notes)
-    return Rescaled(replace(made, diagnostics=diagnostics, as_read=workload, rescaled=words), text)
+    anew = replace(
+        made, diagnostics=diagnostics, as_read=workload.as_written, rescaled=words, left_out=workload.left_out
+    )
+    return Rescaled(anew, text)
 
 
 def _words(before: AicbConfig, after: AicbConfig) -> str:

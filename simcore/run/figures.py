@@ -294,7 +294,7 @@ def per_work(a: Stepped, b: Stepped) -> PerWork | None:
     runs that have as much work, and of those that cannot be compared (`is_other_work`).
     """
     works = _unequal(a, b)
-    if works is None or not _is_multiple(*works):
+    if works is None or not _is_multiple(*works) or _left_out(a) != _left_out(b):
         return None
     before, after = (sum(work.counts) for work in works)
     alike_ns = alike_work_ns(b.step_time_ns, *works)
@@ -307,9 +307,18 @@ def per_work(a: Stepped, b: Stepped) -> PerWork | None:
 
 
 def is_other_work(a: Stepped, b: Stepped) -> bool:
-    """Whether the steps of two runs are of micro-batches that are neither the same nor a multiple of them."""
+    """Whether the steps of two runs are of micro-batches that are neither the same nor a multiple of them, or
+    one of them goes without lines of the file that the other has.
+    """
+    if _left_out(a) != _left_out(b):
+        return True
     works = _unequal(a, b)
     return works is not None and not _is_multiple(*works)
+
+
+def _left_out(run: Stepped) -> str:
+    """The lines of its file that a run goes without; "" where no file has lines."""
+    return getattr(run, "left_out", "")
 
 
 def alike_work_ns(ns: int, work: Work, other: Work) -> int | None:

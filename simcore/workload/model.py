@@ -155,7 +155,8 @@ class Workload(Struct, frozen=True):
     is sent piece by piece beside compute. pieces: cells whose collectives run beside their own products.
     uneven: cells in which ranks of an expert group differ, whose columns are those of the fullest.
     host_link: GB/s of what goes to the host's memory and back (group `offload`).
-    rescaled: of rows made anew for other degrees, from which to which; as_read is the file's then.
+    rescaled: of rows made anew for other degrees, from which to which; left_out: of a file without some
+    of its lines, which (`lines 82-83`). as_read is the file's then.
     """
 
     path: str
@@ -183,6 +184,7 @@ class Workload(Struct, frozen=True):
     uneven: Mapping[tuple[Phase, int], Uneven] = field(default_factory=dict)
     host_link: float = 0.0
     rescaled: str = ""
+    left_out: str = ""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -196,6 +198,11 @@ class Workload(Struct, frozen=True):
     def as_written(self) -> Workload:
         """The cells as the file has them: another run begins with these, whatever the dialect of this one."""
         return self.as_read or self
+
+    @property
+    def has_other_rows(self) -> bool:
+        """Whether its rows are not those of its file, as the user asked for."""
+        return bool(self.rescaled or self.left_out)
 
     @property
     def has_compute(self) -> bool:

@@ -3,13 +3,14 @@ for; figures by a run of their own.
 """
 
 from simcore.analysis import Results
-from simcore.analysis.blocks import line_words, surplus_blocks, unequal_blocks, without_rows
+from simcore.analysis.blocks import line_words, surplus_blocks, unequal_blocks
 from simcore.analysis.sentences.model import Facts
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload
+from simcore.workload.without_lines import without_rows
 from tests.analysis.booking import run
 from tests.strategies import layer
 from tests.workload.texts import read, text_of
@@ -107,15 +108,15 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     alone = of_rows(*TOO_MANY, microbatches=1)
-    by_header = f"by its header there is one of 3 ({duration(alone.step_time_ns)})"
-    assert text.endswith(f"{by_header}, by its count of 6 rows one of 4 ({duration(joined.step_time_ns)}).")
+    by_header = f"by its header there is one of 3 layers ({duration(alone.step_time_ns)})"
+    assert text.endswith(f"{by_header}, by its row count one of 4 ({duration(joined.step_time_ns)}).")
     assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)
     )["surplus-blocks"]
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
-        assert "count of" not in text
+        assert "row count" not in text
         assert "Lines 8-10 are 1 more block" in text
 
 
@@ -161,7 +162,7 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
         assert "by its header" not in said(simulation)["uneven-microbatches"]
-        assert "count of rows" not in said(simulation)["uneven-microbatches"]
+        assert "row count" not in said(simulation)["uneven-microbatches"]
 
 
 def test_another_layer_is_no_copy() -> None:
@@ -171,7 +172,7 @@ def test_another_layer_is_no_copy() -> None:
     assert (found.copied, found.between) == ((), ())
     found_words = said(of_rows(*other, declared=6))
     assert "1 more block, of 1 layer." in found_words["uneven-microbatches"]
-    assert "count of rows" not in found_words["uneven-microbatches"]
+    assert "row count" not in found_words["uneven-microbatches"]
 
 
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:

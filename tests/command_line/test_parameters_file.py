@@ -146,6 +146,7 @@ _ITEMS = {
     "kind_scale": st.sampled_from(["dp=0", "expert dp=1.5"]),
     "stage_scale": st.sampled_from(["3=0.9", "none=0"]),
     "slow_host": st.sampled_from(["3=0.9", "0=0"]),
+    "without_lines": st.sampled_from(["82-83", "7"]),
     "time_scale": st.sampled_from(["compute fwd=0.9", "stream tp=0", "layer mlp_row=2"]),
 }
 

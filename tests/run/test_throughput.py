@@ -24,7 +24,7 @@ from simcore.run.figures import (
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration, signed
 from simcore.workload import open_workload
-from tui.change_words import change_name, gain_share
+from tui.change_words import change_name, name_and_share
 from tui.chrome import run_difference
 from tui.frame import text_of
 from tui.panels import with_most_a_microbatch
@@ -123,9 +123,9 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
     assert row.parameters is not None
     b = a.with_parameters(row.parameters)
     assert b.step_time_ns == row.better10_ns
-    promised, role = gain_share(a.step_time_ns, row)
+    name, promised, role = name_and_share(a.step_time_ns, row, (), 60)
     assert promised.strip() == "-27.1%"
-    assert change_name(row, (), 60).endswith(f", {duration(b.step_time_ns)}; same work in")
+    assert name.rstrip().endswith(f", {duration(b.step_time_ns)}; same work in")
     assert row.gain_ns == b.step_time_ns // 2
     assert run_difference(a, b, True) == [("-27.1 % same work", role)]
 
@@ -133,14 +133,23 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
 def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() -> None:
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
-    first, *others = a.what_if()
+    first, other, *others = a.what_if()
     assert first.name == "--microbatches 1 (by its header, drops 1 layer)"
     assert (first.fixes, first.microbatches, first.alike_ns) == (True, 1, None)
     assert first.parameters is not None
     b = a.with_parameters(first.parameters)
     assert b.step_time_ns == first.better10_ns
     assert first.better10_ns > others[0].better10_ns
-    assert gain_share(a.step_time_ns, first) == ("not the same work", "warn")
+    name, *share = name_and_share(a.step_time_ns, first, (), 58)
+    assert (name.rstrip(), share) == (change_name(first, (), 50), ["not the same work", "warn"])
+    # Where the words would cut the name they are fewer.
+    narrow = name_and_share(a.step_time_ns, first, (), 47)
+    assert narrow[1:] == ("other work", "warn")
+    assert narrow[0].rstrip() == "fix: microbatches 1 (by header, drops 1 layer)"
+    # What its count of rows asks for stands beside it: which is right only its author knows.
+    assert other.name == "--without-lines 82-83 (by row count, 9 layers)"
+    assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
+    assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a, b)
     assert words.endswith(", not the same work")
     assert role == "warn"
@@ -149,7 +158,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     assert line.split()[8:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
     # Small and large: before what gains, and before twice the batch.
     twice = next(knob for knob in others if knob.alike_ns)
-    assert with_most_a_microbatch(a.what_if())[:3] == [first, others[0], twice]
+    assert with_most_a_microbatch(a.what_if())[:4] == [first, other, others[0], twice]
     # Who asked for a number, and a file whose header asks for what it has, have nothing to fix.
     for run in (b, seed()):
         assert not any(knob.fixes for knob in run.what_if())

@@ -102,8 +102,8 @@ def values_of_model(parameters: Parameters, near: Basis) -> dict[str, object]:
 
 def not_given(field: str, basis: Basis) -> object:
     """What a run takes for a parameter of the schedule that was not given."""
-    # Of rows made anew for other degrees the micro-batches are theirs.
-    workload = basis.workload if basis.workload.rescaled else basis.workload.as_written
+    # Of other rows than the file's the micro-batches are theirs.
+    workload = basis.workload if basis.workload.has_other_rows else basis.workload.as_written
     structure, queued = basis.program.structure, _is_queued(basis)
     if field == "microbatches" and basis.program.queued and not queued:
         # The program of the other dialect has the whole file as one block.

@@ -553,6 +553,10 @@ def _is_left_out(flag: Flag, basis: Basis) -> bool:
         return basis.parameters.gpu is None
     if flag.field == "rescale":
         return maker is not None or not _asks_for_rescaling(basis)
+    if flag.field == "without_lines":
+        # Where it was given, and of a file whose count of rows is not that of its rows.
+        doubted = any(one.code == "row-count" for one in basis.workload.as_written.diagnostics)
+        return not doubted and not basis.parameters.without_lines
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 

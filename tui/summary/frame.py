@@ -132,6 +132,11 @@ def _counted(title: str, table: BesidePanel, rows: int) -> str:
     return f"{title.removesuffix(', in all')}, {shown} of {count}"
 
 
+def _fixes(model: SummaryModel) -> int:
+    """Rows of what fixes the file, which is none of the changes that gain."""
+    return sum(knob.fixes for knob in model.knobs or ())
+
+
 class _Sizes:
     """Rows and columns of the panels in boxes: what is left over goes to words, then to advice and notes that
     would be cut, then to the bars.
@@ -155,7 +160,8 @@ class _Sizes:
         # A row more where there are many, for what memory the fullest stage needs.
         said_of_step = len(step_facts(model.results, self.figure - 2)) + 5
         said_of_step += bool(model.results.memory_unknown)
-        self.top, self.bottom = _TOP + (height >= _MANY and said_of_step > _TOP), _BOTTOM
+        self.top = _TOP + (height >= _MANY and said_of_step > _TOP)
+        self.bottom = _BOTTOM + _fixes(model)
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
         bars = model.bars.most_rows + 4
@@ -245,9 +251,7 @@ class _Headings:
         self.model, self.width, self.height = model, width, height
         has_map = model.panel == MAP and not model.beside.is_empty
         model.set_panels((MAP if has_map else STAGES, WORST, WHAT_IF))
-        # What fixes the file is none of those that gain.
-        fixes = model.knobs is not None and any(knob.fixes for knob in model.knobs[:1])
-        self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + fixes, 1
+        self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + _fixes(model), 1
         most_bars, self.bars = self._rows_of_bars()
         self.memory = _Memory(model, width)
         said = height - _RULES - self.worst - self.changes - self.notes - self.bars

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import Diagnostic
 from simcore.run.figures import throughput_words
 from simcore.units import change_percent, duration, signed, unbroken, whole_percent
-from tui.change_words import SHARE_CELLS, UNKNOWN, change_name, gain_share
+from tui.change_words import UNKNOWN, name_and_share
 from tui.frame import Glyphs, Line, cells, rows_around, shorter_sentences
 from tui.notes.listing import ROLES, WEIGHT_CELLS, counted_weights, weight_word
 from tui.panels import MATTERS, WHAT_IF, lists_and_meaning
@@ -221,10 +221,8 @@ def help_line(
     knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool, with_time: bool = True
 ) -> Line:
     """A change in words, the step time with it, and the difference. with_time: as `change_words` has it."""
-    share, role = ("", "") if knob.unknown else gain_share(step, knob)
-    # What the share is of takes room from the name.
-    size -= max(len(share) - SHARE_CELLS, 0)
-    name = f"{'>' if at else ' '}{change_name(knob, dims, size - 1, with_time):<{size}}"
+    words, share, role = name_and_share(step, knob, dims, size - 1, with_time)
+    name = f"{'>' if at else ' '}{words}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
     return [(name, "accent" if at else ""), (f"{duration(knob.gain_ns):>10}", ""), (f" {share}", role)]

@@ -14,12 +14,10 @@ from simcore.run.lanes import clock
 from simcore.units import duration, percent
 from tui.change_words import (
     LESS_TIME,
-    SHARE_CELLS,
     UNKNOWN,
-    change_name,
     change_share,
     change_words,
-    gain_share,
+    name_and_share,
 )
 from tui.frame import Glyphs, Line, cells, cut_apart, name_cut, rows_around, rule
 from tui.panels import WHAT_IF, PanelCursor, beside, box, lists_and_meaning, meaning_rows, two_lists
@@ -359,11 +357,8 @@ def _knob_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None]
 
 def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
-    share, role = ("", "") if knob.unknown else gain_share(step, knob)
-    if knob.free_ns is None:
-        # What the share is of takes room from the name.
-        size -= max(len(share) - SHARE_CELLS, 0)
-    words = f"{'>' if at else ' '}{change_name(knob, dims, size - 1):<{size}}"
+    name, share, role = name_and_share(step, knob, dims, size - 1)
+    words = f"{'>' if at else ' '}{name}"
     if knob.unknown:
         return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
     now = f"{duration(knob.gain_ns):>10}"

@@ -29,7 +29,8 @@ from simcore.records import NamedTuple, Struct
 from simcore.run.track import OF_FEW
 from simcore.workload.model import base_name
 
-_NOT_COMPARED = ("no_fold",)
+# Others say what they have made of a run.
+_NOT_COMPARED = ("no_fold", "rescale")
 
 
 class LayerChange(NamedTuple):
@@ -148,6 +149,13 @@ class Comparison(Struct, frozen=True, dict=True):
     def changed(self) -> dict[str, tuple[Any, Any]]:
         """The parameters that differ, with their values in the two runs, in the order of the flags."""
         a, b = (effective_parameters(side.simulation) for side in (self.a, self.b))
+        if all(side.simulation.workload.maker is None for side in (self.a, self.b)):
+            # What files alone have is among them where it was given.
+            for flag in FLAGS:
+                if "file" in flag.of and (flag.field in a or flag.field in b):
+                    empty: object = [] if flag.kind == "words" else flag.default
+                    a.setdefault(flag.field, empty)
+                    b.setdefault(flag.field, empty)
         fields = [flag.field for flag in FLAGS if flag.field in a and flag.field in b]
         fields = [field for field in fields if field not in _NOT_COMPARED]
         return {field: (a[field], b[field]) for field in fields if a[field] != b[field]}

@@ -333,6 +333,12 @@ def _dialect(comparison: Comparison) -> str:
     return "the rows are read by the rules of the other simulator"
 
 
+def _lines(comparison: Comparison) -> str:
+    left_out = [side.simulation.workload.left_out for side in (comparison.a, comparison.b)]
+    a, b = (f"runs without {lines} of the file" if lines else "runs all lines" for lines in left_out)
+    return f"B {b}, A {a}"
+
+
 def _estimate_only(comparison: Comparison) -> str:
     return "only SimAI's estimate changes"
 
@@ -373,6 +379,7 @@ REASONS: dict[str, Reason] = {
     "passes": Reason(_work),
     "steps": Reason(_work),
     "layers": Reason(_work),
+    "without_lines": Reason(_lines),
     "stage_layout": Reason(_stage_layout, _PASSES),
     "overlap_fwd_bwd": Reason(_forward_beside_backward),
     "overlap_grad_reduce": Reason(_grad_reduce, _GRADIENTS),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from simcore.analysis.alike import alike
 from simcore.analysis.blocks import (
-    SurplusBlocks,
     UnequalBlocks,
     line_words,
     surplus_blocks,
     unequal_blocks,
-    without_rows,
 )
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
 from simcore.diagnostics import printable
@@ -192,40 +190,31 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # Which of two readings is meant only the author of the file knows; the first is among the changes.
-    joined = _without_between(facts, extra)
+    between = extra.lines_between(workload)
     made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
     there = f"there {'is one' if count == 1 else f'are {count}'} of {extra.layers}"
     text = f"Its rows make micro-batches of {made} layers; by its header {there}"
-    if joined is not None:
-        # Both, with what they make of the step, in two rows of 80 columns. The flag stands in the advice.
-        of_rows, whole = facts.simulation.workload.declared_rows, extra.layers + extra.more_layers[0]
-        otherwise = "" if joined[1] is None else f" ({duration(joined[1])})"
-        return ns, f"{text} ({duration(ns)}), by its count of {of_rows} rows one of {whole}{otherwise}."
+    if between:
+        # Both, with what they make of the step, in two rows of 80 columns. The flags stand in the advice.
+        whole = extra.layers + extra.more_layers[0]
+        joined_ns = facts.step_with(without_lines=(between,))
+        otherwise = "" if joined_ns is None else f" ({duration(joined_ns)})"
+        return ns, f"{text} layers ({duration(ns)}), by its row count one of {whole}{otherwise}."
     text += f" (--microbatches {count}: {duration(ns)})"
     blocks = plural(len(extra.more_layers), "more block")
     return ns, f"{text}. {more[0].upper()}{more[1:]} are {blocks}, of {layers} {of}{same}."
 
 
-def _without_between(facts: Facts, extra: SurplusBlocks) -> tuple[str, int | None] | None:
-    """The lines that cut a block of a file in two, and the step without them by a run of its own, None where
-    that would take long; None of a file that has as many rows as it declares with them, or tells no lines.
-    """
-    lines = line_words(facts.simulation.workload, extra.between)
-    joined = without_rows(facts.simulation.workload, extra.between) if lines else None
-    if joined is None:
-        return None
-    return lines, facts.results.variants.step_ns_of(joined, world=facts.simulation.layout.world)
-
-
 def surplus(facts: Facts) -> Sentence | None:
     """What the rows are that cut a block of a file in two, and why the step is longer without them."""
     extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
-    found = None if extra is None else _without_between(facts, extra)
-    if extra is None or found is None:
+    between = "" if extra is None else extra.lines_between(facts.simulation.workload)
+    if extra is None or not between:
         return None
-    lines, ns = found
+    ns = facts.step_with(without_lines=(between,))
     if ns is None or ns <= facts.step_ns:
         return None
+    lines = line_words(facts.simulation.workload, extra.between)
     rows, more = facts.simulation.workload.name, extra.more_layers[0]
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (

@@ -274,14 +274,22 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
 
 
 def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
-    """The run that the header of a file asks for whose rows make more micro-batches, of other lengths."""
+    """The runs that the header and the count of rows of a file ask for whose rows make more micro-batches, of
+    other lengths.
+    """
     extra = surplus_blocks(simulation)
     if extra is None or unequal_blocks(simulation) is None:
         return []
+    # Which of the two is meant only the author of the file knows.
     caveat = f"by its header, drops {plural(sum(extra.more_layers), 'layer')}"
-    change = Change({"microbatches": extra.microbatches}, caveat=caveat, fixes=True)
-    tried = step(change)
-    return [] if tried is None else [_row(simulation, change, tried)]
+    fixes = [Change({"microbatches": extra.microbatches}, caveat=caveat, fixes=True)]
+    lines = extra.lines_between(simulation.workload)
+    if lines:
+        layers = extra.layers + extra.more_layers[0]
+        caveat = f"by row count, {plural(layers, 'layer')}"
+        fixes.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
+    found = [(change, step(change)) for change in fixes]
+    return [_row(simulation, change, tried) for change, tried in found if tried is not None]
 
 
 def _has_room(simulation: Simulation) -> bool:

@@ -1,0 +1,95 @@
+"""A workload without some lines of its file, as `--without-lines` asks for it: what a file would be that is
+mended.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from simcore.diagnostics import UsageError, printable
+from simcore.records import replace
+from simcore.units import plural
+from simcore.workload.model import PHASES, Cells, Workload
+
+_FLAG = "--without-lines"
+
+
+def line_range(text: str) -> tuple[int, int]:
+    """The first and the last of the lines that `82-83` or `82` names. Raises `UsageError`."""
+    first, dash, last = text.partition("-")
+    numbers = (first, last if dash else first)
+    # 2^40 is far beyond the lines of any file that is read.
+    if all(number.isascii() and number.isdigit() and len(number) < 13 for number in numbers):
+        begin, end = map(int, numbers)
+        if 1 <= begin <= end:
+            return begin, end
+    raise UsageError(f"{_FLAG} {printable(text, 60)}: LINE or FROM-TO, for example 82-83, is expected")
+
+
+def without_lines(workload: Workload, texts: Sequence[str]) -> Workload:
+    """The workload of a file without these lines; what its reader said of them is left out, too.
+
+    Raises `UsageError` where no row stands on one of the ranges, where none is left, and for a file in which
+    something else names rows by their places.
+    """
+    ranges = [line_range(text) for text in texts]
+    lines = workload.line
+    if not lines or min(lines) < 1:
+        raise UsageError(f"{_FLAG}: rows of {printable(workload.path, 60)} stand on no lines")
+    for text, (first, last) in zip(texts, ranges, strict=True):
+        if not any(first <= line <= last for line in lines):
+            raise UsageError(
+                f"{_FLAG} {printable(text, 60)}: no row stands there; rows are on lines {min(lines)} to "
+                f"{max(lines)}"
+            )
+    rows = [row for row, line in enumerate(lines) if any(first <= line <= last for first, last in ranges)]
+    if len(rows) == len(workload):
+        raise UsageError(f"{_FLAG} {' '.join(texts)}: none of {plural(len(rows), 'row')} would be left")
+    result = without_rows(workload, rows)
+    if result is None:
+        raise UsageError(
+            f"{_FLAG}: {printable(workload.path, 60)} names rows by their places (checkpoints, collectives "
+            "that are waited for): edit the file"
+        )
+    said = tuple(
+        one
+        for one in workload.diagnostics
+        if not any(one.line is not None and first <= one.line <= last for first, last in ranges)
+        and not (one.code == "row-count" and result.declared_rows == len(result))
+    )
+    words = f"{'line' if len(rows) == 1 else 'lines'} {' '.join(texts)}"
+    return replace(result, diagnostics=said, as_read=workload, left_out=words)
+
+
+def without_rows(workload: Workload, rows: Sequence[int]) -> Workload | None:
+    """A file without some of its rows; None of one in which something else names rows by their places."""
+    header, phases = workload.header, map(workload.cells, PHASES)
+    if header.checkpoints or header.checkpoint_initiates or header.last_bottom_layer is not None:
+        return None
+    if any(cells.asynchronous for cells in phases):
+        return None
+    if workload.as_read is not None or workload.maker is not None:
+        return None
+    gone = set(rows)
+    left = [row for row in range(len(workload)) if row not in gone]
+
+    def cells(of: Cells) -> Cells:
+        return replace(
+            of,
+            compute_ns=array("q", (of.compute_ns[row] for row in left)),
+            collective=[of.collective[row] for row in left],
+            group=[of.group[row] for row in left],
+            bytes=array("q", (of.bytes[row] for row in left)),
+        )
+
+    return replace(
+        workload,
+        name=[workload.name[row] for row in left],
+        line=array("q", (workload.line[row] for row in left)),
+        fwd=cells(workload.fwd),
+        ig=cells(workload.ig),
+        wg=cells(workload.wg),
+        process_ns=array("q", (workload.process_ns[row] for row in left)),
+        row_policy=tuple(workload.row_policy[row] for row in left) if workload.row_policy else (),
+    )

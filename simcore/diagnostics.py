@@ -87,7 +87,8 @@ class Diagnostic(Struct, frozen=True):
     `line` and `column` count from 1 and are None where a file has no such place.
     `message` says what was found and what was done about it, in one line. `brief` is what of it matters, in
     some 40 characters, for a panel that has one row for it; "" where the first words of `message` say it. Who
-    shows it says the weight: an assumption is named there and not called one.
+    shows it says the weight: an assumption is named there and not called one. stake: by what share of it the
+    step would be longer or shorter with another value of what was assumed, as far as that was tried.
     """
 
     severity: Severity
@@ -97,6 +98,7 @@ class Diagnostic(Struct, frozen=True):
     line: int | None = None
     column: int | None = None
     brief: str = ""
+    stake: float = 0.0
 
     def place(self) -> str:
         """`file:line:column`, as compilers print it; parts that are not known are left out."""
@@ -131,8 +133,15 @@ class Diagnostic(Struct, frozen=True):
 
 
 def by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """What weighs most first: warnings, assumptions, notes; equal ones in the order of their places."""
-    return sorted(diagnostics, key=lambda diagnostic: WEIGHTS.index(diagnostic.weight))
+    """What weighs most first: warnings, assumptions, notes; of assumptions those with which the step would
+    differ most, other equal ones in the order of their places.
+    """
+
+    def place(diagnostic: Diagnostic) -> tuple[int, float]:
+        weight = diagnostic.weight
+        return WEIGHTS.index(weight), -diagnostic.stake if weight == "assumption" else 0.0
+
+    return sorted(diagnostics, key=place)
 
 
 class InputError(Exception):

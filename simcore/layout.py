@@ -13,11 +13,12 @@ from simcore.parameters import Parameters
 from simcore.records import Struct, replace
 from simcore.units import digits
 from simcore.workload import Workload
-from simcore.workload.model import GroupKind
+from simcore.workload.model import PHASES, GroupKind
 
 # Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
 DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate")
+_OF_EXPERTS = {"ep", "dp_ep"}
 # Those whose members are as far apart as a group of another kind is large.
 BY_REMAINDER: tuple[GroupKind, ...] = ("dp", "dp_ep", "dp_replicate")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
@@ -198,6 +199,8 @@ def resolve_layout(
         stated = getattr(header, name)
         if stated is None:
             message = f"no {meaning} in the header: {name} 1 assumed"
+            if name == "ep" and not any(_OF_EXPERTS & set(workload.cells(phase).group) for phase in PHASES):
+                message += "; no row sends over it"
             note("note", code, message, brief=f"{name} 1: the header has none")
             return 1
         return int(stated)

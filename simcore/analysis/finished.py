@@ -23,9 +23,13 @@ from simcore.analysis.stakes import (
     BACKWARD_UNSENT,
     LAYOUT_ASSUMED,
     OTHER_FILES,
+    Stake,
     assumed_compute_ns,
     at_stake,
     other_file_ns,
+    otherwise,
+    stake_of,
+    with_more_between_stages,
 )
 from simcore.analysis.streams import communication_ns, mean_use, stream_use
 from simcore.analysis.variants import Variants
@@ -54,6 +58,10 @@ if TYPE_CHECKING:
 Figure = TypeVar("Figure")
 
 
+# Notes with another value of what was assumed, each a run of its own.
+_WEIGHED = (BACKWARD_UNSENT, "pp-comm-missing", "cluster-default", "all-gpus-missing")
+
+
 class Finished(Struct, frozen=True, dict=True):
     """The figures of a simulation: `Results` is this and what every kind of run answers."""
 
@@ -75,22 +83,25 @@ class Finished(Struct, frozen=True, dict=True):
         and of what is not sent backward once `weigh_assumptions` has found it. Last what its rows send unlike
         a trainer, and what every run takes for granted.
         """
-        return self._weighed if "_weighed_ns" in self.__dict__ else self._noticed
+        return self._weighed if "_stakes" in self.__dict__ else self._noticed
 
     @cached_property
     def _weighed(self) -> tuple[Diagnostic, ...]:
         return tuple(
-            at_stake(one, self.step_time_ns, self._weighed_ns[one.code])
-            if one.code in self._weighed_ns
+            at_stake(one, self.step_time_ns, self._stakes[one.code])
+            if one.code in self._stakes
             else one
             for one in self._noticed
         )
 
     @property
-    def _weighed_ns(self) -> dict[str, int | None]:
+    def _stakes(self) -> dict[str, Stake]:
         """By code of a note, what the step would be otherwise, as far as `weigh_assumptions` has found it."""
-        known: dict[str, int | None] = self.__dict__.get("_weighed_ns", {})
+        known: dict[str, Stake] = self.__dict__.get("_stakes", {})
         return known
+
+    def _other_ns(self, code: str) -> int | None:
+        return self._stakes[code].ns if code in self._stakes else None
 
     @cached_property
     def _noticed(self) -> tuple[Diagnostic, ...]:
@@ -101,7 +112,7 @@ class Finished(Struct, frozen=True, dict=True):
             *(memory_note(self.file_memory, self.path) if self.model_figures is None else ()),
         )
         return tuple(
-            at_stake(one, self.step_time_ns, self._other_file_ns(OTHER_FILES[one.code]))
+            at_stake(one, self.step_time_ns, stake_of(one.code, self._other_file_ns(OTHER_FILES[one.code])))
             if one.code in OTHER_FILES
             else one
             for one in found
@@ -115,7 +126,7 @@ class Finished(Struct, frozen=True, dict=True):
         """The step with Megatron's stage layout where another one is assumed, ns; None before
         `weigh_assumptions` has found it, and where there is none.
         """
-        return self._weighed_ns.get(LAYOUT_ASSUMED)
+        return self._other_ns(LAYOUT_ASSUMED)
 
     @property
     def layout_assumed(self) -> bool:
@@ -132,26 +143,39 @@ class Finished(Struct, frozen=True, dict=True):
     @property
     def backward_sent_ns(self) -> int | None:
         """The step with what rows do not send backward; None until `weigh_assumptions` has found it."""
-        return self._weighed_ns.get(BACKWARD_UNSENT)
+        return self._other_ns(BACKWARD_UNSENT)
 
     def weigh_assumptions(
         self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
     ) -> None:
         """Find what the step would be without what is assumed, a run of its own each: with the other stage
-        layout; of `all_of_them` also with what rows do not send backward. Raises `Cancelled` when
-        `cancelled()` becomes true.
+        layout; of `all_of_them` also with what rows do not send backward, and with another value of what was
+        taken for what the file does not say. Raises `Cancelled` when `cancelled()` becomes true.
         """
-        weighed = dict(self._weighed_ns)
-        for one in self._noticed:
-            if one.code == LAYOUT_ASSUMED and one.code not in weighed:
-                if "megatron_step_ns" not in self.__dict__:
-                    self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
-                weighed[one.code] = self.megatron_step_ns
-            if one.code == BACKWARD_UNSENT and one.code not in weighed and all_of_them:
-                weighed[one.code] = self._other_file_ns(with_backward_sent)
-        if weighed != self._weighed_ns:
+        stakes = dict(self._stakes)
+        for code in dict.fromkeys(one.code for one in self._noticed):
+            if code not in stakes and (code == LAYOUT_ASSUMED or (all_of_them and code in _WEIGHED)):
+                stakes[code] = stake_of(code, self._otherwise_ns(code, cancelled))
+        self._take_stakes(stakes)
+
+    def _take_stakes(self, stakes: dict[str, Stake]) -> None:
+        if stakes != self._stakes:
             self.__dict__.pop("_weighed", None)
-            self.__dict__["_weighed_ns"] = weighed
+            self.__dict__["_stakes"] = stakes
+
+    def _otherwise_ns(self, code: str, cancelled: Callable[[], bool]) -> int | None:
+        if cancelled():
+            raise Cancelled
+        if code == LAYOUT_ASSUMED:
+            if "megatron_step_ns" not in self.__dict__:
+                self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
+            return self.megatron_step_ns
+        if code == BACKWARD_UNSENT:
+            return self._other_file_ns(with_backward_sent)
+        if code == "pp-comm-missing":
+            return self._other_file_ns(with_more_between_stages(self.simulation))
+        changes = otherwise(self.simulation, code)
+        return None if changes is None else self.variants.step_ns(**changes)
 
     @cached_property
     def tracks(self) -> tuple[Track, ...]:

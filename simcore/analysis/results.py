@@ -13,6 +13,7 @@ from simcore.analysis.accounts import (
     NAMES,
 )
 from simcore.analysis.finished import Finished
+from simcore.analysis.stakes import SCHEDULE_ASSUMED, of_other_schedules
 from simcore.analysis.worst import worst_places
 from simcore.parameters import FLAGS, Parameters
 from simcore.run.findings import Leg, Place, Spot, WhatIf
@@ -235,6 +236,7 @@ class Results(Finished, frozen=True, dict=True):
             built = self.compute_dependencies(cancelled).built
             found = what_if(self.folded(), built, path, progress, cancelled, known)
             self.weigh_assumptions(cancelled)
+            self._weigh_schedule(found)
             self.__dict__["_what_if"] = found
             self.__dict__.pop("_what_if_found", None)
         what_ifs: list[WhatIf] = self.__dict__["_what_if"]
@@ -250,6 +252,13 @@ class Results(Finished, frozen=True, dict=True):
             from simcore.analysis.sentences import sentences_of
 
             self.__dict__["sentences"] = sentences_of(self)
+
+    def _weigh_schedule(self, found: Sequence[WhatIf]) -> None:
+        """Say of a schedule that nobody gave what the best other one of those that were tried is worth."""
+        if any(one.code == SCHEDULE_ASSUMED for one in self.diagnostics):
+            stake = of_other_schedules(self.simulation, found, self.variants)
+            if stake is not None:
+                self._take_stakes(self._stakes | {SCHEDULE_ASSUMED: stake})
 
     @cached_property
     def sentences(self) -> list[Sentence]:

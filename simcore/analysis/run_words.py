@@ -43,10 +43,10 @@ def _overlaps(simulation: Simulation) -> list[str]:
 
 
 def _short_schedule(simulation: Simulation) -> list[str]:
-    """The same as facts of a small screen: `interleaved vpp 8`, `16 mb`."""
+    """The same as facts of a small screen: `interleaved x8`, `16 mb`."""
     program = simulation.program
-    chunks = f" vpp {program.virtual_stages}" if program.virtual_stages > 1 else ""
-    # Beside `interleaved vpp 8` 80 columns have room for the layout or for this.
+    chunks = f" x{program.virtual_stages}" if program.virtual_stages > 1 else ""
+    # Beside `interleaved x8` 80 columns have room for the layout or for this.
     chunks = chunks or " overlap" * bool(_overlaps(simulation))
     words = f"{printable(program.schedule, 20)}{chunks}"
     return [words, f"{program.microbatches} mb"] if program.has_pipeline_schedule else [words]

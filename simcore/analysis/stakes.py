@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Diagnostic
 from simcore.layout import with_gathered_buffer
 from simcore.program.blocks import is_layer
-from simcore.records import replace
+from simcore.program.building import bytes_between_stages
+from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 from simcore.units import change_percent, duration
 from simcore.workload.model import Workload
 from simcore.workload.traffic import OTHER_ROWS
+
+if TYPE_CHECKING:
+    from simcore.run.findings import WhatIf
 
 # The note of a stage layout that nobody gave.
 LAYOUT_ASSUMED = "stage-layout-default"
@@ -23,32 +28,99 @@ OTHER_FILES: dict[str, Callable[[Workload], Workload | None]] = {
     "gather-is-shard": with_gathered_buffer,
     **OTHER_ROWS,
 }
-# What stands before that step.
+# The note of a schedule that nobody gave.
+SCHEDULE_ASSUMED = "schedule-default"
+
+
+class Stake(NamedTuple):
+    """The step with another value of what was assumed. ns: None where none could be found. front: what stands
+    before it in a sentence; brief: in a panel with a row for it.
+    """
+
+    ns: int | None
+    front: str
+    brief: str
+
+
+# By code of a note: `Stake.front` and `Stake.brief`.
 _OTHERWISE = {
-    LAYOUT_ASSUMED: "", BACKWARD_UNSENT: "with it ", "gather-is-shard": "with it ",
-    "all-parameters": "without it ", "pp-comm-differs": "with that of the rows ",
-}  # fmt: skip
-# The same in the words of a panel with a row for it.
-_IN_BRIEF = {
-    LAYOUT_ASSUMED: "megatron", BACKWARD_UNSENT: "with it", "gather-is-shard": "if whole, as by AICB,",
-    "all-parameters": "without it", "pp-comm-differs": "else",
-}  # fmt: skip
+    LAYOUT_ASSUMED: ("", "megatron"),
+    BACKWARD_UNSENT: ("with it ", "with it"),
+    "gather-is-shard": ("with it ", "if whole, as by AICB,"),
+    "all-parameters": ("without it ", "without it"),
+    "pp-comm-differs": ("with that of the rows ", "else"),
+    "cluster-default": ("with half the bandwidth ", "half the GB/s"),
+    "all-gpus-missing": ("with twice as many ", "twice"),
+    "pp-comm-missing": ("with twice as much ", "twice"),
+}
 
 
-def at_stake(note: Diagnostic, step: int, other: int | None) -> Diagnostic:
+def stake_of(code: str, ns: int | None) -> Stake:
+    """What is at stake with a note of this code. ns: of the other step."""
+    return Stake(ns, *_OTHERWISE[code])
+
+
+def at_stake(note: Diagnostic, step: int, stake: Stake) -> Diagnostic:
     """A note with what the step would be otherwise: `: with it the step would be 496.2 ms (+15.3 %)`.
 
-    step, other: ns; None where no other one could be found.
+    step: ns.
     """
-    front = _OTHERWISE[note.code]
+    other = stake.ns
     if other is None or not step:
         return note
-    if other == step:
-        return replace(note, message=f"{note.message}: {front}the step takes as long")
+    if other == step or duration(other) == duration(step):
+        return replace(note, message=f"{note.message}: {stake.front}the step takes as long")
     share = change_percent(step, other)
-    brief = f"{note.brief}; {_IN_BRIEF[note.code]} {share}" if note.brief else ""
-    message = f"{note.message}: {front}the step would be {duration(other)} ({share})"
-    return replace(note, message=message, brief=brief)
+    # That nobody gave one is what assumed means: the figure has the room.
+    brief = f"{note.brief.removesuffix(': none given')}; {stake.brief} {share}" if note.brief else ""
+    message = f"{note.message}: {stake.front}the step would be {duration(other)} ({share})"
+    return replace(note, message=message, brief=brief, stake=abs(other - step) / step)
+
+
+def otherwise(simulation: Simulation, code: str) -> dict[str, Any] | None:
+    """By field of `Parameters`, another value of what was assumed, to see how much hangs on it: no better
+    guess. None of a note for which there is none.
+    """
+    parameters, layout = simulation.parameters, simulation.layout
+    if code == "cluster-default" and not parameters.dim and simulation.has_dimensions:
+        halved = (replace(one, bandwidth=one.bandwidth / 2) for one in simulation.cluster.dims)
+        return {"dim": tuple(one.flag() for one in halved)}
+    return {"world": 2 * layout.world} if code == "all-gpus-missing" else None
+
+
+def with_more_between_stages(simulation: Simulation) -> Callable[[Workload], Workload | None]:
+    """What makes of a file one that states twice the bytes between stages that were taken for it."""
+
+    def changed(workload: Workload) -> Workload | None:
+        structure, layout = simulation.program.structure, simulation.layout
+        taken, _ = bytes_between_stages(workload, structure, layout)
+        return replace(workload, header=replace(workload.header, pp_comm=2 * taken)) if taken else None
+
+    return changed
+
+
+def of_other_schedules(simulation: Simulation, found: Sequence[WhatIf], variants: Variants) -> Stake | None:
+    """What the best other schedule makes of a run for which nobody gave one; of one stage, where the file
+    runs as a loop, 1f1b. None where no other one is shorter.
+
+    found: the changes that were tried.
+    """
+    if not simulation.program.has_pipeline_schedule:
+        return Stake(variants.step_ns(schedule="1f1b"), "with 1f1b ", "1f1b")
+    plain = replace(simulation.parameters, schedule=None, virtual_stages=None)
+    alone = [
+        one
+        for one in found
+        if one.parameters is not None and one.parameters.schedule is not None
+        and replace(one.parameters, schedule=None, virtual_stages=None) == plain
+    ]  # fmt: skip
+    best = min(alone, key=lambda one: one.better10_ns, default=None)
+    if best is None or best.parameters is None:
+        return None
+    name = str(best.parameters.schedule)
+    chunks = best.parameters.virtual_stages
+    words = f"{name} in {chunks} chunks a stage" if chunks else name
+    return Stake(best.better10_ns, f"with {words} ", name)
 
 
 def other_file_ns(

@@ -150,7 +150,7 @@ def _disagreements(workload: Workload, structure: Structure, microbatches: int |
             f"ga {header.ga}, {plural(blocks, 'block')}: {taken}",
         )
     if blocks and header.vpp is None:
-        message = f"no vpp in the file's header: {each} a stage counted"
+        message = f"no vpp, the layers of a stage, in the header: {each} counted"
         note("note", "vpp-missing", message, "vpp", f"{each} a stage: counted")
     elif blocks and header.vpp is not None and set(layers) != {header.vpp}:
         note(

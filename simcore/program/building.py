@@ -50,7 +50,7 @@ from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule
 from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
-from simcore.units import byte_size, plural
+from simcore.units import byte_size, digits, plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
 
@@ -544,13 +544,13 @@ def bytes_between_stages(
     if collective in ("ALLGATHER", "REDUCESCATTER"):
         return size // layout.tp, note(
             "note",
-            f"no pp_comm in the header: {size // layout.tp} B taken, the forward "
+            f"no pp_comm in the header: {digits(size // layout.tp)} B taken, the forward "
             f"{collective} of {printable(names[row])} (line {workload.line[row]}) divided by tp {layout.tp}",
             f"{byte_size(size // layout.tp)} between stages",
         )
     return size, note(
         "note",
-        f"no pp_comm in the header: {size} B taken, the forward {collective} of "
+        f"no pp_comm in the header: {digits(size)} B taken, the forward {collective} of "
         f"{printable(names[row])} (line {workload.line[row]})",
         f"{byte_size(size)} between stages",
     )

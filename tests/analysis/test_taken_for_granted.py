@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
-from simcore.diagnostics import Cancelled, UsageError
+from simcore.diagnostics import Cancelled, UsageError, by_weight
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
@@ -281,3 +281,106 @@ def test_no_schedule_ends_below_the_range(
             assert fastest.ns <= step_ns, other
             ran += 1
     assert ran >= 6
+
+
+# -- how much hangs on it --------------------------------------------------------------
+
+
+def weighed(results: Results) -> dict[str, str]:
+    """What is assumed, with all that is known once the changes are."""
+    results.what_if()
+    return assumed(results)
+
+
+def otherwise(results: Results, **parameters: object) -> str:
+    """`the step would be 496.2 ms (+15.3 %)`, by a run of its own."""
+    workload = results.simulation.workload
+    then = simulate(workload, replace(results.simulation.parameters, **parameters)).step_time_ns
+    change = change_percent(results.step_time_ns, then)
+    return f"the step would be {duration(then)} ({change})"
+
+
+def halved(results: Results) -> tuple[str, ...]:
+    found = []
+    for dimension in results.dims:
+        kind, size, rate, latency = dimension.flag().split(":")
+        found.append(f"{kind}:{size}:{float(rate) / 2:g}:{latency}")
+    return tuple(found)
+
+
+@pytest.mark.parametrize("path", [SHARD, SMALL_PIPELINE, PIPELINE])
+def test_what_hangs_on_the_cluster_is_the_step_with_half_its_bandwidth(path: str) -> None:
+    """A newcomer went through two pages of notes to find which assumption decides. Planted: the latency."""
+    results = results_of(path)
+    told = weighed(results)["cluster-default"]
+    assert told.endswith(f": with half the bandwidth {otherwise(results, dim=halved(results))}")
+    # The same cluster in words is the same run.
+    as_flags_of_it = tuple(dimension.flag() for dimension in results.dims)
+    same = simulate(results.simulation.workload, Parameters(dim=as_flags_of_it))
+    assert same.step_time_ns == results.step_time_ns
+    # Who gave some of it is told what: nothing of that is assumed.
+    assert "half the bandwidth" not in str(weighed(results_of(path, dim=halved(results))))
+    assert "half the bandwidth" not in str(weighed(results_of(path, cluster="h100-8")))
+
+
+def test_what_hangs_on_the_ranks_is_the_step_of_twice_as_many() -> None:
+    results = results_of(SHARD)
+    assert (
+        f"so world 128: with twice as many {otherwise(results, world=256)}"
+        in weighed(results)["all-gpus-missing"]
+    )
+    assert "all-gpus-missing" not in weighed(results_of(SHARD, world=128))
+
+
+def test_what_hangs_on_the_bytes_between_stages_is_the_step_with_twice_as_many(tmp_path: Path) -> None:
+    results = results_of(PIPELINE)
+    twice = tmp_path / "twice.txt"
+    text = Path(PIPELINE).read_text("utf-8")
+    twice.write_text(text.replace(" ga: 16 ", " ga: 16 pp_comm: 33554432 ", 1), "utf-8")
+    then = results_of(str(twice), world=1024).step_time_ns
+    change = change_percent(results.step_time_ns, then)
+    told = weighed(results)["pp-comm-missing"]
+    assert told.startswith("no pp_comm in the header: 16 777 216 B taken, ")
+    assert told.endswith(f": with twice as much the step would be {duration(then)} ({change})")
+    assert "pp-comm-missing" not in weighed(results_of(SMALL_PIPELINE))
+
+
+def test_what_hangs_on_the_schedule_is_the_best_other_one_of_the_changes() -> None:
+    results = results_of(PIPELINE)
+    best = otherwise(results, schedule="interleaved", virtual_stages=8)
+    assert weighed(results)["schedule-default"] == (
+        f"no --schedule given: assuming 1f1b: with interleaved in 8 chunks a stage {best}"
+    )
+    alone = [one for one in results.what_if() if one.flags == "--schedule interleaved --virtual-stages 8"]
+    assert [one.name for one in alone] == ["--schedule interleaved --virtual-stages 8"]
+    # Of one stage it is 1f1b, whose step differs by 2 ns; one micro-batch leaves nothing to another order.
+    of_one_stage = results_of(SHARD)
+    assert weighed(of_one_stage)["schedule-default"].endswith(": with 1f1b the step takes as long")
+    assert (
+        "the step"
+        not in weighed(results_of(PIPELINE, virtual_stages=1, microbatches=1, compute_scale=0))[
+            "schedule-default"
+        ]
+    )
+
+
+def test_of_assumptions_that_with_which_the_step_differs_most_comes_first() -> None:
+    results = results_of(PIPELINE)
+    before = [one.code for one in by_weight(results.diagnostics) if one.weight == "assumption"]
+    assert before[0] == "cluster-default"
+    results.what_if()
+    found = by_weight(results.diagnostics)
+    assert [one.code for one in found][:5] == [
+        "backward-unsent", "schedule-default", "cluster-default", "stage-layout-default", "pp-comm-missing",
+    ]  # fmt: skip
+    assert [one.stake for one in found[1:5]] == sorted((one.stake for one in found[1:5]), reverse=True)
+    # In a panel of one row for it, too.
+    assert found[1].brief == "schedule 1f1b; interleaved -39.6 %"
+    assert found[2].brief == "cluster h100-8; half the GB/s +5.2 %"
+
+
+def test_that_no_row_sends_over_ep_is_said_where_none_does() -> None:
+    assert assumed(results_of(SHARD))["ep-missing"].endswith("ep 1 assumed; no row sends over it")
+    rows = [Row("moe_1", Cell(1000, "ALLTOALL", "ep", 100), Cell(1000), Cell(1000))]
+    told = assumed(Results(simulate(make_workload(rows, tp=1), Parameters())))
+    assert told["ep-missing"] == "no ep in the header: ep 1 assumed"

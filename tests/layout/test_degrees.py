@@ -80,7 +80,7 @@ def test_missing_degrees_are_1_and_each_is_said() -> None:
     assert layout == Layout(1, 1, 8, 1)
     assert texts(found) == [
         "made.txt:1: note tp-missing no model_parallel_NPU_group in the header: tp 1 assumed",
-        "made.txt:1: note ep-missing no ep in the header: ep 1 assumed",
+        "made.txt:1: note ep-missing no ep in the header: ep 1 assumed; no row sends over it",
         "made.txt:1: note pp-missing no pp in the header: pp 1 assumed",
     ]
 

@@ -79,11 +79,11 @@ DISAGREEMENTS = [
         {"ga": 4, "vpp": 1, "column": {"ga": 50}},
         "made.txt:1:50: warning no-blocks no micro-batch block found: 0 micro-batches simulated",
     ),
-    (BLOCK, {"ga": 1}, "made.txt:1: note vpp-missing no vpp in the file's header: 1 layer a stage counted"),
+    (BLOCK, {"ga": 1}, "made.txt:1: note vpp-missing no vpp, the layers of a stage, in the header: 1 layer counted"),
     (
         [*BLOCK, *BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
         {"ga": 2},
-        "made.txt:1: note vpp-missing no vpp in the file's header: 1 and 2 layers a stage counted",
+        "made.txt:1: note vpp-missing no vpp, the layers of a stage, in the header: 1 and 2 layers counted",
     ),
     (
         [*BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
@@ -140,13 +140,13 @@ ACTIVATIONS = [
     (
         [attention("ALLREDUCE", 1001)],
         1001,
-        "note pp-comm-missing no pp_comm in the header: 1001 B taken, the forward ALLREDUCE of attention_1 "
+        "note pp-comm-missing no pp_comm in the header: 1 001 B taken, the forward ALLREDUCE of attention_1 "
         "(line 4)",
     ),
     (
         [attention("ALLTOALL", 70, "moe_1"), attention("ALLREDUCE", 1001)],
         1001,
-        "note pp-comm-missing no pp_comm in the header: 1001 B taken, the forward ALLREDUCE of attention_1 "
+        "note pp-comm-missing no pp_comm in the header: 1 001 B taken, the forward ALLREDUCE of attention_1 "
         "(line 5)",
     ),
     (

@@ -150,7 +150,7 @@ async def test_a_small_screen_has_the_layout_on_top_and_after_a_change_what_runs
         await press(pilot, "t")
         await run_over(pilot)
         # What was changed, the layout in short, and the difference.
-        assert "   interleaved vpp 8   tp8 dp32 pp4   " in screen_rows(app)[0]
+        assert "   interleaved x8   tp8 dp32 pp4   " in screen_rows(app)[0]
         assert f"step 2.229 s  -{100 - 100 * 2229.021 / 3637.771:.1f} %" in screen_rows(app)[0]
 
 

@@ -82,7 +82,7 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
         (run(seed_workload(), microbatches=1), "1f1b, 1 micro-batch", "1f1b 1 mb"),
         (
             seed(schedule="interleaved", virtual_stages=4), "interleaved, 16 micro-batches, 4 virtual stages",
-            "interleaved vpp 4 16 mb",
+            "interleaved x4 16 mb",
         ),
         (table, "layer-loop", "layer-loop"),
     ):
@@ -115,7 +115,7 @@ def test_what_a_change_made_of_the_schedule_stands_first(width: int) -> None:
     row = line_text(heading(session_of(seed(), now), "summary", width)[0])
     name, schedule = row.replace(" wltui  ", " ").split("   ")[:2]
     assert name.startswith(" 002_gp")
-    assert schedule.startswith("interleaved, 16 micro-batches" if width >= 100 else "interleaved vpp 4")
+    assert schedule.startswith("interleaved, 16 micro-batches" if width >= 100 else "interleaved x4")
     # As opened the layout is first.
     assert "tp 8" in line_text(heading(session_of(seed()), "summary", width)[0]).split("   ")[1]
 
@@ -130,7 +130,7 @@ def test_of_a_short_name_the_layout_has_room_beside_the_change() -> None:
     opened = run(replace(seed_workload(), path="c.txt"))
     now = run(replace(seed_workload(), path="c.txt"), schedule="interleaved", virtual_stages=4)
     row = line_text(heading(session_of(opened, now), "summary", 80)[0])
-    assert " c.txt   interleaved vpp 4   tp 8 dp 8 pp 16    step 9.723 s  -34.2 %   7 notes" in row
+    assert " c.txt   interleaved x4   tp 8 dp 8 pp 16       step 9.723 s  -34.2 %   7 notes" in row
     wide = line_text(heading(session_of(opened, now), "summary", 120)[0])
     assert "draft after run 1" in wide
 
@@ -158,7 +158,7 @@ def test_to_which_run_a_difference_is_is_said_where_there_is_a_third_one(width: 
         assert (" vs run 1" in rows or "compared with run 1" in rows) == (number == 3)
         assert ("compared with run 1" in rows) == (number == 3 and width == 100)
         assert "-34.2 %" in rows or number == 2
-        assert "interleaved vpp" in rows or width >= 100
+        assert "interleaved x" in rows or width >= 100
     # The run as opened differs from nothing; another draft may be held against any of three.
     session.show(session.opened)
     assert not re.search(" (to|vs) run", text_of(heading(session, "summary", width)))

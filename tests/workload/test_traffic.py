@@ -127,7 +127,7 @@ def test_a_transfer_that_is_no_activation_has_the_step_with_one() -> None:
     assert less is not None
     notes = simulate(less, Parameters()).diagnostics
     assert [one.message[:49] for one in notes if one.code == "pp-comm-missing"] == [
-        "no pp_comm in the header: 393216 B taken, the for"
+        "no pp_comm in the header: 393 216 B taken, the fo"
     ]
     other = simulate(less, Parameters(world=128)).step_time_ns
     (note,) = [one.message for one in results.diagnostics if one.code == "pp-comm-differs"]

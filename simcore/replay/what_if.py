@@ -36,10 +36,10 @@ _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is n
 _LATE = " on time, as its peers"
 # What a rank that is slow is asked, and what that and balancing mean.
 AS_FAST = " as fast as "
-_PEER = "replayed in the recorded order, with one factor on all compute of the rank"
+_PEER = "assumed: the recorded order, and one factor on all compute of the rank"
 _PEERS = f"{_PEER}, to the median of its stage"
 _BALANCED = "balanced stages: each computes as long as the mean of all; who gets work may then be late"
-_ON_TIME = "replayed in the recorded order: compute and host gaps, a factor each, to the others' median"
+_ON_TIME = "assumed: the recorded order; compute and host gaps, a factor each, to the others' median"
 
 
 class _Ask(NamedTuple):

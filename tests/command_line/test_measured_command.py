@@ -289,7 +289,7 @@ def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> N
         "  rank 1 as fast as rank 0 (its compute 34.000 ms -> 14.000 ms)  22.354 ms  -44.1 %  "
         "--slow-rank 1=0.4118\n"
     ) in done
-    words = "  replayed in the recorded order, with one factor on all compute of the rank"
+    words = "  assumed: the recorded order, and one factor on all compute of the rank"
     assert words in done.splitlines()
     # The figure is that of the flag.
     tried = json.loads(wltui("report", str(tmp_path), "--slow-rank", "1=0.4118", "--json").stdout)

@@ -260,12 +260,12 @@ async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screen
             columns = itertools.zip_longest(*rows, fillvalue="")
             said = " ".join(" ".join(" ".join(column).split()) for column in columns)
             assert "assumed: sent in pieces, a collective beside compute slows neither" in said
-            alone = "alone, 1f1b takes as long"
-            assert f"1f1b only lets it overlap, as SimAI's layer-loop cannot: {alone}" in said
+            alone = "by itself it changes nothing"
+            assert f"1f1b is needed, since SimAI's layer-loop cannot overlap; {alone}" in said
     app = make_app(four_stages(), first=None)
     async with app.run_test(size=size) as pilot:
         await run_over(pilot)
-        assert "as SimAI's layer-loop cannot" not in screen_text(app)
+        assert "since SimAI's layer-loop cannot" not in screen_text(app)
 
 
 async def test_who_goes_back_finds_the_row_that_was_tried(make_app: MakeApp) -> None:

@@ -151,11 +151,11 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         alone = ""
         if schedule_ns is not None:
-            base, takes = simulation.step_time_ns, "as long"
+            base, alone = simulation.step_time_ns, "; by itself it changes nothing"
             if duration(schedule_ns) != duration(base):
-                takes = f"{duration(schedule_ns)} ({change_percent(base, schedule_ns)})"
-            alone = f": alone, {fields['schedule']} takes {takes}"
-        said.append(f"{fields['schedule']}{FOR_OVERLAP}, as SimAI's layer-loop cannot{alone}")
+                change = change_percent(base, schedule_ns)
+                alone = f"; by itself it makes the step {duration(schedule_ns)} ({change})"
+        said.append(f"{fields['schedule']}{FOR_OVERLAP}{alone}")
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:
         said.append(schedule.does)

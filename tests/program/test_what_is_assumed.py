@@ -79,7 +79,11 @@ DISAGREEMENTS = [
         {"ga": 4, "vpp": 1, "column": {"ga": 50}},
         "made.txt:1:50: warning no-blocks no micro-batch block found: 0 micro-batches simulated",
     ),
-    (BLOCK, {"ga": 1}, "made.txt:1: note vpp-missing no vpp, the layers of a stage, in the header: 1 layer counted"),
+    (
+        BLOCK,
+        {"ga": 1},
+        "made.txt:1: note vpp-missing no vpp, the layers of a stage, in the header: 1 layer counted",
+    ),
     (
         [*BLOCK, *BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
         {"ga": 2},

@@ -235,6 +235,13 @@ def typed_value(flag: Flag, text: str, known: tuple[str, ...]) -> Any:
 class TextField(FlagField):
     """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
 
+    def origin(self, parameters: Parameters, basis: Basis) -> str:
+        given = parameters.cluster or parameters.system or parameters.dim
+        if self.flag.field == "cluster" and not given and basis.workload.maker is None:
+            # `none default` stood beside a note of h100-8.
+            return f"{DEFAULT_PRESET} assumed"
+        return FlagField.origin(self, parameters, basis)
+
     def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
         if self.flag.field != "cluster":
             raise UsageError(f"{self.flag.option}: type the name of a file")

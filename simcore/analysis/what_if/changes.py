@@ -153,8 +153,8 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
         if schedule_ns is not None:
             base, alone = simulation.step_time_ns, "; by itself it changes nothing"
             if duration(schedule_ns) != duration(base):
-                change = change_percent(base, schedule_ns)
-                alone = f"; by itself it makes the step {duration(schedule_ns)} ({change})"
+                share = change_percent(base, schedule_ns)
+                alone = f"; by itself it makes the step {duration(schedule_ns)} ({share})"
         said.append(f"{fields['schedule']}{FOR_OVERLAP}{alone}")
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:

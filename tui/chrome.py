@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 
-from simcore.run.figures import is_other_work, per_work, without_each
+from simcore.run.figures import Stepped, is_other_work, per_work, without_each
 from simcore.units import change_percent, plural, signed
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS
-from tui.session import Run, Session, notes_of
+from tui.session import Session, notes_of
 
 _WIDE = 100
 # Cells of a file's name at least, and where the layout has no room otherwise.
@@ -210,7 +210,7 @@ def difference(was: int, now: int, short: bool = False) -> Line:
     return [(signed(now - was) + (f" ({share})" if share else ""), role)]
 
 
-def run_difference(was: Run, now: Run, short: bool = False) -> Line:
+def run_difference(was: Stepped, now: Stepped, short: bool = False) -> Line:
     """The difference between the steps of two runs; by their work where that decides which is faster. short:
     as `difference`.
     """

@@ -101,9 +101,11 @@ class PanelCursor:
 
     def needs_words(self, room: int) -> str:
         """What the change under the cursor, without one the first, needs of memory, in `room` cells; "" where
-        nobody knows.
+        nobody knows. Where a file can be mended in two ways, that it does not tell which.
         """
         chosen = self.chosen()
+        if chosen is None and sum(knob.fixes for knob in self.knobs or ()) > 1:
+            return next((words for words in _WHICH_FIX if len(words) <= room), "")
         knob = chosen or self.best()
         if knob is None or knob.memory_bytes is None:
             return ""
@@ -139,6 +141,10 @@ class PanelCursor:
     def target(self) -> Spot | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         raise NotImplementedError
+
+
+_WHICH_FIX = ("only its author knows which fix is right", "which fix only its author knows",
+              "author knows which fix")  # fmt: skip
 
 
 def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:

@@ -12,7 +12,7 @@ from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters, command_words
 from simcore.records import NamedTuple
-from simcore.run.figures import microbatch_ns, without_each
+from simcore.run.figures import Work, microbatch_ns, without_each
 from simcore.units import duration
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ MOST_KEPT_OPS = 2_000_000
 @dataclass(slots=True, eq=False)
 class KeptRun:
     """A run of the history. name: the user's, "" for none. step_ns: its step time, each_ns: what each of its
-    micro-batches takes of it, tokens_per_s: of a model's run; None where unknown. unequal: whether no
-    micro-batch is as much work as another.
+    micro-batches takes of it, tokens_per_s: of a model's run, work: how much a replica does in a simulated
+    step; None where unknown. unequal: whether no micro-batch is as much work as another.
     results: None while it is not found: one of an earlier session or another one of a directory until it is
     shown, or a large one that gave way to others. label: which run of its directory, as `Run.label`.
     """
@@ -41,11 +41,14 @@ class KeptRun:
     each_ns: int | None = None
     tokens_per_s: float | None = None
     unequal: bool = False
+    work: Work | None = None
 
     def know(self, run: Run) -> None:
         """Take what was found: its figures are known from now on, also when the run gives way."""
         self.results = run
         self.step_ns = run.step_time_ns if run.timed else None
+        # What was measured need not be as much work as what was simulated.
+        self.work = run.work if run.origin == "simulated" else None
         self.unequal = run.timed and not run.microbatches_alike
         # Of unequal ones a mean says little.
         self.each_ns = microbatch_ns(run) if run.timed and not self.unequal else None
@@ -252,6 +255,7 @@ class Session:
         else:
             there.name = there.name or run.name
             there.step_ns = run.step_ns if there.step_ns is None else there.step_ns
+            there.work = there.work or run.work
 
     def remove(self, run: KeptRun) -> bool:
         """Take a run out of the history; False for the one as opened, which stays."""

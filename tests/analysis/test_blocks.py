@@ -92,7 +92,7 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Fix the file. Its rows make micro-batches of 3 and 1 layers; by its header there is one of 3 "
+        "Fix the file. Its rows make micro-batches of 3 and 1 layers; its header asks for one of 3 "
         f"(--microbatches 1: {duration(without.step_time_ns)}). Lines 8-10 are 1 more block, of 1 layer, "
         "which repeats line 4."
     )
@@ -108,8 +108,11 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert (joined.program.structure.layers_per_block, len(joined.workload)) == ((4,), 6)
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     alone = of_rows(*TOO_MANY, microbatches=1)
-    by_header = f"by its header there is one of 3 layers ({duration(alone.step_time_ns)})"
-    assert text.endswith(f"{by_header}, by its row count one of 4 ({duration(joined.step_time_ns)}).")
+    assert text == (
+        "Fix the file. It has two micro-batches, of 3 layers and of 1; its header asks for one of 3 layers "
+        f"(step {duration(alone.step_time_ns)}), its row count for one of 4 "
+        f"({duration(joined.step_time_ns)})."
+    )
     assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)
     )["surplus-blocks"]
@@ -161,7 +164,7 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, vpp=2)) is None
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
-        assert "by its header" not in said(simulation)["uneven-microbatches"]
+        assert "its header asks" not in said(simulation)["uneven-microbatches"]
         assert "row count" not in said(simulation)["uneven-microbatches"]
 
 

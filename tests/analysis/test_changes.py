@@ -195,7 +195,7 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
 
 _ASSUMED = "assumed: sent in pieces, a collective beside compute slows neither"
 _SHARD = "grad_gather is a shard as written"
-_LOOP = f"{_ASSUMED}; 1f1b is needed, since SimAI's layer-loop cannot overlap; by itself it changes nothing"
+_LOOP = f"{_ASSUMED}; 1f1b is needed, since SimAI's layer-loop cannot overlap; 1f1b alone changes nothing"
 
 
 def test_a_schedule_in_place_of_layer_loop_says_what_it_is_for_and_what_is_assumed_of_its_overlap() -> None:

@@ -140,14 +140,13 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     b = a.with_parameters(first.parameters)
     assert b.step_time_ns == first.better10_ns
     assert first.better10_ns > others[0].better10_ns
-    name, *share = name_and_share(a.step_time_ns, first, (), 58)
-    assert (name.rstrip(), share) == (change_name(first, (), 50), ["not the same work", "warn"])
-    # Where the words would cut the name they are fewer.
+    name, *share = name_and_share(a.step_time_ns, first, (), 51)
+    assert (name.rstrip(), share) == (change_name(first, (), 50), ["other work", "warn"])
+    # Whose word it is in fewer letters before what is lost is cut.
     narrow = name_and_share(a.step_time_ns, first, (), 47)
-    assert narrow[1:] == ("other work", "warn")
     assert narrow[0].rstrip() == "fix: microbatches 1 (by header, drops 1 layer)"
     # What its count of rows asks for stands beside it: which is right only its author knows.
-    assert other.name == "--without-lines 82-83 (by row count, 9 layers)"
+    assert other.name == "--without-lines 82-83 (by row count, joins both)"
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a, b)

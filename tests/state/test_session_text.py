@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from simcore.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.program.schedules import SCHEDULES
+from simcore.run.figures import Work
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.files import Identity
@@ -34,7 +35,7 @@ ITEMS = {
     "dim": "switch:8:450:500", "algorithm": "1=direct4", "overlap": "dp=0.5,tp=0.3",
     "layer_scale": "mlp \u202e:fwd=0.5", "slow_rank": "37=1.3", "slow_link": "1:37=0.5",
     "kind_scale": "expert dp=0", "stage_scale": "none=0.5", "slow_host": "3=0.5",
-    "time_scale": "layer mlp \u202e=0.5",
+    "without_lines": "82-83", "time_scale": "layer mlp \u202e=0.5",
 }  # fmt: skip
 
 
@@ -71,7 +72,8 @@ def timelines(draw: st.DrawFn) -> SavedTimeline:
     )  # fmt: skip
 
 
-RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES, st.none() | TEXTS)
+WORKS = st.builds(Work, st.lists(TIMES, min_size=1, max_size=3).map(tuple), TIMES)
+RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES, st.none() | TEXTS, st.none() | WORKS)
 SESSIONS = st.builds(
     Stored,
     st.builds(Identity, TIMES, st.integers(-(2**63) + 1, 2**63 - 1), st.none() | st.integers(0, 2**32 - 1)),

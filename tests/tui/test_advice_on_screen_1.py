@@ -8,6 +8,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.file_memory import more_memory
+from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import replace
@@ -29,7 +30,7 @@ from tui.panels import WHAT_IF, with_most_a_microbatch
 from tui.summary.bars import Bars, RankRows
 from tui.summary.frame import draw
 from tui.summary.model import SummaryModel
-from tui.summary.panels import fullest_words, needs_and_keys
+from tui.summary.panels import fullest_words, needs_and_keys, titled_by_stake
 
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
@@ -413,3 +414,34 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     assert "stage 15 now holds 15 micro-batches, 1 before" in text or re.search(
         r"stage 15: 15 (micro-batches now|batches) held, 1 before", text
     )
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    """A newcomer tried both to find which of them is right. Planted: the words for one fix alone."""
+    app = make_app(Results(simulate(open_workload(MISTAKES), Parameters())), first=None)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        for screen in "41":
+            await press(pilot, screen)
+            assert re.search("author knows which fix|which fix only its author knows", screen_text(app))
+        # With one of them made there is none to choose.
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert "author" not in screen_text(app)
+
+
+def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> None:
+    words = "cluster h100-8; half GB/s +38.7 %"
+    most = Diagnostic("note", "cluster-default", "...", brief=words, stake=0.387)
+    less = Diagnostic("note", "all-gpus-missing", "...", brief="dp 32; twice +1.0 %", stake=0.01)
+    warning = Diagnostic("warning", "slow", "slow")
+    title = "Notes (3), assumed cluster h100-8, half GB/s +38.7 %"
+    assert titled_by_stake([warning, most, less], 1, 80) == title
+    # It has a row; too little hangs on it; there is no room.
+    assert titled_by_stake([warning, most, less], 2, 80) == ""
+    assert titled_by_stake([warning, less], 1, 80) == ""
+    assert titled_by_stake([warning, most, less], 1, len(title) + 11) == ""
+    assert titled_by_stake([warning], 0, 80) == ""

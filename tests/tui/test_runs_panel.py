@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.units import signed
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
@@ -20,6 +21,7 @@ from tui.compare.view import CompareView
 from tui.frame import text_of
 from tui.runs.panel import _told_and_flags
 from tui.session import KeptRun, Session
+from tui.state.stored import StoredRun
 
 SIZES = [(120, 36), (80, 24)]
 
@@ -253,3 +255,28 @@ async def test_a_run_of_other_work_is_neither_a_gain_nor_a_loss(make_app: MakeAp
         assert app.session.current.parameters.microbatches == 1
         await press(pilot, "R")
         assert any(row.endswith(" 171.2 ms  -1.7 %, not the same work") for row in rows_of_runs(app))
+
+
+async def test_what_runs_of_an_earlier_session_are_worth_goes_by_their_work(make_app: MakeApp) -> None:
+    """After a restart the list had `-2.914 ms (-1.7 %)` of other work and `+79.578 ms` of twice the batch."""
+    path = "fixtures/001_moe_128npu_with_mistakes.txt"
+    opened = Results(simulate(open_workload(path), Parameters()))
+    asked = [Parameters(microbatches=1), Parameters(microbatches=4), Parameters(without_lines=("82-83",)),
+             Parameters(schedule="zb-h1")]  # fmt: skip
+    runs = [opened.with_parameters(parameters) for parameters in asked]
+    stored = [StoredRun(run.parameters, "", run.step_time_ns, work=run.work) for run in runs]
+    app = make_app(opened, first=None)
+    for run in stored:
+        app.session.recall(KeptRun(run.parameters, "", run.step_ns, work=run.work))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "R")
+        rows = rows_of_runs(app)
+        for words in (
+            " 171.2 ms  -1.7 %, not the same work",
+            " 253.7 ms  -27.1 % same work",
+            " 189.1 ms  +8.6 %, not the same work",
+            f" 160.9 ms  {signed(runs[3].step_time_ns - opened.step_time_ns)} (-7.6 %)",
+        ):
+            assert any(row.endswith(words) for row in rows), (words, rows)
+        assert [run.results is None for run in app.session.history] == [False, True, True, True, True]

@@ -212,6 +212,15 @@ def test_the_legend_names_every_kind_once() -> None:
     assert "wait" not in legend
 
 
+def test_a_legend_of_a_small_screen_names_the_glyph_of_lanes_of_communication() -> None:
+    """Gradients that are hidden stood there as exposed. Planted: the words on a screen without such lanes."""
+    assert any("▌ exposed or busy " in row for row in drawn(seed(), 80, 24, unfold=True))
+    folded = "\n".join(drawn(seed(), 80, 24))
+    assert "▌ exposed " in folded
+    assert "exposed or busy" not in folded
+    assert any("comm lanes: ▌ busy" in row for row in drawn(seed(), 160, 33, unfold=True))
+
+
 def test_the_view_line_says_what_is_on_the_screen() -> None:
     view = drawn(seed(), 120, 33)[-1]
     assert re.match(r" view 0[ .0-9]* s \.\. 14\.774[ 0-9]* s, 153\.9 ms a column   1024 ranks in 16 ", view)

@@ -13,7 +13,7 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from simcore.records import NamedTuple
-from simcore.run.figures import is_other_work, per_work
+from simcore.run.figures import Work, is_other_work, per_work
 from simcore.units import duration, plural
 from tui.chrome import difference, run_difference
 from tui.frame import Glyphs, Line, cells, fitted, width_of, wrapped
@@ -143,12 +143,27 @@ def _step(run: KeptRun, first: KeptRun) -> Line:
     line: Line = [(f"{duration(run.step_ns):>{_STEP}}  ", "bright" if run.results is not None else "")]
     beside: Line = []
     if run is not first and first.step_ns is not None:
-        a, b = first.results, run.results
-        if a is None or b is None or (per_work(a, b) is None and not is_other_work(a, b)):
+        a, b = _known(first), _known(run)
+        if per_work(a, b) is None and not is_other_work(a, b):
             beside = difference(first.step_ns, run.step_ns)
         else:
             beside = run_difference(a, b, True)
     return [*line, *fitted(beside, _DIFFERENCE - 2), (" ", "")]
+
+
+class _Known(NamedTuple):
+    """What is known of a run that need not be there: `Stepped`, to tell how much work its step is."""
+
+    step_time_ns: int
+    work: Work | None
+    left_out: str
+    microbatches: int = 0
+    steps: int = 1
+    microbatches_alike: bool = True
+
+
+def _known(run: KeptRun) -> _Known:
+    return _Known(run.step_ns or 0, run.work, " ".join(run.parameters.without_lines))
 
 
 _KEYS = "Enter shows, n names, Space marks, c compares, Delete removes"

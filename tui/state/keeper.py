@@ -58,8 +58,8 @@ class Keeper:
         parts = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
         there, label = len(session.history), session.opened.label
         for run in stored.runs:
-            step_ns = run.step_ns if known else None
-            session.recall(KeptRun(run.parameters, run.name, step_ns, label=run.label or label))
+            step_ns, work = (run.step_ns, run.work) if known else (None, None)
+            session.recall(KeptRun(run.parameters, run.name, step_ns, None, run.label or label, work=work))
         shown = KeptRun(stored.parameters or Parameters(), label=stored.label or label)
         if stored.parameters is not None and not session.history[0].is_of(shown.label, shown.parameters):
             if same and not parameters_given:
@@ -119,7 +119,10 @@ class Keeper:
             screen,
             # The run as opened is what the command line says, which is not the session's.
             None if first.is_of(label, parameters) else parameters,
-            tuple(StoredRun(run.parameters, run.name, run.step_ns, _other(run.label, first)) for run in runs),
+            tuple(
+                StoredRun(run.parameters, run.name, run.step_ns, _other(run.label, first), run.work)
+                for run in runs
+            ),
             self.screens,
             _other(label, first),
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simcore.overrides import MOST_FACTOR
 from simcore.parameters import FLAGS, Flag, Parameters, stated
 from simcore.records import NamedTuple
+from simcore.run.figures import Work
 from simcore.values import Unfit, plain_value
 from tui.screens import SCREENS
 from tui.state.checking import (
@@ -45,13 +46,15 @@ READERS: dict[str, Callable[[object, str], ScreenState]] = {
 
 class StoredRun(NamedTuple):
     """A run that was kept. name: the user's, "" for none. step_ns: its step time, None if it was not run.
-    label: which run of its directory, None for the one that the session is of.
+    label: which run of its directory, None for the one that the session is of. work: how much a replica does
+    in the step, None where that is not known.
     """
 
     parameters: Parameters
     name: str = ""
     step_ns: int | None = None
     label: str | None = None
+    work: Work | None = None
 
 
 class Stored(NamedTuple):
@@ -84,6 +87,7 @@ def as_text(stored: Stored) -> str:
         "runs": [
             {"name": run.name, "parameters": _stated(run.parameters), "step_ns": run.step_ns}
             | ({} if run.label is None else {"label": run.label})
+            | ({} if run.work is None else {"work": [run.work.replicas, *run.work.counts]})
             for run in stored.runs
         ],
         "screens": {name: state.as_json() for name, state in stored.screens.items()},
@@ -131,7 +135,15 @@ def _run(value: object, where: str) -> StoredRun:
         text(entries.get("name"), f"{where}.name", MOST_NAME),
         optional(entries.get("step_ns"), f"{where}.step_ns", whole),
         optional(entries.get("label"), f"{where}.label", text),
+        optional(entries.get("work"), f"{where}.work", _work),
     )
+
+
+def _work(value: object, where: str) -> Work:
+    numbers = items(value, where, whole)
+    if len(numbers) < 2:
+        raise wrong(value, where, "replicas, then how often each has its micro-batches")
+    return Work(numbers[1:], numbers[0])
 
 
 def _stated(parameters: Parameters) -> dict[str, Any]:

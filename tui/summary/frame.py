@@ -20,6 +20,7 @@ from tui.summary.panels import (
     notes_title,
     step_facts,
     step_lines,
+    titled_by_stake,
     told_and_cut,
     word_lines,
 )
@@ -326,7 +327,7 @@ class _Headings:
         count = len(model.results.worst)
         places = f"Worst on a rank, % of step{f' ({len(worst)} of {count})' if len(worst) < count else ''}"
         behind = f"; {model.behind}" if model.behind else ""
-        about_notes = f"{notes_title(model.notes)}, ! all"
+        about_notes = f"{titled_by_stake(model.notes, len(notes), width) or notes_title(model.notes)}, ! all"
         if len(title) + len(more_words) + 4 <= width:
             title, more_words = title + more_words, ""
         elif self.memory.costs:

@@ -156,6 +156,24 @@ def note_lines(
     return lines or [[(" none", "dim")]]
 
 
+# From this share of the step on what hangs on an assumption stands in a title that has no row for it.
+_DECIDES = 0.05
+
+
+def titled_by_stake(diagnostics: Sequence[Diagnostic], shown: int, width: int) -> str:
+    """`Notes (12), assumed cluster h100-8, half GB/s +38.7 %`: in place of how many there are of each weight
+    the assumption on which most hangs, where it is none of the `shown` first; "" where little does, or a rule
+    of `width` cells has no room for it.
+    """
+    for diagnostic in diagnostics[shown:]:
+        if diagnostic.weight == "assumption":
+            words = cells(diagnostic.brief, 200).replace("; ", ", ")
+            title = f"Notes ({len(diagnostics)}), assumed {words}"
+            # The key behind it, and the rule itself.
+            return title if diagnostic.stake >= _DECIDES and words and len(title) + 12 <= width else ""
+    return ""
+
+
 def notes_title(diagnostics: Sequence[Diagnostic], width: int = 0) -> str:
     """How many of each weight there are: they stand in this order. width: of a box, whose title has the key
     that shows all of them whole, too.

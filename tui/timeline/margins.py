@@ -202,6 +202,11 @@ def legend(
     """
     wide = width >= _WIDE if wide is None else wide
     entries: list[Line] = [_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
+    if streams and not wide:
+        # What is hidden behind compute has the same glyph in lanes of communication: these are busy.
+        for kind, entry in zip(kinds, entries, strict=True):
+            if kind.parts and kind.words.startswith("exposed"):
+                entry[-1] = (" exposed or busy ", "")
     if crowded:
         height = f"{glyphs.heat[2]}{glyphs.heat[5]}{glyphs.heat[8]}"
         words = " crowded: height is busy share" if wide else " busy share"

@@ -192,14 +192,18 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     # Which of two readings is meant only the author of the file knows; the first is among the changes.
     between = extra.lines_between(workload)
     made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
-    there = f"there {'is one' if count == 1 else f'are {count}'} of {extra.layers}"
-    text = f"Its rows make micro-batches of {made} layers; by its header {there}"
+    each = "one" if count == 1 else f"{count}"
     if between:
         # Both, with what they make of the step, in two rows of 80 columns. The flags stand in the advice.
-        whole = extra.layers + extra.more_layers[0]
+        more_layers = extra.more_layers[0]
         joined_ns = facts.step_with(without_lines=(between,))
         otherwise = "" if joined_ns is None else f" ({duration(joined_ns)})"
-        return ns, f"{text} layers ({duration(ns)}), by its row count one of {whole}{otherwise}."
+        size = plural(extra.layers, "layer")
+        return ns, (
+            f"It has two micro-batches, of {size} and of {more_layers}; its header asks for {each} of {size} "
+            f"(step {duration(ns)}), its row count for one of {extra.layers + more_layers}{otherwise}."
+        )
+    text = f"Its rows make micro-batches of {made} layers; its header asks for {each} of {extra.layers}"
     text += f" (--microbatches {count}: {duration(ns)})"
     blocks = plural(len(extra.more_layers), "more block")
     return ns, f"{text}. {more[0].upper()}{more[1:]} are {blocks}, of {layers} {of}{same}."

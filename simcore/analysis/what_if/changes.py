@@ -151,10 +151,10 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         alone = ""
         if schedule_ns is not None:
-            base, alone = simulation.step_time_ns, "; by itself it changes nothing"
+            base, alone = simulation.step_time_ns, f"; {fields['schedule']} alone changes nothing"
             if duration(schedule_ns) != duration(base):
                 share = change_percent(base, schedule_ns)
-                alone = f"; by itself it makes the step {duration(schedule_ns)} ({share})"
+                alone = f"; {fields['schedule']} alone makes the step {duration(schedule_ns)} ({share})"
         said.append(f"{fields['schedule']}{FOR_OVERLAP}{alone}")
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:
@@ -285,9 +285,8 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     fixes = [Change({"microbatches": extra.microbatches}, caveat=caveat, fixes=True)]
     lines = extra.lines_between(simulation.workload)
     if lines:
-        layers = extra.layers + extra.more_layers[0]
-        caveat = f"by row count, {plural(layers, 'layer')}"
-        fixes.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
+        # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
+        fixes.append(Change({"without_lines": (lines,)}, caveat="by row count, joins both", fixes=True))
     found = [(change, step(change)) for change in fixes]
     return [_row(simulation, change, tried) for change, tried in found if tried is not None]
 

@@ -40,13 +40,14 @@ def open_seed_as(workload: Workload, path: str) -> Workload:
 
 @cache
 def seed(**parameters: object) -> Results:
-    """Seed 002 with these parameters. What the assumptions of the file as it is cost is found: no test
-    depends on which other one has asked for it. With parameters, of which there are 40 in these tests, that
-    takes twice as long as the run: tests of the notes and sentences of such a run ask for it themselves.
+    """Seed 002 with these parameters. What hangs on the assumptions of the file as it is is found, on the
+    schedule with the changes: no test depends on which other one has asked for it. With parameters, of which
+    there are 40 in these tests, that takes twice as long as the run: tests of the notes and sentences of such
+    a run ask for it themselves.
     """
     results = run(seed_workload(), **parameters)
     if not parameters:
-        results.weigh_assumptions()
+        results.what_if()
     return results
 
 

@@ -445,3 +445,16 @@ def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> No
     assert titled_by_stake([warning, less], 1, 80) == ""
     assert titled_by_stake([warning, most, less], 1, len(title) + 11) == ""
     assert titled_by_stake([warning], 0, 80) == ""
+
+
+async def test_rows_that_joined_stages_leave_blank_are_for_advice_and_notes(make_app: MakeApp) -> None:
+    """16 stages in 13 rows are 8, and five blank ones, beside three changes and four notes of eight."""
+    app = make_app(seed(), first=None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        rows = [row for row in screen_rows(app) if row.startswith("│")]
+        assert sum(row.startswith("│" + " " * 64) for row in rows) <= 1
+        text = screen_text(app)
+        assert "bubble: ▄ 19.5 to █ 47.3 % of step" in text
+        assert "assumed memory about 60.5 GB on stage 0" in text
+        assert "memory as now: the fullest stage holds all 16 micro-batches already" in text

@@ -46,6 +46,7 @@ _RULES = 5
 _LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 6
 # Of a large one the bars with head, legend and frame, where stages or ranks share a row.
 _JOINED_BARS = 12
+_AROUND_BARS = 4
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
                 "executed": "Step time"}  # fmt: skip
 
@@ -165,7 +166,7 @@ class _Sizes:
         self.bottom = _BOTTOM + _fixes(model)
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
-        bars = model.bars.most_rows + 4
+        bars = model.bars.most_rows + _AROUND_BARS
         # A long table beside them can be moved through; advice and words that are cut are not seen.
         beside, least = self.worst, self.worst
         if not folded:
@@ -186,6 +187,13 @@ class _Sizes:
         wanted = max(changes, len(notes)) + 2
         self.bottom += max(min(wanted - self.bottom, spare), 0)
         self.middle = height - self.top - self.bottom
+        # Stages that share rows leave some blank: 16 in 13 rows are 8.
+        model.fit(self.middle - _AROUND_BARS)
+        if len(model.bars.rows) < model.bars.most_rows:
+            # A map beside them keeps its scale.
+            blank = min(self.middle - _AROUND_BARS - len(model.bars.rows), self.middle - least - 1)
+            taken = max(min(blank, wanted - self.bottom), 0)
+            self.bottom, self.middle = self.bottom + taken, self.middle - taken
         if folded:
             self.worst = self.middle
 

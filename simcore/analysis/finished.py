@@ -23,13 +23,13 @@ from simcore.analysis.stakes import (
     BACKWARD_UNSENT,
     LAYOUT_ASSUMED,
     OTHER_FILES,
+    WEIGHED,
     Stake,
     assumed_compute_ns,
     at_stake,
     other_file_ns,
-    otherwise,
+    otherwise_ns,
     stake_of,
-    with_more_between_stages,
 )
 from simcore.analysis.streams import communication_ns, mean_use, stream_use
 from simcore.analysis.variants import Variants
@@ -42,7 +42,7 @@ from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate, taken_for_granted
 from simcore.workload.model import Workload, base_name
-from simcore.workload.traffic import traffic_warnings, with_backward_sent
+from simcore.workload.traffic import traffic_warnings
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
@@ -56,10 +56,6 @@ if TYPE_CHECKING:
 
 
 Figure = TypeVar("Figure")
-
-
-# Notes with another value of what was assumed, each a run of its own.
-_WEIGHED = (BACKWARD_UNSENT, "pp-comm-missing", "cluster-default", "all-gpus-missing")
 
 
 class Finished(Struct, frozen=True, dict=True):
@@ -149,12 +145,11 @@ class Finished(Struct, frozen=True, dict=True):
         self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
     ) -> None:
         """Find what the step would be without what is assumed, a run of its own each: with the other stage
-        layout; of `all_of_them` also with what rows do not send backward, and with another value of what was
-        taken for what the file does not say. Raises `Cancelled` when `cancelled()` becomes true.
+        layout; of `all_of_them` also that of `WEIGHED`. Raises `Cancelled` when `cancelled()` becomes true.
         """
         stakes = dict(self._stakes)
         for code in dict.fromkeys(one.code for one in self._noticed):
-            if code not in stakes and (code == LAYOUT_ASSUMED or (all_of_them and code in _WEIGHED)):
+            if code not in stakes and (code == LAYOUT_ASSUMED or (all_of_them and code in WEIGHED)):
                 stakes[code] = stake_of(code, self._otherwise_ns(code, cancelled))
         self._take_stakes(stakes)
 
@@ -170,12 +165,7 @@ class Finished(Struct, frozen=True, dict=True):
             if "megatron_step_ns" not in self.__dict__:
                 self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
             return self.megatron_step_ns
-        if code == BACKWARD_UNSENT:
-            return self._other_file_ns(with_backward_sent)
-        if code == "pp-comm-missing":
-            return self._other_file_ns(with_more_between_stages(self.simulation))
-        changes = otherwise(self.simulation, code)
-        return None if changes is None else self.variants.step_ns(**changes)
+        return otherwise_ns(self.simulation, self.variants, code)
 
     @cached_property
     def tracks(self) -> tuple[Track, ...]:

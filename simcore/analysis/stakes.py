@@ -14,7 +14,7 @@ from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 from simcore.units import change_percent, duration
 from simcore.workload.model import Workload
-from simcore.workload.traffic import OTHER_ROWS
+from simcore.workload.traffic import OTHER_ROWS, with_backward_sent
 
 if TYPE_CHECKING:
     from simcore.run.findings import WhatIf
@@ -28,6 +28,8 @@ OTHER_FILES: dict[str, Callable[[Workload], Workload | None]] = {
     "gather-is-shard": with_gathered_buffer,
     **OTHER_ROWS,
 }
+# Notes with another value of what was assumed, each a run of its own.
+WEIGHED = (BACKWARD_UNSENT, "pp-comm-missing", "cluster-default", "all-gpus-missing")
 # The note of a schedule that nobody gave.
 SCHEDULE_ASSUMED = "schedule-default"
 
@@ -77,7 +79,20 @@ def at_stake(note: Diagnostic, step: int, stake: Stake) -> Diagnostic:
     return replace(note, message=message, brief=brief, stake=abs(other - step) / step)
 
 
-def otherwise(simulation: Simulation, code: str) -> dict[str, Any] | None:
+def otherwise_ns(simulation: Simulation, variants: Variants, code: str) -> int | None:
+    """The step with another value of what a note of `WEIGHED` is about, ns; None where none could be found.
+
+    variants: of the run.
+    """
+    if code == BACKWARD_UNSENT:
+        return other_file_ns(simulation, variants, with_backward_sent)
+    if code == "pp-comm-missing":
+        return other_file_ns(simulation, variants, _with_more_between_stages(simulation))
+    changes = _otherwise(simulation, code)
+    return None if changes is None else variants.step_ns(**changes)
+
+
+def _otherwise(simulation: Simulation, code: str) -> dict[str, Any] | None:
     """By field of `Parameters`, another value of what was assumed, to see how much hangs on it: no better
     guess. None of a note for which there is none.
     """
@@ -88,7 +103,7 @@ def otherwise(simulation: Simulation, code: str) -> dict[str, Any] | None:
     return {"world": 2 * layout.world} if code == "all-gpus-missing" else None
 
 
-def with_more_between_stages(simulation: Simulation) -> Callable[[Workload], Workload | None]:
+def _with_more_between_stages(simulation: Simulation) -> Callable[[Workload], Workload | None]:
     """What makes of a file one that states twice the bytes between stages that were taken for it."""
 
     def changed(workload: Workload) -> Workload | None:

@@ -189,20 +189,20 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     of = "layer" if layers == "1" else "layers"
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
-    # Which of two readings is meant only the author of the file knows; the first is among the changes.
+    # Which of two readings is meant only the author of the file knows: both are among the changes.
     between = extra.lines_between(workload)
-    made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
-    each = "one" if count == 1 else f"{count}"
     if between:
-        # Both, with what they make of the step, in two rows of 80 columns. The flags stand in the advice.
+        # Of two blocks the header asks for one. Both readings, with their steps, in two rows of 80 columns.
         more_layers = extra.more_layers[0]
         joined_ns = facts.step_with(without_lines=(between,))
         otherwise = "" if joined_ns is None else f" ({duration(joined_ns)})"
         size = plural(extra.layers, "layer")
         return ns, (
-            f"It has two micro-batches, of {size} and of {more_layers}; its header asks for {each} of {size} "
+            f"It has two micro-batches, of {size} and of {more_layers}; its header asks for one of {size} "
             f"(step {duration(ns)}), its row count for one of {extra.layers + more_layers}{otherwise}."
         )
+    made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
+    each = "one" if count == 1 else f"{count}"
     text = f"Its rows make micro-batches of {made} layers; its header asks for {each} of {extra.layers}"
     text += f" (--microbatches {count}: {duration(ns)})"
     blocks = plural(len(extra.more_layers), "more block")

@@ -27,6 +27,7 @@ from simcore.networks import (
     NETWORKS,
     Network,
     PlacedCollective,
+    Sharing,
     check_flags,
     network_model,
     open_network,
@@ -421,9 +422,10 @@ def taken_for_granted(simulation: Simulation) -> Iterator[Diagnostic]:
         message, brief = f"{program.schedule} has its {few}", f"{program.schedule} with few micro-batches"
         yield Diagnostic("note", "few-microbatches-assumed", message, workload.path, brief=brief)
     if layout.world > 1 and workload.has_compute and sends:
-        message = (
-            "compute and a collective beside it are taken to be as fast as alone, in the changes that "
-            "are tried, too; a measured step would tell"
-        )
+        # Ports and links that collectives share are simulated.
+        shares = program.queued or isinstance(simulation.network, Sharing)
+        what = "compute beside a collective is" if shares else "compute and collectives beside it are"
+        message = f"{what} taken to be as fast as alone, "
+        message += "in the changes that are tried, too; a measured step would tell"
         brief = "overlap slows nothing"
         yield Diagnostic("note", "overlap-assumed", message, workload.path, brief=brief)

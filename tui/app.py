@@ -91,7 +91,7 @@ class WltuiApp(RunsHost):
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
         Binding(
-            "x", "other_run", "the run that was shown before, and back; 6 shows both", show=False,
+            "x", "other_run", "the run that was shown before, and back", show=False,
             id="app.other-run",
         ),
         Binding(

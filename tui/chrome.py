@@ -179,14 +179,12 @@ def _step(session: Session, short: bool = False, with_model: bool = True, agains
         # Of measured runs and execution traces no rows are made.
         anew = bool(getattr(session.current, "rescaled", "")) and not getattr(session.opened, "rescaled", "")
         alone = short or is_other or anew
-        difference_line = run_difference(session.opened, session.current, alone)
+        other_run = session.against_words() if against else ""
+        difference_line = run_difference(session.opened, session.current, alone, other_run)
         # Of another model it is neither a gain nor a loss: it is the step of something else.
         share = text_of([difference_line])
         other = share if not with_model else "other model" if short else f"{share}, other model"
         line += [("  ", ""), *([(other, "warn")] if is_other else difference_line)]
-        if against and share and difference_line[0][1] != "dim":
-            run = session.against_words()
-            line.append((f" vs {run}" if run else "", "dim"))
         if anew:
             line.append((" rescaled", "dim"))
     if session.error:
@@ -210,18 +208,22 @@ def difference(was: int, now: int, short: bool = False) -> Line:
     return [(signed(now - was) + (f" ({share})" if share else ""), role)]
 
 
-def run_difference(was: Stepped, now: Stepped, short: bool = False) -> Line:
+def run_difference(was: Stepped, now: Stepped, short: bool = False, against: str = "") -> Line:
     """The difference between the steps of two runs; by their work where that decides which is faster. short:
-    as `difference`.
+    as `difference`. against: which run the first one is, "" where nobody could take another one for it.
     """
+    behind: Line = [(f" vs {against}", "dim")] if against else []
     by_work = per_work(was, now)
-    if by_work is None:
-        line = difference(was.step_time_ns, now.step_time_ns, short)
+    if by_work is not None:
+        share = text_of([difference(by_work.a_ns, by_work.alike_ns, True)])
+        work = " same work" if short else " for the same work"
+        return [(f"{share}{work}", _role(by_work.a_ns, by_work.alike_ns)), *behind]
+    line = difference(was.step_time_ns, now.step_time_ns, short)
+    if is_other_work(was, now):
         # Neither a gain nor a loss.
-        return [(f"{text_of([line])}, not the same work", "warn")] if is_other_work(was, now) else line
-    share = text_of([difference(by_work.a_ns, by_work.alike_ns, True)])
-    behind = " same work" if short else " for the same work"
-    return [(share + behind, _role(by_work.a_ns, by_work.alike_ns))]
+        work = "other work" if short else "not the same work"
+        return [(f"{text_of([[*line, *behind]])}, {work}", "warn")]
+    return line if was.step_time_ns == now.step_time_ns else [*line, *behind]
 
 
 def _role(was: int, now: int) -> str:

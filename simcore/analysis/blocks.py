@@ -5,6 +5,7 @@ not ask for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from simcore.program.blocks import is_layer
 from simcore.records import NamedTuple
@@ -46,10 +47,14 @@ class SurplusBlocks(NamedTuple):
         """The lines of `between` as `--without-lines` has them, "" where there are none, or a run of the file
         cannot go without them.
         """
-        words = line_words(workload, self.between)
-        if not words or without_rows(workload, self.between) is None:
-            return ""
-        return words.partition(" ")[2]
+        return _lines_alone(workload, self.between)
+
+    def as_header_asks(self, workload: Workload) -> dict[str, Any]:
+        """By field of `Parameters`, what makes a run of the file one of the blocks that its header asks for:
+        the others left out, so that more micro-batches of it are of the same ones; else fewer micro-batches.
+        """
+        lines = _lines_alone(workload, self.more)
+        return {"without_lines": (lines,)} if lines else {"microbatches": self.microbatches}
 
 
 def unequal_blocks(simulation: Simulation) -> UnequalBlocks | None:
@@ -120,6 +125,17 @@ def line_words(workload: Workload, rows: Sequence[int]) -> str:
     if not lines or min(lines) < 1:
         return ""
     return f"line {lines[0]}" if len(lines) == 1 else f"lines {min(lines)}-{max(lines)}"
+
+
+def _lines_alone(workload: Workload, rows: Sequence[int]) -> str:
+    """The lines of rows as `--without-lines` has them; "" where there are none, other rows stand between
+    them, or a run of the file cannot go without them.
+    """
+    words = line_words(workload, rows)
+    is_whole = bool(words) and list(rows) == list(range(rows[0], rows[-1] + 1))
+    if not is_whole or without_rows(workload, rows) is None:
+        return ""
+    return words.partition(" ")[2]
 
 
 def _joined(blocks: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

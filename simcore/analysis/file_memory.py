@@ -89,7 +89,7 @@ def _held(now: int, before: int, long: str = "", short: str = "") -> list[str]:
     return [
         f"{long}now holds {plural(now, 'micro-batch')}, {before} before",
         f"{short}{now} micro-batches now held, {before} before",
-        f"{short}{now} batches held, {before} before",
+        f"{short}{now} mb held, {before} before",
     ]
 
 

@@ -115,8 +115,9 @@ def headline(results: Finished, wide: bool) -> list[str]:
     scaled = scaled_words(simulation.parameters, wide)
     if not wide:
         workload = simulation.workload
-        made = ["rescaled"] * bool(workload.rescaled) + ["lines left out"] * bool(workload.left_out)
-        return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation)]
+        made, less = ["rescaled"] * bool(workload.rescaled), ["lines left out"] * bool(workload.left_out)
+        # That it is other work stands beside the step: what was changed last is the schedule.
+        return [_short_layout(layout), *made, *scaled, *_short_schedule(simulation), *less]
     ranks = _ranks_words(layout)
     overlaps = _overlaps(simulation)
     schedule = schedule_words(program) + (f", {overlaps[0]}" if len(overlaps) == 1 else "")

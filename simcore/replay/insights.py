@@ -292,8 +292,8 @@ def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
     is_both = totals[WAIT] + totals[BUBBLE] == whole
     lost = f"of {names} that {who} have in sum" if is_both else f"that {who} wait in sum"
     return [
-        f"{unit.capitalize()} {number} is behind {duration(ns)} ({percent(ns, whole)} %) of the "
-        f"{duration(whole)} {lost}, directly or through others that wait for it; no other {unit} is behind "
+        f"{unit.capitalize()} {number} causes {duration(ns)} ({percent(ns, whole)} %) of the "
+        f"{duration(whole)} {lost}, directly or through others that wait for it; no other {unit} causes "
         f"more than {duration(next_ns)}."
     ]
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.records import replace
 from simcore.units import plural
 from simcore.workload.model import PHASES, Cells, Workload
 
 _FLAG = "--without-lines"
+# The code of a count of rows that is not the file's.
+_COUNT = "row-count"
 
 
 def line_range(text: str) -> tuple[int, int]:
@@ -52,14 +54,23 @@ def without_lines(workload: Workload, texts: Sequence[str]) -> Workload:
             f"{_FLAG}: {printable(workload.path, 60)} names rows by their places (checkpoints, collectives "
             "that are waited for): edit the file"
         )
+    words = f"{'line' if len(rows) == 1 else 'lines'} {' '.join(texts)}"
     said = tuple(
-        one
+        _counted(one, workload, result, words)
         for one in workload.diagnostics
         if not any(one.line is not None and first <= one.line <= last for first, last in ranges)
-        and not (one.code == "row-count" and result.declared_rows == len(result))
+        and not (one.code == _COUNT and result.declared_rows == len(result))
     )
-    words = f"{'line' if len(rows) == 1 else 'lines'} {' '.join(texts)}"
     return replace(result, diagnostics=said, as_read=workload, left_out=words)
+
+
+def _counted(one: Diagnostic, workload: Workload, left: Workload, words: str) -> Diagnostic:
+    """What a reader said of a file, its count of rows with how many of them are left."""
+    if one.code != _COUNT:
+        return one
+    count, declared = len(left), left.declared_rows
+    message = f"found {plural(len(workload), 'row')}, {count} without {words}, expected {declared}"
+    return replace(one, message=message, brief=f"{plural(count, 'row')} left, {declared} stated")
 
 
 def without_rows(workload: Workload, rows: Sequence[int]) -> Workload | None:

@@ -89,10 +89,10 @@ def test_another_file_that_computes_less_is_explained_by_compute_first() -> None
     a, b = (Results(simulate(open_workload(path), Parameters())) for path in (SEED_000, SEED_001))
     found = Comparison(a, b)
     assert found.why.startswith(
-        "compute -216.6 ms and exposed dp -132.5 ms, though fill and drain +112.3 ms on the critical path: "
-        "another file, in which each rank computes 41.429 ms, before 259.2 ms; "
+        "own compute -216.6 ms and exposed dp -132.5 ms, though fill and drain +112.3 ms on the critical "
+        "path: another file, in which each rank computes 41.429 ms, before 259.2 ms; "
     )
-    assert "B - A along the critical paths: compute -216.6 ms, exposed dp" in " ".join(
+    assert "B - A along the critical paths: own compute -216.6 ms, exposed dp" in " ".join(
         comparison_page(found).split()
     )
 

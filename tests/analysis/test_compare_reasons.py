@@ -117,7 +117,7 @@ def test_every_parameter_but_no_fold_has_a_reason() -> None:
 def test_three_changes_give_two_reasons_and_say_that_there_are_more() -> None:
     found = seed(schedule="zb-h1", compute_scale=0.5, comm_scale=2.0)
     assert found.why == (
-        "compute -5.966 s and fill and drain -3.060 s on the critical path: each rank computes 3.607 s, "
+        "own compute -5.966 s and fill and drain -3.060 s on the critical path: each rank computes 3.607 s, "
         "before 7.213 s; weight gradients fill the wait for the next backward (and --comm-scale)"
     )
 

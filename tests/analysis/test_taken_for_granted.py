@@ -89,7 +89,9 @@ def test_the_schedule_that_nobody_gave_is_said_where_another_would_be_another_ru
 
 def test_that_communication_beside_compute_is_free_is_said_where_there_is_both() -> None:
     said = assumed(results_of(SHARD))["overlap-assumed"]
-    assert said.startswith("compute and a collective beside it are taken to be as fast as alone")
+    assert said.startswith("compute and collectives beside it are taken to be as fast as alone")
+    shared = assumed(results_of(SHARD, network="shared", world=8))["overlap-assumed"]
+    assert shared.startswith("compute beside a collective is taken to be as fast as alone")
     assert "overlap-assumed" in assumed(results_of(PIPELINE))
     row = Row("a", Cell(1000, "ALLREDUCE", "dp", 100))
     alone = make_workload([row], tp=1, pp=1, all_gpus=1)
@@ -376,7 +378,7 @@ def test_of_assumptions_that_with_which_the_step_differs_most_comes_first() -> N
     assert [one.stake for one in found[1:5]] == sorted((one.stake for one in found[1:5]), reverse=True)
     # In a panel of one row for it, too.
     assert found[1].brief == "schedule 1f1b; interleaved -39.6 %"
-    assert found[2].brief == "cluster h100-8; half GB/s +5.2 %"
+    assert found[2].brief == "cluster h100-8; half bandwidth +5.2 %"
 
 
 def test_that_no_row_sends_over_ep_is_said_where_none_does() -> None:

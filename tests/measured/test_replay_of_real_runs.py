@@ -86,8 +86,8 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
     assert insight_lines(results) == [
         "Rank 7 is slow: it computes 1.873 s, rank 6 (stage 3) 910.0 ms; as fast as rank 6, the step would "
         "take 2.925 s (-24.1 %).",
-        "Rank 7 is behind 9.016 s (38.7 %) of the 23.288 s of wait and bubble that 8 ranks have in sum, "
-        "directly or through others that wait for it; no other rank is behind more than 2.847 s.",
+        "Rank 7 causes 9.016 s (38.7 %) of the 23.288 s of wait and bubble that 8 ranks have in sum, "
+        "directly or through others that wait for it; no other rank causes more than 2.847 s.",
         "With 1 micro-batch on 4 equal stages every stage would have 3 of 4 slots empty, 75.0 % of its "
         "time. Here the ranks compute for 22.0 %; 55.6 % are bubble, 19.9 % waiting for the last member of a "
         "collective. More micro-batches in a step would leave fewer of them empty; a recorded step "
@@ -150,7 +150,7 @@ def test_who_is_waited_for_in_the_end_is_whom_each_moment_leads_to(name: str, st
 
 def test_the_rank_at_the_end_of_the_waits_is_named_where_it_stands_out() -> None:
     results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
-    words = "directly or through others that wait for it; no other rank is behind more than "
+    words = "directly or through others that wait for it; no other rank causes more than "
     assert any(words in line for line in insight_lines(results))
     # As fast as rank 6 it is waited for less, and no longer before all others.
     mended = results.with_parameters(Parameters(slow_rank=("7=0.4858",)))

@@ -111,7 +111,7 @@ def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_
     assert both.flags == "--schedule zb-h1 --overlap-grad-reduce --zero 1"
     assert both.name.startswith(f"{both.flags} (full gain from 4 micro-batches on, here 2) (fits: ")
     assert both.meaning == (
-        "assumed: sent in pieces, a collective beside compute slows neither; "
+        "assumed: sent in pieces, compute and all collectives at full speed; "
         "zb-h1 puts weight gradients off into the bubble"
     )
     assert both.parameters is not None

@@ -328,7 +328,7 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
         forms = (
             f"+{byte_size(more)}: now holds 7 micro-batches, 4 before",
             f"+{byte_size(more)}: 7 micro-batches now held, 4 before",
-            f"+{byte_size(more)}: 7 batches held, 4 before",
+            f"+{byte_size(more)}: 7 mb held, 4 before",
         )
         assert any(words in screen_text(app) for words in forms)
 
@@ -347,7 +347,7 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
         before = shown_changes(app)
         assert before[3].startswith("or twice the batch: microbatches 4, ")
         await press(pilot, "tab", "tab")
-        fix = ">fix: microbatches 1 (by its header, drops 1 layer)"
+        fix = ">fix: without-lines 83-93 (by its header, drops 1 layer)"
         assert any(row.startswith(fix) for row in screen_rows(app))
         assert shown_changes(app) == before
 
@@ -359,7 +359,7 @@ def test_memory_stays_where_another_stage_holds_more() -> None:
     model.opened = results
     model.take(model.results.what_if())
     text = text_of(draw(model, 80, 22, BLOCKS, ""))
-    forms = ("stage 3: 2 batches held, 1 before", "stage 3 now holds 2 micro-batches, 1 before")
+    forms = ("stage 3: 2 mb held, 1 before", "stage 3 now holds 2 micro-batches, 1 before")
     # Over what could be tried next it was read as what that costs.
     (places,) = [line for line in text.split("── ") if line.startswith("Worst on a rank")]
     assert any(words in places for words in forms)
@@ -395,7 +395,7 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     more = results.with_parameters(Parameters(schedule="gpipe"))
     assert more_memory(results, more) == [
         "now holds 4 micro-batches, 2 before", "4 micro-batches now held, 2 before",
-        "4 batches held, 2 before",
+        "4 mb held, 2 before",
     ]
     assert more_memory(more, results) == []
 
@@ -412,7 +412,7 @@ def test_a_stage_that_holds_more_is_said_where_the_fullest_does_not(width: int, 
     model.take(changed.what_if())
     text = text_of(draw(model, width, height, BLOCKS, ""))
     assert "stage 15 now holds 15 micro-batches, 1 before" in text or re.search(
-        r"stage 15: 15 (micro-batches now|batches) held, 1 before", text
+        r"stage 15: 15 (micro-batches now|mb) held, 1 before", text
     )
 
 
@@ -434,11 +434,11 @@ async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
 
 
 def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> None:
-    words = "cluster h100-8; half GB/s +38.7 %"
+    words = "cluster h100-8; half bandwidth +38.7 %"
     most = Diagnostic("note", "cluster-default", "...", brief=words, stake=0.387)
     less = Diagnostic("note", "all-gpus-missing", "...", brief="dp 32; twice +1.0 %", stake=0.01)
     warning = Diagnostic("warning", "slow", "slow")
-    title = "Notes (3), assumed cluster h100-8, half GB/s +38.7 %"
+    title = "Notes (3), assumed cluster h100-8, half bandwidth +38.7 %"
     assert titled_by_stake([warning, most, less], 1, 80) == title
     # It has a row; too little hangs on it; there is no room.
     assert titled_by_stake([warning, most, less], 2, 80) == ""

@@ -9,7 +9,8 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.units import duration
 from tui.background import Background, ModelsBehind, Watched
-from tui.frame import cells
+from tui.chrome import run_difference
+from tui.frame import cells, text_of
 from tui.host import Host
 from tui.session import KeptRun, Run, Session
 
@@ -205,10 +206,26 @@ class Runs:
             self._keep = None
             session.keep()
             listed = ", R lists all runs" if len(session.history) > 2 else ""
-            app.say(f"{session.run_words()}: {session.step}; x goes back and forth{listed}")
+            before = self._against_the_one_before()
+            goes = "goes back" if before else "goes back and forth"
+            app.say(f"{session.run_words()}: {session.step}{before}; x {goes}{listed}")
         if self._next is not None and self._next[0] is wanted:
             then, self._next = self._next[1], None
             then()
+
+    def _against_the_one_before(self) -> str:
+        """`, -9.3 % vs run 2`: what a change has made of the run that it was made to, as its row promised; ""
+        where that is the opened one, to which the row on top compares.
+        """
+        session = self._session
+        before, now = session.other, session.current
+        if before is None or before.label != now.label:
+            return ""
+        kept = session.kept(before)
+        if kept is None or kept is session.kept(session.opened):
+            return ""
+        against = f"run {session.history.index(kept) + 1}"
+        return f", {text_of([run_difference(before, now, True, against)])}"
 
     def keep(self) -> None:
         """Keep the run on the screen, to come back to and to compare with."""

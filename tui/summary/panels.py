@@ -161,9 +161,9 @@ _DECIDES = 0.05
 
 
 def titled_by_stake(diagnostics: Sequence[Diagnostic], shown: int, width: int) -> str:
-    """`Notes (12), assumed cluster h100-8, half GB/s +38.7 %`: in place of how many there are of each weight
-    the assumption on which most hangs, where it is none of the `shown` first; "" where little does, or a rule
-    of `width` cells has no room for it.
+    """`Notes (12), assumed cluster h100-8, half bandwidth +38.7 %`: in place of how many there are of each
+    weight the assumption on which most hangs, where it is none of the `shown` first; "" where little does,
+    or a rule of `width` cells has no room for it.
     """
     for diagnostic in diagnostics[shown:]:
         if diagnostic.weight == "assumption":

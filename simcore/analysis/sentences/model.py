@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
 
 
-_GRADIENT_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "all")
+# Groups over which gradients are reduced and parameters gathered.
+GRADIENT_KINDS = ("dp", "dp_ep", "dp_shard", "dp_replicate", "all")
 _REDUCES = ("ALLREDUCE", "REDUCESCATTER")
 
 # By kind and op: exposed ns of gradient reductions after the last backward.
@@ -44,7 +45,7 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
         cost = costs[ops.cost[op]]
         if not isinstance(cost, CollectiveCost) or ops.phase[op] != WG or cost.collective not in _REDUCES:
             continue
-        if cost.group in _GRADIENT_KINDS:
+        if cost.group in GRADIENT_KINDS:
             of_kind = late.setdefault(cost.group, {})
             of_kind[op] = of_kind.get(op, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
     return late

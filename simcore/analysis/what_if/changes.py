@@ -15,6 +15,7 @@ from simcore.analysis.finished import Finished
 from simcore.diagnostics import InputError, UsageError
 from simcore.layout import with_gathered_buffer
 from simcore.names import STAGE_LAYOUTS
+from simcore.networks import Sharing
 from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters
 from simcore.program.schedule_choice import fitting_chunks
@@ -147,7 +148,7 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     reduces, gathers = fields.get("overlap_grad_reduce"), fields.get("overlap_param_gather")
     if reduces or gathers:
         # What the gain rests on comes first: a small screen has no room for more.
-        said.append("assumed: sent in pieces, a collective beside compute slows neither")
+        said.append(_overlap_words(simulation))
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         alone = ""
         if schedule_ns is not None:
@@ -165,6 +166,14 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     if gathers and _is_shard(simulation):
         said.append(_SHARD)
     return "; ".join(said)
+
+
+def _overlap_words(simulation: Simulation) -> str:
+    """What an overlap assumes: a collective that runs beside others, tp beside dp, takes as long as alone,
+    too. Where they share ports or links, compute does.
+    """
+    shares = isinstance(simulation.network, Sharing)
+    return f"assumed: sent in pieces, compute {'' if shares else 'and all collectives '}at full speed"
 
 
 def _with_whole_gather(simulation: Simulation, row: WhatIf) -> WhatIf:
@@ -282,7 +291,7 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
         return []
     # Which of the two is meant only the author of the file knows.
     caveat = f"by its header, drops {plural(sum(extra.more_layers), 'layer')}"
-    fixes = [Change({"microbatches": extra.microbatches}, caveat=caveat, fixes=True)]
+    fixes = [Change(extra.as_header_asks(simulation.workload), caveat=caveat, fixes=True)]
     lines = extra.lines_between(simulation.workload)
     if lines:
         # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.

@@ -127,7 +127,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
         _check_queued(parameters)
-    layout, cluster, cluster_found = place(workload, parameters)
+    layout, cluster, cluster_found = placed(workload, parameters)
     least_bytes = 0
     if queued:
         workload = with_scopes(workload, layout)
@@ -223,8 +223,12 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
 
     Without a program or times: a thousandth of the run. Raises as `simulate` does.
     """
+    return placed(made(workload.as_written, parameters), parameters)
+
+
+def placed(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, list[Diagnostic]]:
+    """`place`, of a workload as `made` gives it, whose rows are not made a second time."""
     model = network_model(parameters)
-    workload = made(workload.as_written, parameters)
     given = None
     if workload.maker is not None and not parameters.dim and parameters.cluster is None:
         given = workload.maker.dims(parameters)

@@ -56,7 +56,7 @@ from simcore.program.order import Action
 from simcore.program.plan import OpSegment, Plan
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct
-from simcore.simulation import made, place, simulate
+from simcore.simulation import made, placed, simulate
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
@@ -148,7 +148,7 @@ class StepTimes:
     def _joined(self, workload: Workload, parameters: Parameters) -> StepTime | None:
         """By joined ops; None where no pipeline schedule runs, or members of groups differ."""
         check_flags(parameters)
-        layout, cluster, _ = place(workload, parameters)
+        layout, cluster, _ = placed(workload, parameters)
         least_bytes = least_forward_bytes(workload) if network_model(parameters).lifts_forward else 0
         network = open_network(parameters, layout, cluster)
         if isinstance(network, Sharing):

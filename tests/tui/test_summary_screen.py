@@ -234,9 +234,14 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         assert session.step == "2.229 s"
         # `x` alone does not lead back to the first of three.
         await run_over(pilot)
+        before = session.current.step_time_ns
         await press(pilot, "t")
         await wait_until(pilot, lambda: session.run_words() == "run 3 of 3")
-        assert screen_rows(app)[-1].strip().endswith("; x goes back and forth, R lists all runs")
+        # What the row promised is of the run that it was made to; the row on top compares to the first.
+        brought = change_percent(before, session.current.step_time_ns)
+        assert screen_rows(app)[-1].strip() == (
+            f"run 3 of 3: {session.step}, {brought} vs run 2; x goes back, R lists all runs"
+        )
 
 
 @pytest.mark.sampled(2)

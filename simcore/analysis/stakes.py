@@ -51,7 +51,7 @@ _OTHERWISE = {
     "gather-is-shard": ("with it ", "if whole, as by AICB,"),
     "all-parameters": ("without it ", "without it"),
     "pp-comm-differs": ("with that of the rows ", "else"),
-    "cluster-default": ("with half the bandwidth ", "half bandwidth"),
+    "cluster-default": ("with half the bandwidth ", "half GB/s"),
     "all-gpus-missing": ("with twice as many ", "twice"),
     "pp-comm-missing": ("with twice as much ", "twice"),
 }

@@ -378,7 +378,7 @@ def test_of_assumptions_that_with_which_the_step_differs_most_comes_first() -> N
     assert [one.stake for one in found[1:5]] == sorted((one.stake for one in found[1:5]), reverse=True)
     # In a panel of one row for it, too.
     assert found[1].brief == "schedule 1f1b; interleaved -39.6 %"
-    assert found[2].brief == "cluster h100-8; half bandwidth +5.2 %"
+    assert found[2].brief == "cluster h100-8; half GB/s +5.2 %"
 
 
 def test_that_no_row_sends_over_ep_is_said_where_none_does() -> None:

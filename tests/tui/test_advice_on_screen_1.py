@@ -434,16 +434,18 @@ async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
 
 
 def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> None:
-    words = "cluster h100-8; half bandwidth +38.7 %"
+    words = "cluster h100-8; half GB/s +38.7 %"
     most = Diagnostic("note", "cluster-default", "...", brief=words, stake=0.387)
     less = Diagnostic("note", "all-gpus-missing", "...", brief="dp 32; twice +1.0 %", stake=0.01)
     warning = Diagnostic("warning", "slow", "slow")
-    title = "Notes (3), assumed cluster h100-8, half bandwidth +38.7 %"
+    title = "Notes (3), assumed cluster h100-8, half the bandwidth +38.7 %"
     assert titled_by_stake([warning, most, less], 1, 80) == title
     # It has a row; too little hangs on it; there is no room.
     assert titled_by_stake([warning, most, less], 2, 80) == ""
     assert titled_by_stake([warning, less], 1, 80) == ""
-    assert titled_by_stake([warning, most, less], 1, len(title) + 11) == ""
+    brief = "Notes (3), assumed cluster h100-8, half GB/s +38.7 %"
+    assert titled_by_stake([warning, most, less], 1, len(title) + 11) == brief
+    assert titled_by_stake([warning, most, less], 1, len(brief) + 11) == ""
     assert titled_by_stake([warning], 0, 80) == ""
 
 

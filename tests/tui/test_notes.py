@@ -75,7 +75,7 @@ async def test_what_the_summary_says_of_a_files_rows_is_explained_below_the_note
         # Where a row is left for one of the two, what hangs on the cluster decides more.
         large = size[0] > 100
         assert ("line 10: not a name AICB writes" in screen_text(app)) == large
-        title = "── Notes (9), assumed cluster h100-8, half bandwidth +17.6 %, ! all ─"
+        title = "── Notes (9), assumed cluster h100-8, half the bandwidth +17.6 %, ! all ─"
         assert (title in screen_text(app)) != large
 
 

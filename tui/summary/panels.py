@@ -161,16 +161,18 @@ _DECIDES = 0.05
 
 
 def titled_by_stake(diagnostics: Sequence[Diagnostic], shown: int, width: int) -> str:
-    """`Notes (12), assumed cluster h100-8, half bandwidth +38.7 %`: in place of how many there are of each
-    weight the assumption on which most hangs, where it is none of the `shown` first; "" where little does,
-    or a rule of `width` cells has no room for it.
+    """`Notes (12), assumed cluster h100-8, half the bandwidth +38.7 %`: in place of how many there are of
+    each weight the assumption on which most hangs, where it is none of the `shown` first; "" where little
+    does, or a rule of `width` cells has no room for it.
     """
     for diagnostic in diagnostics[shown:]:
         if diagnostic.weight == "assumption":
             words = cells(diagnostic.brief, 200).replace("; ", ", ")
-            title = f"Notes ({len(diagnostics)}), assumed {words}"
+            forms = [words.replace("half GB/s", "half the bandwidth"), words]
+            titles = [f"Notes ({len(diagnostics)}), assumed {form}" for form in forms]
             # The key behind it, and the rule itself.
-            return title if diagnostic.stake >= _DECIDES and words and len(title) + 12 <= width else ""
+            fitting = [title for title in titles if len(title) + 12 <= width]
+            return fitting[0] if fitting and words and diagnostic.stake >= _DECIDES else ""
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
@@ -94,6 +95,13 @@ def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
             )
         scales.append((part, factor))
     return scales
+
+
+def factors_on(scales: Sequence[tuple[str, float]], part: str, layer: str) -> list[float]:
+    """The factors that are on what is of a phase or stream, `compute fwd`, and of rows called so without
+    digits, one after the other. scales: as `time_scales` gives them.
+    """
+    return [factor for scaled_part, factor in scales if scaled_part in (part, f"layer {layer}")]
 
 
 def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import difflib
 from fractions import Fraction
 
-from simcore.analysis.layers import LayerCell, LayerGroup, LayerRow, LayerRows, layer_factor, layer_groups
+from simcore.analysis.layers import (
+    LayerCell,
+    LayerGroup,
+    LayerRow,
+    LayerRows,
+    compute_part,
+    layer_factor,
+    layer_groups,
+)
 from simcore.analysis.results import Results
 from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
-from simcore.overrides import time_scales
+from simcore.overrides import factors_on, time_scales
 from simcore.simulation import Simulation, explain_alone
 from simcore.units import digits, duration, number, plural
 from simcore.workload.model import PHASES, Phase, base_name
@@ -77,12 +85,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
     if cell.stated_ns:
         stated = f"the {phase} cell, {digits(cell.stated_ns)} ns"
         text = f"  {phase:<4} compute_ns = {digits(cell.compute_ns)}: {stated}"
-        scale = simulation.parameters.compute_scale
-        factor = layer_factor(simulation, row.name, phase)
-        text += f" x compute scale {number(scale)}" if scale != 1 else ""
-        text += f" x layer scale {number(factor)}" if factor != 1 else ""
-        text += _time_scale_words(simulation, row, f"compute {phase}")
-        lines.append(text)
+        lines.append(text + compute_factors(simulation, row, phase))
         maker = simulation.workload.maker
         if maker is not None:
             ops = maker.explained(simulation.parameters, row.index, phase)
@@ -92,7 +95,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
     size = simulation.priced_bytes(phase, cell.bytes)
     collective_lines = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
     what = cell_name(cell.collective)
-    alone = f"alone on the idle network{_time_scale_words(simulation, row, f'stream {cell.group}')}"
+    alone = f"alone on the idle network{collective_factors(simulation, row, cell)}"
     lines.append(f"  {phase:<4} comm_ns = {digits(cell.comm_ns)}: one {what} {alone}")
     if size != cell.bytes:
         lines.append(
@@ -107,10 +110,25 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
     return lines
 
 
+def compute_factors(simulation: Simulation, row: LayerRow, phase: str) -> str:
+    """` x compute scale 0.5 x time scale 0.9`: what the run makes of a compute cell of the file."""
+    scale = simulation.parameters.compute_scale
+    factor = layer_factor(simulation, row.name, phase)
+    words = f" x compute scale {number(scale)}" if scale != 1 else ""
+    words += f" x layer scale {number(factor)}" if factor != 1 else ""
+    return words + _time_scale_words(
+        simulation, row, compute_part(simulation.program, row.index, row.name, phase)
+    )
+
+
+def collective_factors(simulation: Simulation, row: LayerRow, cell: LayerCell) -> str:
+    """` x time scale 0.9`: what the run makes of the price of a collective beside `--comm-scale`."""
+    return _time_scale_words(simulation, row, f"stream {cell.group}")
+
+
 def _time_scale_words(simulation: Simulation, row: LayerRow, part: str) -> str:
     """The factors of `--time-scale` that are on a part of a row, or on all of its layer."""
-    asked = (part, f"layer {base_name(row.name)}")
-    factors = [factor for part, factor in time_scales(simulation.parameters) if part in asked]
+    factors = factors_on(time_scales(simulation.parameters), part, base_name(row.name))
     return "".join(f" x time scale {number(factor)}" for factor in factors)
 
 

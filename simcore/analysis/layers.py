@@ -15,7 +15,8 @@ from operator import add, gt
 from simcore.analysis.accounts import IS_EXPOSED, row_of
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
-from simcore.overrides import layer_scales, time_scales
+from simcore.overrides import factors_on, layer_scales, time_scales
+from simcore.program import Program
 from simcore.program.ops import COMPUTE, IS_STREAM
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
@@ -107,7 +108,9 @@ class LayerTable:
     def cell_compute_ns(self, index: int, phase: Phase) -> int:
         """ns of one run of the compute of row `index` in one phase."""
         workload = self.simulation.workload
-        return self._scaled(workload.name[index], phase, workload.cells(phase).compute_ns[index])
+        name, program = workload.name[index], self.simulation.program
+        ns = self._scaled(name, phase, workload.cells(phase).compute_ns[index])
+        return self._timed(ns, name, compute_part(program, index, name, phase))
 
     @cached_property
     def kind(self) -> list[int]:
@@ -141,16 +144,14 @@ class LayerTable:
         return [names.setdefault(pair, len(names)) for pair in pairs]
 
     def _scaled(self, name: str, phase: str, stated_ns: int) -> int:
-        """ns of one run of a compute cell."""
+        """ns of one run of a compute cell, before the factors of `--time-scale`."""
         factor = _factor(self._scales, name, phase) if self._scales else 1.0
-        ns = scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
-        return self._timed(ns, name, f"compute {phase}")
+        return scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
 
     def _timed(self, ns: int, name: str, part: str) -> int:
         """`ns` times the factors of `--time-scale` on rows called `name` and on a phase or stream."""
-        for scaled_part, factor in self._time_scales:
-            if scaled_part in (part, f"layer {base_name(name)}"):
-                ns = scaled(ns, factor)
+        for factor in factors_on(self._time_scales, part, base_name(name)):
+            ns = scaled(ns, factor)
         return ns
 
 
@@ -302,6 +303,14 @@ def layer_table(simulation: Simulation, accounts: Sequence[Accounts]) -> LayerRo
 def layer_groups(rows: LayerRows) -> LayerGroups:
     """Equal rows together, the most expensive group first; ties in file order."""
     return LayerGroups(rows)
+
+
+def compute_part(program: Program, row: int, name: str, phase: str) -> str:
+    """Which compute of a run a cell is of: `compute fwd`, `compute opt` of the optimizer's rows in any cell.
+    name: of the row.
+    """
+    is_optimizer = not program.queued and program.structure.is_optimizer(row, name)
+    return f"compute {'opt' if is_optimizer else phase}"
 
 
 def layer_factor(simulation: Simulation, name: str, phase: str) -> float:

@@ -35,6 +35,10 @@ class Structure(Struct, frozen=True):
     tail: tuple[int, ...]
     layers_per_block: tuple[int, ...]
 
+    def is_optimizer(self, row: int, name: str) -> bool:
+        """Whether a row's compute is the optimizer's, whatever cell it stands in. name: of the row."""
+        return row in self.tail or name.startswith("grad_param_compute")
+
 
 def find_structure(
     workload: Workload, microbatches: int | None = None

@@ -206,7 +206,7 @@ class Plan(Struct):
 
     def is_optimizer(self, row: int) -> bool:
         """Whether a row's compute is the optimizer's, whatever cell it stands in."""
-        return row in self.structure.tail or self.workload.name[row].startswith("grad_param_compute")
+        return self.structure.is_optimizer(row, self.workload.name[row])
 
 
 def _first_alike(workload: Workload, structure: Structure) -> list[int]:

@@ -32,6 +32,26 @@ def test_a_cell_is_explained_with_its_values() -> None:
     ]
 
 
+def test_a_cell_takes_what_its_ops_take_with_a_time_scale_on_any_part() -> None:
+    """The optimizer's rows were scaled as the phase of their cell, and their table said 32.473 ms of 16.237."""
+    rows = [layer("grad_param_compute", 0, 1000), Row("mlp_1", Cell(100, "ALLREDUCE", "tp", 40), Cell(60))]
+    for part, factors in {
+        "compute opt": (0.5, 1, 1, 1), "compute fwd": (1, 0.5, 1, 1), "compute ig": (1, 1, 0.5, 1),
+        "layer mlp": (1, 0.5, 0.5, 0.5), "stream tp": (1, 1, 1, 0.5),
+    }.items():  # fmt: skip
+        results = Results(run(rows, {"tp": 2}, schedule="1f1b", time_scale=(f"{part}=0.5",)))
+        optimizer, mlp = (results.layers[row].cells for row in (0, 1))
+        figures = (
+            optimizer["ig"].compute_ns, mlp["fwd"].compute_ns, mlp["ig"].compute_ns, mlp["fwd"].comm_ns
+        )  # fmt: skip
+        stated = (1000, 100, 60, pair_ns(40))
+        assert figures == tuple(round(factor * ns) for factor, ns in zip(factors, stated, strict=True)), part
+        assert results.layers[0].compute_ns == optimizer["ig"].compute_ns
+        assert results.layers[1].compute_ns == mlp["fwd"].compute_ns + mlp["ig"].compute_ns
+        said = explained(results, "grad_param_compute")[1]
+        assert said.endswith(" x time scale 0.5") == (part == "compute opt")
+
+
 def test_scales_stand_in_the_explanation_and_in_the_layer_table() -> None:
     rows = [Row("mlp_1", Cell(100, "ALLREDUCE", "tp", 40)), layer("mlp_2", 100)]
     simulation = run(rows, {"tp": 2}, compute_scale=0.5, comm_scale=2.0, layer_scale=("mlp:fwd=3",))

@@ -1,7 +1,7 @@
 """Where a duration comes from: the words account for it to the ns, whatever the flags.
 
 Planted in simcore and seen to fail: ports left out of a collective's formula, and of a transfer's; a
-layer's scale left out.
+layer's scale left out; the factors of `--time-scale` left out, and those of a layer alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from msgspec import structs
 from simcore.analysis.span_words import OpFacts, origin
 from simcore.program.ops import TransferCost
 from simcore.simulation import Simulation, simulate
+from simcore.time_scales import TimeParts
 from simcore.units import duration
-from tests.analysis.booking import facts, run
+from tests.analysis.booking import facts, pair_ns, run
 from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, Cell, Row, layer
 
@@ -46,6 +47,20 @@ def test_each_factor_of_a_run_is_named_where_a_duration_comes_from() -> None:
     assert origin(simulation, second.of, second.op).endswith(f" = {takes} ns, {slowed}")
 
 
+def test_a_time_scale_is_named_where_a_duration_comes_from() -> None:
+    """It was said to be `104.8 us less in the queues of the dimensions`, of compute, too."""
+    rows = [layer("embedding_layer", 1000), Row("mlp_7", Cell(500, "ALLREDUCE", "tp", 4000))]
+    scales = ("compute fwd=0.5", "layer embedding_layer=0.5", "layer mlp=0.1", "stream tp=2")
+    simulation = run(rows, {"tp": 2}, time_scale=scales)
+    told = [origin(simulation, one.of, one.op) for one in ops_of(simulation)]
+    halves = "times 0.5 (time scale), times 0.5 (time scale)"
+    assert told[0] == f"1.000 us, the fwd cell of line 3, {halves} = 250 ns"
+    takes = pair_ns(4000)
+    assert told[1] == "500 ns, the fwd cell of line 4, times 0.5 (time scale), times 0.1 (time scale) = 25 ns"
+    scaled = duration(round(0.2 * takes))
+    assert told[2].endswith(f" = {takes:,} ns, times 0.1 (time scale), times 2 (time scale) = {scaled}".replace(",", " ", 1))
+
+
 def ops_of(simulation: Simulation) -> list[OpFacts]:
     """The facts of every op of every class that is there: no transfer to a stage that a class has not."""
     found = []
@@ -62,13 +77,24 @@ _FACTORS = (1.0, 0.3, 2.5)
 
 
 @settings(max_examples=60)
-@given(overridden(), st.sampled_from([0.0, 0.0, 0.2]), st.sampled_from(_FACTORS), st.sampled_from(_FACTORS))
+@given(
+    overridden(), st.sampled_from([0.0, 0.0, 0.2]), st.sampled_from(_FACTORS), st.sampled_from(_FACTORS),
+    st.data(),
+)  # fmt: skip
 def test_what_is_said_of_a_duration_accounts_for_it(
-    case: Case, jitter: float, comm: float, compute: float
+    case: Case, jitter: float, comm: float, compute: float, data: st.DataObject
 ) -> None:
-    """The figure that ends the words is the duration, or a clause says how much is left and why."""
+    """The figure that ends the words is the duration, or a clause says how much is left and why. Of ops with
+    a time scale the queues of dimensions were said to be why.
+    """
     changed = structs.replace(case.parameters, jitter=jitter, comm_scale=comm, compute_scale=compute)
     simulation = simulate(case.workload, changed)
+    parts = TimeParts(simulation.program, simulation.workload.name).words
+    factors = st.tuples(st.sampled_from(parts or [""]), st.sampled_from(["0.9", "2", "0"]))
+    drawn = data.draw(st.lists(factors, max_size=2 if parts else 0))
+    scales = tuple(f"{part}={factor}" for part, factor in drawn)
+    if scales:
+        simulation = simulate(case.workload, structs.replace(changed, time_scale=scales))
     for one in ops_of(simulation):
         ns = one.end_ns - one.start_ns
         told = origin(simulation, one.of, one.op)

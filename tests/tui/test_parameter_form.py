@@ -55,7 +55,7 @@ async def test_a_changed_value_is_run_and_every_screen_shows_it(make_app: MakeAp
         await press(pilot, "2")
         assert " 28.747 " in next(row for row in screen_rows(app) if row.startswith(" view "))
         await press(pilot, "3")
-        assert "already times compute scale 2" in screen_text(app)
+        assert " x compute scale 2" in screen_text(app)
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])

@@ -12,12 +12,13 @@ from operator import add
 
 from simcore.analysis import LayerGroup, Results
 from simcore.analysis.blocks import rows_not_run
+from simcore.analysis.explain import collective_factors, compute_factors
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder, longest_span
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
 from simcore.collectives import NAMES, cell_name
 from simcore.run.figures import OnDemand
 from simcore.simulation import explain_alone
-from simcore.units import duration, percent, plural
+from simcore.units import digits, duration, percent, plural
 from simcore.workload.model import PHASES, base_name
 from tui.frame import cells, wrapped
 from tui.layers.table import SPELLED_FROM, TablePlace, figure
@@ -414,13 +415,16 @@ class WorkloadTable:
             explained = explain_alone(
                 simulation, cell.collective, cell.group, simulation.priced_bytes(phase_line.phase, cell.bytes)
             )
+            factors = collective_factors(simulation, rows[0], cell)
+            explained += f"{factors} = {digits(cell.comm_ns)} ns" if factors else ""
         else:
             explained = "no collective in this phase"
             if cell.collective and cell.bytes:
                 explained = f"{NAMES[cell.collective]}: the policy lets nobody take part in it"
-        scale = simulation.parameters.compute_scale
-        factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"
-        compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"
+        factors = compute_factors(simulation, rows[0], phase_line.phase)
+        compute = f"compute {duration(cell.compute_ns)} a run, from the file"
+        if factors:
+            compute += f": {duration(cell.stated_ns)}{factors}"
         if not cell.is_modelled:
             compute = f"compute not modelled in the file ({duration(cell.compute_ns)})"
         maker = simulation.workload.maker
@@ -428,7 +432,11 @@ class WorkloadTable:
             # A model's cells are sums of ops, which `report --explain` has one a line.
             phase = next(known for known in PHASES if known == phase_line.phase)
             ops = maker.summed(simulation.parameters, rows[0].index, phase)
-            compute = f"compute {duration(cell.compute_ns)} a run{factor}{f' = {ops}' if ops else ''}"
+            compute = f"compute {duration(cell.compute_ns)} a run"
+            if factors:
+                compute += f" = {f'({ops})' if ops else duration(cell.stated_ns)}{factors}"
+            elif ops:
+                compute += f" = {ops}"
         return [*((text, "") for text in wrapped(explained, width)), (compute, "dim")]
 
     def more(self, line: int, width: int) -> list[tuple[str, str]]:

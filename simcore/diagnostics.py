@@ -132,14 +132,20 @@ class Diagnostic(Struct, frozen=True):
         }
 
 
+# Of a step that would be another one by less than this share 0.0 or 0.1 % is said.
+_HARDLY = 0.001
+
+
 def by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What weighs most first: warnings, assumptions, notes; of assumptions those with which the step would
-    differ most, other equal ones in the order of their places.
+    differ most, of warnings last those with which it would hardly, other equal ones in the order of their
+    places.
     """
 
-    def place(diagnostic: Diagnostic) -> tuple[int, float]:
+    def place(diagnostic: Diagnostic) -> tuple[int, bool, float]:
         weight = diagnostic.weight
-        return WEIGHTS.index(weight), -diagnostic.stake if weight == "assumption" else 0.0
+        hardly = 0 < diagnostic.stake < _HARDLY
+        return WEIGHTS.index(weight), hardly, -diagnostic.stake if weight == "assumption" else 0.0
 
     return sorted(diagnostics, key=place)
 

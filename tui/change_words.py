@@ -59,12 +59,12 @@ _TWICE_IN_SHORT = (
 _SHORT = {
     "embedding on stage 0, loss on the last": "embedding first, loss last",
     "stage-layout": "layout", "virtual-stages": "virtual",
-    "overlap-param-gather": "param-gather", "overlap-grad-reduce": "grad-reduce",
+    "overlap-param-gather": "param-overlap", "overlap-grad-reduce": "grad-overlap",
 }  # fmt: skip
 
 
 # By what a file is fixed, in fewer letters.
-_BY = {"by its header": "by header", "by row count": "by count"}
+_BY = {"by its header": "by header", "by its stated rows": "by stated rows"}
 # What a bracket begins with that no meaning says.
 _KEPT = ("does not fit", "fits", "full gain", "drops", "gathers", "by ")
 

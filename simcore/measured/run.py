@@ -194,17 +194,18 @@ def make_run(
         ranks = [_in_slots(rank) for rank in ranks]
         message = "the file has no times: the order of the operations is shown, and no step time"
         say("warning", "untimed-schedule", message)
-    if not is_plan:
-        _say_layout(named, degrees, ranks, say)
     steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
     if steps > 1:
         say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
     elif steps == 1 and timed and not is_plan:
+        # First of the assumptions: all else is said of this step, and no run can tell another one.
         message = (
             "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
-            "like this, too"
+            "like this, too; all figures hang on it, and only more steps would tell how much"
         )
-        say("note", "step-assumed", message, "the step recorded is like the others")
+        say("note", "step-assumed", message, "all steps are like the one recorded: all figures hang on it")
+    if not is_plan:
+        _say_layout(named, degrees, ranks, say)
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
                        (*notes, *told_once(diagnostics)))  # fmt: skip
 

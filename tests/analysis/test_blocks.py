@@ -131,7 +131,7 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "Fix the file. Its rows make micro-batches of 3 and 1 layers; its header asks for one of 3 "
+        "The file is unclear. Its rows make micro-batches of 3 and 1 layers; its header asks for one of 3 "
         f"(--without-lines 8-10: {duration(without.step_time_ns)}). Lines 8-10 are 1 more block, of 1 layer, "
         "which repeats line 4."
     )
@@ -148,8 +148,8 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     alone = of_rows(*TOO_MANY, microbatches=1)
     assert text == (
-        "Fix the file. It has two micro-batches, of 3 layers and of 1; its header asks for one of 3 layers "
-        f"(step {duration(alone.step_time_ns)}), its row count for one of 4 "
+        "The file is unclear. It has micro-batches of 3 layers and 1; its header asks for one of 3 "
+        f"(step {duration(alone.step_time_ns)}), its stated 6 rows for one of 4 "
         f"({duration(joined.step_time_ns)})."
     )
     assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
@@ -158,7 +158,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
-        assert "row count" not in text
+        assert "stated" not in text
         assert "Lines 8-10 are 1 more block" in text
 
 
@@ -204,7 +204,7 @@ def test_no_block_is_called_one_too_many_where_the_header_is_in_doubt() -> None:
     assert surplus_blocks(of_rows(*TOO_MANY, *TOO_MANY[:5])) is None
     for simulation in (of_rows(*TOO_MANY, microbatches=4), uneven_microbatches()):
         assert "its header asks" not in said(simulation)["uneven-microbatches"]
-        assert "row count" not in said(simulation)["uneven-microbatches"]
+        assert "stated" not in said(simulation)["uneven-microbatches"]
 
 
 def test_another_layer_is_no_copy() -> None:
@@ -214,7 +214,7 @@ def test_another_layer_is_no_copy() -> None:
     assert (found.copied, found.between) == ((), ())
     found_words = said(of_rows(*other, declared=6))
     assert "1 more block, of 1 layer." in found_words["uneven-microbatches"]
-    assert "row count" not in found_words["uneven-microbatches"]
+    assert "stated" not in found_words["uneven-microbatches"]
 
 
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:

@@ -33,7 +33,7 @@ def test_a_cell_is_explained_with_its_values() -> None:
 
 
 def test_a_cell_takes_what_its_ops_take_with_a_time_scale_on_any_part() -> None:
-    """The optimizer's rows were scaled as the phase of their cell, and their table said 32.473 ms of 16.237."""
+    """The optimizer's rows were scaled as the phase of their cell: 32.473 ms were said, and 16.237 ran."""
     rows = [layer("grad_param_compute", 0, 1000), Row("mlp_1", Cell(100, "ALLREDUCE", "tp", 40), Cell(60))]
     for part, factors in {
         "compute opt": (0.5, 1, 1, 1), "compute fwd": (1, 0.5, 1, 1), "compute ig": (1, 1, 0.5, 1),

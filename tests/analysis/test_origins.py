@@ -58,7 +58,8 @@ def test_a_time_scale_is_named_where_a_duration_comes_from() -> None:
     takes = pair_ns(4000)
     assert told[1] == "500 ns, the fwd cell of line 4, times 0.5 (time scale), times 0.1 (time scale) = 25 ns"
     scaled = duration(round(0.2 * takes))
-    assert told[2].endswith(f" = {takes:,} ns, times 0.1 (time scale), times 2 (time scale) = {scaled}".replace(",", " ", 1))
+    assert f" = {takes:,} ns, ".replace(",", " ", 1) in told[2]
+    assert told[2].endswith(f" ns, times 0.1 (time scale), times 2 (time scale) = {scaled}")
 
 
 def ops_of(simulation: Simulation) -> list[OpFacts]:

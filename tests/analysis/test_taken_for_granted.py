@@ -66,6 +66,20 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
     assert [one.code for one in results.diagnostics][: len(told)] == [one.code for one in told]
 
 
+def test_a_warning_on_which_hardly_anything_hangs_comes_last_of_them() -> None:
+    """`if whole, as by AICB, 0.0 %` took the one row for a warning, with -7.4 % below it."""
+    changed = {"schedule": "1f1b", "overlap_grad_reduce": True, "overlap_param_gather": True}
+    for flags, is_last in (({}, False), (changed, True)):
+        results = results_of(SHARD, **flags)
+        results.weigh_assumptions()
+        warnings = [one for one in by_weight(results.diagnostics) if one.weight == "warning"]
+        (note,) = [one for one in warnings if one.code == "gather-is-shard"]
+        assert (0 < note.stake < 0.001) == is_last
+        assert warnings.index(note) == (len(warnings) - 1 if is_last else 0)
+        # Of what no run can weigh nobody knows that it is little.
+        assert warnings[0].stake == 0 or warnings[0].stake >= 0.001
+
+
 def test_ranks_that_a_line_of_the_file_tells_are_an_assumption_and_no_warning() -> None:
     assert assumed(results_of(SHARD))["all-gpus-missing"].startswith(
         "no all_gpus in the header: dp 32 assumed (line 3: grad_gather is 1/32 of the parameters that "

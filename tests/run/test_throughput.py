@@ -147,7 +147,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     narrow = name_and_share(a.step_time_ns, first, (), 52)
     assert narrow[0].rstrip() == "fix: without-lines 83-93 (by header, drops 1 layer)"
     # What its count of rows asks for stands beside it: which is right only its author knows.
-    assert other.name == "--without-lines 82-83 (by row count, joins both)"
+    assert other.name == "--without-lines 82-83 (by its stated rows, joins both)"
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a, b)

@@ -237,11 +237,11 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     # That it does not fit is no meaning.
     flags = "--overlap-grad-reduce"
     small = WhatIf(f"{flags} (does not fit)", None, 90, flags=flags, meaning="m")
-    assert change_name(small, (), 32).startswith("grad-reduce (does not fit)")
+    assert change_name(small, (), 32).startswith("grad-overlap (does not fit)")
     flags = "--pp 2 --overlap-grad-reduce --global-batch 16"
     fits = WhatIf(f"{flags} (fits: 66.1 GB)", None, 90, flags=flags, meaning="m")
     assert change_name(fits, (), 60) == "pp 2, overlap-grad-reduce, global-batch 16 (fits: 66.1 GB)"
-    assert change_name(fits, (), 44) == "pp 2, grad-reduce, global-batch 16 (fits)"
+    assert change_name(fits, (), 44) == "pp 2, grad-overlap, global-batch 16 (fits)"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])

@@ -116,9 +116,9 @@ def test_flags_of_runs_beside_each_other_are_shortened_alike() -> None:
     assert flags_in(sides, 60) == list(sides)
     named = ["1f1b, no --overlap-grad-reduce", "interleaved, --overlap-grad-reduce"]
     assert flags_in(sides, 40) == named
-    assert flags_in(sides, 30) == ["1f1b, no grad-reduce", "interleaved, grad-reduce"]
+    assert flags_in(sides, 30) == ["1f1b, no grad-overlap", "interleaved, grad-overlap"]
     # The screen cuts what is longer still.
-    assert flags_in(sides, 5) == ["1f1b, no grad-reduce", "interleaved, grad-reduce"]
+    assert flags_in(sides, 5) == ["1f1b, no grad-overlap", "interleaved, grad-overlap"]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
@@ -163,7 +163,7 @@ def test_a_caveat_loses_words_before_it_is_cut() -> None:
     assert change_name(change, (), 58) == "zb-h1, overlap-param-gather (full gain: 4+ mb, here 2)"
     assert change_name(change, (), 48) == "zb-h1, overlap-param-gather (full gain: 4+ mb)"
     # The flag's name goes last, and what is left of it are words of it.
-    assert change_name(change, (), 40) == "zb-h1, param-gather (full gain: 4+ mb)"
+    assert change_name(change, (), 40) == "zb-h1, param-overlap (full gain: 4+ mb)"
     layout = WhatIf(
         "--stage-layout megatron (embedding on stage 0, loss on the last)", None, 90,
         flags="--stage-layout megatron", meaning="stage layout: ...",

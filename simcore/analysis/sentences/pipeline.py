@@ -134,7 +134,7 @@ def idle(facts: Facts) -> Sentence | None:
     return Sentence("idle", text, worst)
 
 
-_FIX_FIRST = "fix the file"
+_FIX_FIRST = "the file is unclear"
 
 
 def _uneven(facts: Facts) -> UnequalBlocks | None:
@@ -204,8 +204,9 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
         otherwise = "" if joined_ns is None else f" ({duration(joined_ns)})"
         size = plural(extra.layers, "layer")
         return ns, (
-            f"It has two micro-batches, of {size} and of {more_layers}; its header asks for one of {size} "
-            f"(step {duration(ns)}), its row count for one of {extra.layers + more_layers}{otherwise}."
+            f"It has micro-batches of {size} and {more_layers}; its header asks for one of {extra.layers} "
+            f"(step {duration(ns)}), its stated {plural(workload.declared_rows or 0, 'row')} for one of "
+            f"{extra.layers + more_layers}{otherwise}."
         )
     made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
     each = "one" if count == 1 else f"{count}"

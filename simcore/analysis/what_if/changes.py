@@ -295,7 +295,7 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     lines = extra.lines_between(simulation.workload)
     if lines:
         # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
-        fixes.append(Change({"without_lines": (lines,)}, caveat="by row count, joins both", fixes=True))
+        fixes.append(Change({"without_lines": (lines,)}, caveat="by its stated rows, joins both", fixes=True))
     found = [(change, step(change)) for change in fixes]
     return [_row(simulation, change, tried) for change, tried in found if tried is not None]
 

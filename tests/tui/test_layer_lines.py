@@ -53,13 +53,13 @@ def test_a_cell_with_a_time_scale_says_what_it_is_of() -> None:
     """`943.2 us a run, from the file` was said of 0.9 of the 1.048 ms that the file has, and under a figure
     of 0.071 ms stood a price of 78 647 ns.
     """
-    rows = [Row("mlp_1", Cell(1000, "ALLREDUCE", "tp", 4000), Cell(600), Cell(200))]
+    rows = [Row("mlp_1", Cell(2000, "ALLREDUCE", "tp", 4000), Cell(600), Cell(200))]
     workload = make_workload(rows, tp=2, pp=1, all_gpus=2)
     for scales, of_compute, of_collective in (
-        ((), "compute 1.000 us a run, from the file", ""),
-        (("layer mlp=0.5",), "compute 500 ns a run, from the file: 1.000 us x time scale 0.5", "0.5"),
-        (("compute fwd=0.5",), "compute 500 ns a run, from the file: 1.000 us x time scale 0.5", ""),
-        (("stream tp=0.1",), "compute 1.000 us a run, from the file", "0.1"),
+        ((), "compute 2.000 us a run, from the file", ""),
+        (("layer mlp=0.5",), "compute 1.000 us a run, from the file: 2.000 us x time scale 0.5", "0.5"),
+        (("compute fwd=0.5",), "compute 1.000 us a run, from the file: 2.000 us x time scale 0.5", ""),
+        (("stream tp=0.1",), "compute 2.000 us a run, from the file", "0.1"),
     ):
         table = Table(run(workload, time_scale=scales), GROUPED)
         line = next(number for number, line in enumerate(table.lines) if line.phase == "fwd")

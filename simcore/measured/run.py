@@ -201,7 +201,7 @@ def make_run(
         # First of the assumptions: all else is said of this step, and no run can tell another one.
         message = (
             "one step is recorded, taken to be like the others: a warm-up step, or a slow one, would look "
-            "like this, too; all figures hang on it, and only more steps would tell how much"
+            "like this, too; all figures hang on it"
         )
         say("note", "step-assumed", message, "all steps are like the one recorded: all figures hang on it")
     if not is_plan:

@@ -59,6 +59,7 @@ _TWICE_IN_SHORT = (
 _SHORT = {
     "embedding on stage 0, loss on the last": "embedding first, loss last",
     "stage-layout": "layout", "virtual-stages": "virtual",
+    "without-lines": "without",
     "overlap-param-gather": "param-overlap", "overlap-grad-reduce": "grad-overlap",
 }  # fmt: skip
 

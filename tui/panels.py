@@ -101,11 +101,11 @@ class PanelCursor:
 
     def needs_words(self, room: int) -> str:
         """What the change under the cursor, without one the first, needs of memory, in `room` cells; "" where
-        nobody knows. Where a file can be mended in two ways, that it does not tell which.
+        nobody knows, and of what fixes the file: that is to be made whatever it needs.
         """
         chosen = self.chosen()
-        if chosen is None and sum(knob.fixes for knob in self.knobs or ()) > 1:
-            return next((words for words in _WHICH_FIX if len(words) <= room), "")
+        if chosen is None and self.fixes:
+            return ""
         knob = chosen or self.best()
         if knob is None or knob.memory_bytes is None:
             return ""
@@ -114,6 +114,22 @@ class PanelCursor:
 
         who = "the first" if chosen is None else "this one"
         return needs_words(who, knob, memory_bytes(self.results), room)
+
+    @property
+    def fixes(self) -> int:
+        """How many of the changes fix the file: there are two where it does not tell which is right."""
+        return sum(knob.fixes for knob in self.knobs or ())
+
+    def advice_title(self, width: int) -> str:
+        """What stands over the changes, in a rule or a frame of `width` cells. Rows that fix the file are no
+        advice to a run: one that makes the step longer was looked at as such, under `What would help most`.
+        """
+        of_what = f"{self.base_words}, % of step"
+        if not self.fixes:
+            return f"What would help most{of_what}"
+        hows = _FIX if self.fixes > 1 else _FIX[-1:]
+        forms = [f"Fix the file{how} then what helps most{of_what}" for how in hows]
+        return next((form for form in forms if len(form) + _AROUND_TITLE <= width), forms[-1])
 
     @property
     def base_ns(self) -> int:
@@ -143,8 +159,10 @@ class PanelCursor:
         raise NotImplementedError
 
 
-_WHICH_FIX = ("only its author knows which fix is right", "which fix only its author knows",
-              "author knows which fix")  # fmt: skip
+# Of two ways to fix a file, and last of one: the file does not tell which is right.
+_FIX = (" first, its author knows how;", " (author knows how),", " first,")
+# Cells of a rule or a frame beside its title.
+_AROUND_TITLE = 5
 
 
 def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:

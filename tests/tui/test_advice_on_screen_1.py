@@ -336,7 +336,7 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
 def shown_changes(app: WltuiApp) -> list[str]:
     """The rows below the title of the advice, without the mark of the cursor."""
     rows = screen_rows(app)
-    first = next(number for number, row in enumerate(rows) if "What would help most" in row)
+    first = next(number for number, row in enumerate(rows) if "hat helps most" in row)
     return [row.replace(">", " ").strip() for row in rows[first + 1 : first + 5]]
 
 
@@ -426,11 +426,15 @@ async def test_of_two_fixes_it_is_said_that_the_file_does_not_tell_which(
         await run_over(pilot)
         for screen in "41":
             await press(pilot, screen)
-            assert re.search("author knows which fix|which fix only its author knows", screen_text(app))
+            assert re.search("author knows (which fix|how)", screen_text(app))
+            # A newcomer asked why a row with a longer step would help most.
+            assert ("Fix the file" in screen_text(app)) == (screen == "1")
+            assert "What would help most" not in screen_text(app)
         # With one of them made there is none to choose.
         await press(pilot, "t")
         await run_over(pilot)
         assert "author" not in screen_text(app)
+        assert "What would help most, % of step" in screen_text(app)
 
 
 def test_what_hangs_on_an_assumption_is_in_the_title_where_it_has_no_row() -> None:

@@ -44,7 +44,7 @@ async def test_the_heads_of_the_screens_say_of_what_their_shares_are(
         await run_over(pilot)
         text = screen_text(app)
         assert "Worst on a rank, % of step" in text
-        assert "What would help most, % of step" in text
+        assert "what helps most, % of step" in text
         assert "In words, % of step" in text or size == (80, 24)
         await press(pilot, "4")
         text = screen_text(app)

@@ -102,7 +102,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         diagnostics, model.row(NOTES), width - advice - 2, size.bottom - 2, model.panel == NOTES
     )
     changes = help_lines(model, advice - 2, size.bottom - 2, progress)
-    helps = f"What would help most{model.base_words}, % of step"
+    helps = model.advice_title(advice)
     # Frame, corners and what stands between the two.
     needs, aside = needs_and_keys(model, advice - 2, size.bottom - 2, advice - len(helps) - 12)
     helps += f"; {needs}" if needs else ""
@@ -244,7 +244,7 @@ class _Memory:
         if left and not needs and len(advice) + len(keys) + len(left) + 10 > self._width:
             # The last row has the key, too; memory is nowhere else.
             keys = ALL_IN_SHORT if keys.endswith(ALL) else ""
-        advice += f", {keys}" if keys else ""
+        advice += f", {keys}" if keys and len(advice) + len(keys) + 7 <= self._width else ""
         if left and len(advice) + len(left) + 8 <= self._width:
             needs = needs or left
         return f"{advice}; {needs}" if needs else advice
@@ -358,7 +358,7 @@ class _Headings:
         places = self.memory.behind_places(places)
         if len(about_notes) + len(behind) + 4 <= width:
             about_notes += behind
-        advice = f"What would help most{model.base_words}, % of step"
+        advice = model.advice_title(width)
         # The rule, and a comma and a semicolon with their blanks.
         needs, keys = needs_and_keys(model, width, self.changes, width - len(advice) - 8)
         advice = self.memory.behind_advice(advice, needs, keys)

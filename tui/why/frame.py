@@ -242,6 +242,8 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     title += "" if len(there) in (0, count) else f", {there[0] + 1}-{there[-1] + 1} of {count}"
     if panel == WHAT_IF:
         needs = model.needs_words(width - len(title) - _BESIDE_TITLE)
+        if model.fixes > 1 and model.chosen() is None:
+            needs = "only its author knows which fix is right"
         title += f"; {needs}" if needs else ""
     segments = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
     # The report counts segments: one answer has both numbers.

@@ -338,10 +338,12 @@ class _Headings:
         places = f"Worst on a rank, % of step{f' ({len(worst)} of {count})' if len(worst) < count else ''}"
         behind = f"; {model.behind}" if model.behind else ""
         about_notes = f"{notes_title(model.notes)}, ! all"
-        # Which model it is nothing else on a small screen says.
-        if not model.behind.startswith("AICB: ") or len(about_notes) + len(behind) + 4 > width:
-            by_stake = titled_by_stake(model.notes, len(notes), width)
-            about_notes = f"{by_stake}, ! all" if by_stake else about_notes
+        by_stake = titled_by_stake(model.notes, len(notes), width)
+        if by_stake:
+            about_notes = f"{by_stake}, ! all"
+            if behind.startswith("; AICB: ") and len(about_notes) + len(behind) + 4 > width:
+                # Which model it is nothing else on a small screen says: its name alone.
+                behind = f"; {behind.removeprefix('; AICB: ').partition(',')[0]}"
         if len(title) + len(more_words) + 4 <= width:
             title, more_words = title + more_words, ""
         elif self.memory.costs:

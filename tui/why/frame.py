@@ -228,6 +228,10 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
     return [*lines[:rows], *([[]] * (rows - len(lines)))]
 
 
+# Of two rows that fix the file.
+_WHICH_FIX = ("only its author knows which fix is right", "author knows which fix")
+
+
 def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
     title = _TITLES[panel].format(model.grouping)
@@ -243,7 +247,8 @@ def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:
     if panel == WHAT_IF:
         needs = model.needs_words(width - len(title) - _BESIDE_TITLE)
         if model.fixes > 1 and model.chosen() is None:
-            needs = "only its author knows which fix is right"
+            room = width - len(title) - _BESIDE_TITLE
+            needs = next((words for words in _WHICH_FIX if len(words) <= room), "")
         title += f"; {needs}" if needs else ""
     segments = max((leg.last for leg in model.legs), default=0) if panel == LEGS else 0
     # The report counts segments: one answer has both numbers.

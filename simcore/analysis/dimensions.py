@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
 from simcore.collectives.phases import DimensionLoad, collective_loads, transfer_loads
 from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
+from simcore.overrides import factors_on, time_scales
 from simcore.program.ops import STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
 from simcore.units import how_much, largest, listed
+from simcore.workload.model import base_name
 
 # The streams by which bytes are told apart: both pipeline streams are pp.
 KINDS = (*STREAMS[1:TO_NEXT], "pp")
@@ -78,14 +81,20 @@ def class_use(simulation: Simulation, number: int) -> ClassUse:
     ops, _, _ = timeline.columns(number)
     costs = timeline.program.costs
     by_kind: ClassUse = {}
-    scale = simulation.parameters.comm_scale
-    for cost, times in sorted(Counter(ops.cost).items()):
+    scale, scales = simulation.parameters.comm_scale, time_scales(simulation.parameters)
+    if scales:
+        # Only these ask which layer an op is of; a transfer between stages is of none, row -1.
+        layers = [*map(base_name, simulation.workload.name), ""]
+        counts = Counter(zip(ops.cost, (layers[row] for row in ops.row), strict=True))
+    else:
+        counts = Counter({(cost, ""): times for cost, times in Counter(ops.cost).items()})
+    for (cost, layer), times in sorted(counts.items()):
         kind, loads = _loads(simulation, rank_class, costs[cost], network.slowed)
+        factors = [scale, *factors_on(scales, f"stream {kind}", layer)]
         for dimension, load in loads.items():
             carried, busy_ns = by_kind.get((dimension, kind), (0, 0))
-            by_kind[dimension, kind] = DimensionLoad(
-                carried + times * load.bytes, busy_ns + times * scaled(load.busy_ns, scale)
-            )
+            ns = reduce(scaled, factors, load.busy_ns)
+            by_kind[dimension, kind] = DimensionLoad(carried + times * load.bytes, busy_ns + times * ns)
     return by_kind
 
 

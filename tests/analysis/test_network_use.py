@@ -209,6 +209,21 @@ def test_port_time_follows_a_slow_port_and_the_scale() -> None:
     assert (scaled.bytes, scaled.busy_ns) == (1000, 3000)
 
 
+def test_port_time_is_that_of_the_collectives_with_a_time_scale() -> None:
+    """`busy 123.4 ms` stood over dp collectives that took 10 % less time than before, as before."""
+    rows = [Row("mlp_1", Cell(10, "ALLREDUCE", "tp", 1000)), Row("norm", Cell(10, "ALLREDUCE", "tp", 400))]
+    for scales, busy in (
+        ((), 1400), (("stream tp=0.5",), 700), (("layer mlp=0.5",), 900), (("compute fwd=0.5",), 1400),
+        (("layer mlp=0.5", "stream tp=0.1"), 90), (("stream tp=0",), 0),
+    ):  # fmt: skip
+        (use,) = dimension_use(run(rows, {"tp": 2}, time_scale=scales))
+        assert (use.bytes, use.busy_ns) == (1400, busy)
+    stages = [layer("embedding_layer", 10), layer("mlp", 10)]
+    scaled = run(stages, {"pp": 2, "pp_comm": 60}, schedule="1f1b", time_scale=("stream pp=0.5",))
+    plain = run(stages, {"pp": 2, "pp_comm": 60}, schedule="1f1b")
+    assert 0 < 2 * dimension_use(scaled)[0].busy_ns == dimension_use(plain)[0].busy_ns
+
+
 @pytest.mark.slow
 def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> None:
     workload = open_workload(SEED_002)

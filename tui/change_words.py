@@ -64,10 +64,8 @@ _SHORT = {
 }  # fmt: skip
 
 
-# By what a file is fixed, in fewer letters.
-_BY = {"by its header": "by header", "by its stated rows": "by stated rows"}
 # What a bracket begins with that no meaning says.
-_KEPT = ("does not fit", "fits", "full gain", "drops", "gathers", "by ")
+_KEPT = ("does not fit", "fits", "full gain", "drops", "gathers")
 
 
 def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: bool = False) -> str:
@@ -83,14 +81,14 @@ def change_name(knob: WhatIf, dims: Sequence[Dimension], room: int, with_time: b
     if len(change) > room:
         # How much the first one needs stands over the rows.
         change = re.sub(r"\(fits: [^)]*\)", "(fits)", change)
-    for flag, word in (_BY | _SHORT).items():
+    for flag, word in _SHORT.items():
         # What tells one change from another stands at its end.
         change = change.replace(flag, word) if len(change) > room else change
     if len(change) > room and " -> " in change:
         change = change.replace(" bandwidth ", " ").replace(" latency ", " ")
     front, brackets, inside = change.rpartition(" (")
     if len(change) > room and brackets and change.endswith(")") and knob.meaning:
-        change = change if inside.startswith(_KEPT) else front
+        change = change if knob.fixes or inside.startswith(_KEPT) else front
     return cells(change, room)
 
 

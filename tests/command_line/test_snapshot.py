@@ -24,7 +24,7 @@ def test_the_first_screen_as_text() -> None:
     rows = done.stdout.split("\n")
     assert len(rows) == 37
     assert rows[0].startswith(" wltui  001_moe_128npu_with_mistakes.txt   128 ranks = tp 8 x dp 4 x pp 4")
-    assert "What would help most" in done.stdout
+    assert "then what helps most" in done.stdout
     assert "159.6 ms" in done.stdout, "what is found in the background is awaited"
     assert "\x1b" not in done.stdout
     assert rows[35].endswith("q quit")

@@ -134,7 +134,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
     first, other, *others = a.what_if()
-    assert first.name == "--without-lines 83-93 (by its header, drops 1 layer)"
+    assert first.name == "--without-lines 83-93 (header: one of 8 layers)"
     assert (first.fixes, first.microbatches, first.alike_ns) == (True, None, None)
     assert first.parameters is not None
     assert a.with_parameters(Parameters(microbatches=1)).step_time_ns == first.better10_ns
@@ -143,19 +143,20 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     assert first.better10_ns > others[0].better10_ns
     name, *share = name_and_share(a.step_time_ns, first, (), 51)
     assert (name.rstrip(), share) == (change_name(first, (), 50), ["other work", "warn"])
-    # Whose word it is in fewer letters before what is lost is cut.
-    narrow = name_and_share(a.step_time_ns, first, (), 52)
-    assert narrow[0].rstrip() == "fix: without-lines 83-93 (by header, drops 1 layer)"
+    # What tells it from the other fix stays, and a word of its flag goes.
+    for room, flag in ((52, "without-lines"), (48, "without")):
+        narrow = name_and_share(a.step_time_ns, first, (), room)
+        assert narrow[0].rstrip() == f"fix: {flag} 83-93 (header: one of 8 layers)"
     # What its count of rows asks for stands beside it: which is right only its author knows.
-    assert other.name == "--without-lines 82-83 (by its stated rows, joins both)"
+    assert other.name == "--without-lines 82-83 (96 rows: one of 9 layers)"
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a, b)
     assert words.endswith(", not the same work")
     assert role == "warn"
     page = run_page(a, with_what_if=True)
-    (line,) = [line for line in page.splitlines() if "(by its header, drops 1 layer)" in line]
-    assert line.split()[8:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
+    (line,) = [line for line in page.splitlines() if "(header: one of 8 layers)" in line]
+    assert line.split()[7:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
     # Small and large: before what gains, and before twice the batch.
     twice = next(knob for knob in others if knob.alike_ns)
     assert with_most_a_microbatch(a.what_if())[:4] == [first, other, others[0], twice]

@@ -340,10 +340,15 @@ class _Headings:
         about_notes = f"{notes_title(model.notes)}, ! all"
         by_stake = titled_by_stake(model.notes, len(notes), width)
         if by_stake:
-            about_notes = f"{by_stake}, ! all"
-            if behind.startswith("; AICB: ") and len(about_notes) + len(behind) + 4 > width:
-                # Which model it is nothing else on a small screen says: its name alone.
-                behind = f"; {behind.removeprefix('; AICB: ').partition(',')[0]}"
+            titled = f"{by_stake}, ! all"
+            forms = [(titled, behind)]
+            if model.behind.startswith("AICB: "):
+                # Which model it is nothing else on a small screen says: its name alone, or it in place of the
+                # assumption.
+                name = f"; {model.behind.removeprefix('AICB: ').partition(',')[0]}"
+                forms += [(titled, name), (about_notes, behind)]
+            fits = [form for form in forms if sum(map(len, form)) + 4 <= width]
+            about_notes, behind = fits[0] if fits else forms[0]
         if len(title) + len(more_words) + 4 <= width:
             title, more_words = title + more_words, ""
         elif self.memory.costs:

@@ -29,7 +29,6 @@ from simcore.diagnostics import in_short
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks import PlacedCollective, Sharing
-from simcore.overrides import factors_on, time_scales
 from simcore.pricing import rounds_phases
 from simcore.program.ops import (
     COMPUTE,
@@ -48,7 +47,7 @@ from simcore.run.lanes import COMPUTE_STREAM, RunLanes, SpanSaid, Step, clock, m
 from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, number, plural
 from simcore.workload.model import PHASES as CELLS
-from simcore.workload.model import GroupKind, base_name
+from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
     from simcore.analysis.dependencies import OpDependency
@@ -83,24 +82,14 @@ def origin(simulation: Simulation, of: int, op: int, priced: _Priced | None = No
             priced[key] = words, expected_ns, factors
     else:
         words, expected_ns, factors = _transfer(simulation, of, op, cost)
-    for factor in _time_factors(simulation, of, op):
-        # Each rounds once more, and what the file or the network gives may be kept for other rows.
-        expected_ns, factors = scaled(expected_ns, factor), [*factors, (factor, "time scale")]
+    if simulation.parameters.time_scale:
+        # Imported here: few runs have one.
+        from simcore.time_scales import factors_of
+
+        for factor in factors_of(simulation.parameters, ops, op, simulation.workload.name):
+            # Each rounds once more, and what the file or the network gives may be kept for other rows.
+            expected_ns, factors = scaled(expected_ns, factor), [*factors, (factor, "time scale")]
     return words + _outcome(simulation, ops.stream[op] == COMPUTE, end[op] - start[op], expected_ns, factors)
-
-
-def _time_factors(simulation: Simulation, of: int, op: int) -> list[float]:
-    """The factors of `--time-scale` on an op."""
-    scales = time_scales(simulation.parameters)
-    if not scales:
-        return []
-    ops = simulation.timeline.stage_program(of).ops
-    stream, row = ops.stream[op], ops.row[op]
-    part = f"stream {STREAMS[stream].partition('>')[0]}"
-    if stream == COMPUTE:
-        part = f"compute {PHASES[ops.phase[op]]}"
-    # A transfer between stages is of no row.
-    return factors_on(scales, part, base_name(simulation.workload.name[row]) if row >= 0 else "")
 
 
 def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tuple[str, int, list[_Factor]]:

@@ -58,6 +58,8 @@ class ScrolledLines(FrameView):
         return shown
 
 
+# Lines that a page down or up leaves on the screen: the last one, and the two rules.
+_KEPT_LINES = 3
 # The keys of the screens lead to them from a panel, too: it is closed.
 TO_SCREENS = [
     Binding(
@@ -78,8 +80,9 @@ class Panel(Modal[Any]):
         Binding("escape,enter,q", "dismiss(None)", "back"),
         Binding("j,down", "scroll(1)", "down"),
         Binding("k,up", "scroll(-1)", "up"),
-        Binding("pagedown,space", "scroll(20)", "a page down"),
-        Binding("pageup", "scroll(-20)", "a page up"),
+        Binding("space", "page_or_back", "a page down, from the last one back"),
+        Binding("pagedown", "page(1)", "a page down"),
+        Binding("pageup", "page(-1)", "a page up"),
         Binding("g,home", "scroll(-1000000)", "to the top"),
         Binding("G,end", "scroll(1000000)", "to the end"),
     ]
@@ -105,3 +108,15 @@ class Panel(Modal[Any]):
     def action_scroll(self, by: int) -> None:
         self._lines.top += by
         self._lines.redraw()
+
+    def action_page(self, direction: int) -> None:
+        self.action_scroll(direction * max(self._lines.size.height - _KEPT_LINES, 1))
+
+    def action_page_or_back(self) -> None:
+        """A page down; with nothing below, back: a second Space was to close what the first opened."""
+        before = self._lines.top
+        self.action_page(1)
+        # The frame knows where the last page begins.
+        self._lines.redraw_now()
+        if self._lines.top == before:
+            self.dismiss(None)

@@ -131,9 +131,9 @@ def test_a_block_that_no_header_asks_for_is_said_with_its_lines_and_the_step_wit
     found = Results(one_block_too_many()).sentences[0]
     assert (found.rule, found.ns) == ("uneven-microbatches", without.step_time_ns)
     assert found.lead + found.text == (
-        "The file is unclear. Its rows make micro-batches of 3 and 1 layers; its header asks for one of 3 "
-        f"(--without-lines 8-10: {duration(without.step_time_ns)}). Lines 8-10 are 1 more block, of 1 layer, "
-        "which repeats line 4."
+        "The file contradicts itself. Its rows make 2 micro-batches, of 3 and 1 layers; its header asks for "
+        f"one with 3 (--without-lines 8-10: {duration(without.step_time_ns)}). Lines 8-10 are 1 more block, "
+        "of 1 layer, which repeats line 4."
     )
     # The same step as that of a file without these lines.
     assert without.step_time_ns == of_rows(*TOO_MANY[:5]).step_time_ns
@@ -148,9 +148,9 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     alone = of_rows(*TOO_MANY, microbatches=1)
     assert text == (
-        "The file is unclear. It has micro-batches of 3 layers and 1; its header asks for one of 3 "
-        f"(step {duration(alone.step_time_ns)}), its stated 6 rows for one of 4 "
-        f"({duration(joined.step_time_ns)})."
+        "The file contradicts itself. Its rows make 2 micro-batches, of 3 layers and 1; its header asks for "
+        f"one: step {duration(alone.step_time_ns)} if 3 layers are meant, "
+        f"{duration(joined.step_time_ns)} if 4."
     )
     assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)
@@ -158,7 +158,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
-        assert "stated" not in text
+        assert "are meant" not in text
         assert "Lines 8-10 are 1 more block" in text
 
 
@@ -220,7 +220,7 @@ def test_another_layer_is_no_copy() -> None:
 def test_two_blocks_too_many_are_said_with_the_layers_of_each() -> None:
     two = of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), LAYER.format(5), FINAL)
     text = said(two)["uneven-microbatches"]
-    assert "make micro-batches of 3, 1 and 2 layers" in text
+    assert "make 3 micro-batches, of 3, 1 and 2 layers" in text
     assert text.endswith(" Lines 8-14 are 2 more blocks, of 1 and 2 layers.")
     alike = said(of_rows(*TOO_MANY, EMBEDDING, LAYER.format(4), FINAL))["uneven-microbatches"]
     assert alike.endswith(" Lines 8-13 are 2 more blocks, of 1 and 1 layers, which repeat line 4.")

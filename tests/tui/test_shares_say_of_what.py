@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from simcore.analysis import Results
@@ -86,8 +88,28 @@ async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
         said = " ".join(" ".join(rows).split())
         for sentence in results.words:
             assert sentence in said
+        await press(pilot, "space")
+        assert screen_rows(app)[1].startswith(" [1 Summary]")
+        await press(pilot, "space")
         await press(pilot, "escape")
         assert screen_rows(app)[1].startswith(" [1 Summary]")
+
+
+async def test_space_turns_the_pages_of_a_panel_and_goes_back_from_the_last(make_app: MakeApp) -> None:
+    """A newcomer pressed Space to close what Space had opened, and nothing happened."""
+    app = make_app(results_of(OLD), first=None)
+    async with app.run_test(size=(60, 10)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "space")
+        pages = []
+        while "[1 Summary]" not in screen_text(app):
+            pages.append(screen_rows(app))
+            await press(pilot, "space")
+        assert len(pages) > 2
+        assert ["Esc closes this" in page[-1] for page in pages] == [False] * (len(pages) - 1) + [True]
+        # No line is skipped: a page begins with the last line of the one before it, or above that.
+        for page, following in pairwise(pages):
+            assert page[-2] in following
 
 
 async def test_rows_of_blocks_that_do_not_run_are_counted_in_nothing(make_app: MakeApp) -> None:

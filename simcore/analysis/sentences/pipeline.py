@@ -134,7 +134,7 @@ def idle(facts: Facts) -> Sentence | None:
     return Sentence("idle", text, worst)
 
 
-_FIX_FIRST = "the file is unclear"
+_FIX_FIRST = "the file contradicts itself"
 
 
 def _uneven(facts: Facts) -> UnequalBlocks | None:
@@ -197,21 +197,21 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
     # Which of two readings is meant only the author of the file knows: both are among the changes.
     between = extra.lines_between(workload)
-    if between:
+    joined_ns = facts.step_with(without_lines=(between,)) if between else None
+    if joined_ns is not None:
         # Of two blocks the header asks for one. Both readings, with their steps, in two rows of 80 columns.
-        more_layers = extra.more_layers[0]
-        joined_ns = facts.step_with(without_lines=(between,))
-        otherwise = "" if joined_ns is None else f" ({duration(joined_ns)})"
-        size = plural(extra.layers, "layer")
+        # "One of 8 layers" was read as one out of eight.
+        size, (more_layers, *_) = plural(extra.layers, "layer"), extra.more_layers
+        is_meant = "is" if extra.layers == 1 else "are"
         return ns, (
-            f"It has micro-batches of {size} and {more_layers}; its header asks for one of {extra.layers} "
-            f"(step {duration(ns)}), its stated {plural(workload.declared_rows or 0, 'row')} for one of "
-            f"{extra.layers + more_layers}{otherwise}."
+            f"Its rows make 2 micro-batches, of {size} and {more_layers}; its header asks for one: "
+            f"step {duration(ns)} if {size} {is_meant} meant, "
+            f"{duration(joined_ns)} if {extra.layers + more_layers}."
         )
-    made = listed([str(number) for number in (extra.layers, *extra.more_layers)])
+    sizes = [str(size) for size in dict.fromkeys((extra.layers, *extra.more_layers))]
     each = "one" if count == 1 else f"{count}"
-    text = f"Its rows make micro-batches of {made} layers; its header asks for {each} of {extra.layers}"
-    text += f" ({Change(asked).flags}: {duration(ns)})"
+    text = f"Its rows make {count + len(extra.more_layers)} micro-batches, of {listed(sizes)} layers; "
+    text += f"its header asks for {each} with {extra.layers} ({Change(asked).flags}: {duration(ns)})"
     blocks = plural(len(extra.more_layers), "more block")
     return ns, f"{text}. {more[0].upper()}{more[1:]} are {blocks}, of {layers} {of}{same}."
 

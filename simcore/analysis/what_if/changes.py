@@ -303,8 +303,8 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
 
 
 def _how_many(microbatches: int, layers: int) -> str:
-    """`one of 8 layers`: the micro-batches of a file once it is fixed, as the sentence on it has them."""
-    return f"{'one' if microbatches == 1 else microbatches} of {plural(layers, 'layer')}"
+    """`one with 8 layers`: the micro-batches of a file once it is fixed, as the sentence on it has them."""
+    return f"{'one' if microbatches == 1 else microbatches} with {plural(layers, 'layer')}"
 
 
 def _has_room(simulation: Simulation) -> bool:

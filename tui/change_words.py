@@ -142,7 +142,7 @@ def name_and_share(
     """
     if not knob.fixes:
         return (f"{change_name(knob, dims, size, with_time):<{size + 1}}", *change_share(was, knob.gain_ns))
-    share = "other work"
+    share = "not a gain"
     room = size + SHARE_CELLS - len(share)
     return f"{change_name(knob, dims, room, with_time):<{room + 1}}", share, "warn"
 

@@ -168,9 +168,9 @@ def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_i
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert joined.step_time_ns > simulation.step_time_ns
     assert said(simulation)["surplus-blocks"] == (
-        "Without lines 7-8 (final_norm and embedding_layer) there is one micro-batch of 4 layers. Its step "
-        f"is {duration(joined.step_time_ns)}, longer than with two micro-batches, of 3 and of 1, which "
-        "overlap on the stages."
+        "Without lines 7-8 (final_norm and embedding_layer) there are as many rows as the file states, and "
+        f"one micro-batch of 4 layers. Its step is {duration(joined.step_time_ns)}, longer than with two "
+        "micro-batches, of 3 and of 1, which overlap on the stages."
     )
     # On one stage nothing overlaps, and where the count of rows is another nobody knows.
     for other in (of_rows(*TOO_MANY, declared=7), of_rows(*TOO_MANY, declared=6, pp=1)):

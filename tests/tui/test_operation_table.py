@@ -18,6 +18,7 @@ from simcore.measured.columns import MEASURED
 from simcore.replay import MeasuredResults
 from simcore.replay.operations import Operation, Operations
 from simcore.replay.parameters import Scales
+from simcore.units import duration
 from tests.measured.made_steps import Layout, made_run, run_apart
 from tests.measured.test_less_work import _LAYOUTS
 from tests.measured.test_operations import four, made_step, text_of_step
@@ -342,6 +343,9 @@ def test_what_is_said_of_an_operation_is_what_its_line_shows() -> None:
             assert f"algbw {Operations(results).moved(one).algbw:.1f} GB/s" in text
         if one.times_mean is not None:
             assert f"{one.times_mean:.2f} times the mean of all that run it" in text
+        # 2.18 times the mean was read as that of the line above, which has waits.
+        with_waits = f"it ({duration(round(one.mean_own_ns))} without waits)" in text
+        assert with_waits == (one.times_mean is not None and one.waits_ns > 0)
 
 
 def test_without_a_partner_it_is_said_what_is_not_known() -> None:

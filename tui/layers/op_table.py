@@ -506,9 +506,10 @@ def _step(operations: Operations, operation: Operation) -> str:
         if operation.rank is None and len(operation.ranks) > 1:
             words += f" on {_rank(operations, operation.own_rank)}, the most of a rank"
         if operation.times_mean is not None and len(results.run.ranks) > 1:
-            # What it takes with its waits stands above.
-            without = ", without waits" if operation.waits_ns else ""
-            words += f", {operation.times_mean:.2f} times the mean of all that run it{without}"
+            words += f", {operation.times_mean:.2f} times the mean of all that run it"
+            if operation.waits_ns:
+                # Above stands another mean, of what it takes with its waits.
+                words += f" ({duration(round(operation.mean_own_ns))} without waits)"
     if operations.path_known:
         critical = operations.critical_ns(operation)
         several = " of all ranks" if critical and len(results.run.ranks) > 1 else ""

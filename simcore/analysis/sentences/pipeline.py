@@ -229,8 +229,8 @@ def surplus(facts: Facts) -> Sentence | None:
     rows, more = facts.simulation.workload.name, extra.more_layers[0]
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (
-        f"Without {lines} ({names}) there is one micro-batch of {extra.layers + more} layers. "
-        f"Its step is {duration(ns)}, longer than with two micro-batches, of {extra.layers} and of {more}, "
-        "which overlap on the stages."
+        f"Without {lines} ({names}) there are as many rows as the file states, and one micro-batch of "
+        f"{extra.layers + more} layers. Its step is {duration(ns)}, longer than with two micro-batches, of "
+        f"{extra.layers} and of {more}, which overlap on the stages."
     )
     return Sentence("surplus-blocks", text, ns)

@@ -290,21 +290,20 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     if extra is None or unequal_blocks(simulation) is None:
         return []
     # Which of the two is meant only the author of the file knows.
-    caveat = f"header: {_how_many(extra.microbatches, extra.layers)}"
+    caveat = _how_many(extra.microbatches, extra.layers)
     fixes = [Change(extra.as_header_asks(simulation.workload), caveat=caveat, fixes=True)]
     lines = extra.lines_between(simulation.workload)
     if lines:
         # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
-        stated = plural(simulation.workload.declared_rows or 0, "row")
-        caveat = f"{stated}: {_how_many(1, extra.layers + extra.more_layers[0])}"
+        caveat = _how_many(1, extra.layers + extra.more_layers[0])
         fixes.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
     found = [(change, step(change)) for change in fixes]
     return [_row(simulation, change, tried) for change, tried in found if tried is not None]
 
 
 def _how_many(microbatches: int, layers: int) -> str:
-    """`one with 8 layers`: the micro-batches of a file once it is fixed, as the sentence on it has them."""
-    return f"{'one' if microbatches == 1 else microbatches} with {plural(layers, 'layer')}"
+    """`1 micro-batch of 8 layers`: what a file has once it is fixed."""
+    return f"{plural(microbatches, 'micro-batch')} of {plural(layers, 'layer')}"
 
 
 def _has_room(simulation: Simulation) -> bool:

@@ -289,21 +289,21 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     extra = surplus_blocks(simulation)
     if extra is None or unequal_blocks(simulation) is None:
         return []
-    # Which of the two is meant only the author of the file knows.
-    caveat = _how_many(extra.microbatches, extra.layers)
+    # Which of the two is meant only the author of the file knows. That these are layers of one micro-batch says
+    # the sentence on them.
+    size = plural(extra.layers, "layer")
+    caveat = f"{size}, as vpp says"
+    if extra.microbatches > 1:
+        caveat = f"{plural(extra.microbatches, 'micro-batch')} of {size}, as ga and vpp say"
     fixes = [Change(extra.as_header_asks(simulation.workload), caveat=caveat, fixes=True)]
     lines = extra.lines_between(simulation.workload)
     if lines:
         # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
-        caveat = _how_many(1, extra.layers + extra.more_layers[0])
+        size = plural(extra.layers + extra.more_layers[0], "layer")
+        caveat = f"{size}, as {plural(simulation.workload.declared_rows or 0, 'row')} say"
         fixes.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
     found = [(change, step(change)) for change in fixes]
     return [_row(simulation, change, tried) for change, tried in found if tried is not None]
-
-
-def _how_many(microbatches: int, layers: int) -> str:
-    """`1 micro-batch of 8 layers`: what a file has once it is fixed."""
-    return f"{plural(microbatches, 'micro-batch')} of {plural(layers, 'layer')}"
 
 
 def _has_room(simulation: Simulation) -> bool:

@@ -289,8 +289,8 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     extra = surplus_blocks(simulation)
     if extra is None or unequal_blocks(simulation) is None:
         return []
-    # Which of the two is meant only the author of the file knows. That these are layers of one micro-batch says
-    # the sentence on them.
+    # Which of the two is meant only the author of the file knows. The sentence on them says of what these are
+    # the layers: of one micro-batch.
     size = plural(extra.layers, "layer")
     caveat = f"{size}, as vpp says"
     if extra.microbatches > 1:

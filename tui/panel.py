@@ -120,3 +120,10 @@ class Panel(Modal[Any]):
         self._lines.redraw_now()
         if self._lines.top == before:
             self.dismiss(None)
+
+
+class TryPanel(Panel):
+    """Lines that speak of a change, and the key that makes it; True where that was pressed."""
+
+    CSS = "TryPanel { background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "dismiss(True)", "try it")]

@@ -59,8 +59,8 @@ class WithMemory(Protocol):
 
 def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
     """What a run needs more than another one, in words, the shortest last: `+3.0 GB: now holds 16
-    micro-batches, 1 before` of the fullest stage, or of one that holds more than it did. Nothing where none
-    needs more, as far as that is known.
+    micro-batches, 1 before` of the fullest stage; of one that holds more than it did where the fullest does
+    not, with that. Nothing where none needs more, as far as that is known.
     """
     bytes_before, bytes_now = memory_bytes(was), memory_bytes(now)
     held_before, held_now = was.held_microbatches, now.held_microbatches
@@ -81,6 +81,12 @@ def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
     stage = max(range(len(held_now)), key=lambda stage: held_now[stage] - held_before[stage], default=0)
     if not held_now or held_now[stage] <= held_before[stage]:
         return []
+    if bytes_now is not None and not more:
+        # Said of stage 15 alone, it was taken for what the change costs.
+        count = plural(held_now[stage], "micro-batch")
+        more_words = (f"now holds {count}, {held_before[stage]} before", f"holds {count}", "holds more")
+        same = "memory as before"
+        return [*(f"{same}; stage {stage} {words}" for words in more_words), same]
     return _held(held_now[stage], held_before[stage], f"stage {stage} ", f"stage {stage}: ")
 
 

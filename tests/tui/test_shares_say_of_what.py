@@ -17,6 +17,8 @@ from simcore.workload import open_workload
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.panels import WHAT_IF
+from tui.summary.view import SummaryView
 
 OLD, MOE = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/001_moe_128npu_with_mistakes.txt"
 
@@ -95,6 +97,26 @@ async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
         assert screen_rows(app)[1].startswith(" [1 Summary]")
 
 
+async def test_t_in_the_sentences_tries_the_change_that_it_names(make_app: MakeApp) -> None:
+    """A newcomer pressed `t` where the gain is told, and nothing happened, without a word."""
+    for rows_down, named in ((0, "the first"), (1, "this")):
+        app = make_app(results_of(MOE), first=None)
+        async with app.run_test(size=(200, 50)) as pilot:
+            await run_over(pilot)
+            model = app.query_one(SummaryView).model
+            while rows_down and model.panel != WHAT_IF:
+                await press(pilot, "tab")
+            await press(pilot, *["j"] * rows_down)
+            assert model.knobs
+            wanted = model.knobs[rows_down].better10_ns
+            await press(pilot, "space")
+            assert f"t tries {named} change, Esc closes" in screen_text(app)
+            await press(pilot, "t")
+            await run_over(pilot)
+            assert app.session.current.step_time_ns == wanted
+            assert "[1 Summary]" in screen_text(app)
+
+
 async def test_space_turns_the_pages_of_a_panel_and_goes_back_from_the_last(make_app: MakeApp) -> None:
     """A newcomer pressed Space to close what Space had opened, and nothing happened."""
     app = make_app(results_of(OLD), first=None)
@@ -106,7 +128,7 @@ async def test_space_turns_the_pages_of_a_panel_and_goes_back_from_the_last(make
             pages.append(screen_rows(app))
             await press(pilot, "space")
         assert len(pages) > 2
-        assert ["Esc closes this" in page[-1] for page in pages] == [False] * (len(pages) - 1) + [True]
+        assert ["Esc closes" in page[-1] for page in pages] == [False] * (len(pages) - 1) + [True]
         # No line is skipped: a page begins with the last line of the one before it, or above that.
         for page, following in pairwise(pages):
             assert page[-2] in following

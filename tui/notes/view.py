@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from simcore.units import plural
-from tui.frame import Glyphs, Line, cells, rule, wrapped
+from tui.frame import Line, cells, rule, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.notes.listing import ROLES, NoteList, SourceLines, counted_weights, note_lines
-from tui.panel import Panel
+from tui.panel import Panel, TryPanel
 from tui.prompt import LivePrompt
 from tui.session import Run, Session, notes_of
 
@@ -27,17 +26,6 @@ if TYPE_CHECKING:
 _LEAST_SOURCE, _MOST_BYTES, _MOST_AROUND = 7, 2_000_000, 30
 
 _NO_NOTE = " no note; the parameters in force stand on screen 5"
-
-
-class TakingPanel(Panel):
-    """A note that files were not taken, and the key that takes them; True where that was pressed."""
-
-    CSS = "TakingPanel { background: $background; }"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "dismiss(True)", "run it with them")]
-
-    def __init__(self, make: Callable[[int], list[Line]], glyphs: Glyphs) -> None:
-        title = "Files that are there and not taken"
-        super().__init__(title, make, glyphs, "t runs it with them, Esc closes")
 
 
 class NotesView(ScreenView):
@@ -188,7 +176,10 @@ class NotesView(ScreenView):
         glyphs, role = self.glyphs, ROLES[diagnostic.weight]
         taking = self._taking(diagnostic)
         if taking is not None:
-            panel = TakingPanel(lambda width: note_lines(diagnostic, None, width, glyphs, role), glyphs)
+            title, ending = "Files that are there and not taken", "t runs it with them, Esc closes"
+            panel = TryPanel(
+                title, lambda width: note_lines(diagnostic, None, width, glyphs, role), glyphs, ending
+            )
             self._app.push_screen(panel, lambda yes: self._take(taking) if yes else None)
             return
         self._app.push_screen(

@@ -247,8 +247,9 @@ class Runs:
             return
         other = session.other
         self._put(KeptRun(other.parameters, "", None, other, other.label))
-        draft = session.kept(session.other) is None
-        self.say_run("; x has the draft again" if draft else "")
+        there = session.kept(session.other)
+        again = "the draft" if there is None else f"run {session.history.index(there) + 1}"
+        self.say_run(f"; x has {again} again")
 
     def _put(self, wanted: KeptRun) -> None:
         """A run that is there goes on the screen, and its parameters are what a change begins with."""

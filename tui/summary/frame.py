@@ -211,7 +211,8 @@ class _Memory:
         self._width = width
         self.costs = model.more_memory()
         # What a change costs goes before where it is.
-        self.left = [f"{self._fullest}, {words}" for words in self.costs] if self._fullest else []
+        behind = [words.removeprefix("memory ") for words in self.costs]
+        self.left = [f"{self._fullest}, {words}" for words in behind] if self._fullest else []
         self.left += [f"memory {words}" if words.startswith("+") else words for words in self.costs]
         self.left = self.left or [self._fullest] * bool(self._fullest)
 

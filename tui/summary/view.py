@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from simcore.units import plural
 from tui.frame import Line
 from tui.frame_view import binding
-from tui.panel import Panel
+from tui.panel import Panel, TryPanel
 from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
@@ -42,14 +42,18 @@ class SummaryView(PanelsView):
         """What keys do here and now."""
         if not self.model.results.timed:
             return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
-        marked = self.model.panel == WHAT_IF and self.model.chosen() is not None
         beside = self.model.beside
         return (
             # The first one stays on 80 columns.
-            ("t", "try this change" if marked else "try the first change"),
+            ("t", "try this change" if self._is_marked else "try the first change"),
             ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
             ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
+
+    @property
+    def _is_marked(self) -> bool:
+        """Whether the cursor is on a change, which `t` tries then."""
+        return self.model.panel == WHAT_IF and self.model.chosen() is not None
 
     def redraw(self) -> None:
         """Draw again, and say what `t` tries now."""
@@ -83,7 +87,13 @@ class SummaryView(PanelsView):
             self._app.say("nothing is said of this run")
             return
         title = f"In words: {plural(len(sentences), 'sentence')}"
-        self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
+        if not self.model.knobs:
+            self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
+            return
+        # Who has read what a change brings tries it.
+        ending = f"t tries {'this' if self._is_marked else 'the first'} change, Esc closes"
+        panel = TryPanel(title, lambda width: whole_words(sentences, width), self.glyphs, ending)
+        self._app.push_screen(panel, lambda tried: self.action_try() if tried else None)
 
     def action_beside(self) -> None:
         model = self.model

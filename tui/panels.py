@@ -160,7 +160,7 @@ class PanelCursor:
 
 
 # Of two ways to fix a file, and last of one: the file does not tell which is right.
-_FIX = (" first, its author knows which;", " (author knows which),", " first,")
+_FIX = (" first (ask its author which);", " (ask its author),", " first,")
 # Cells of a rule or a frame beside its title.
 _AROUND_TITLE = 5
 

@@ -148,9 +148,9 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     alone = of_rows(*TOO_MANY, microbatches=1)
     assert text == (
-        "The file contradicts itself. Its rows make 2 micro-batches, of 3 layers and 1; its header asks for "
-        f"one: step {duration(alone.step_time_ns)} if 3 layers are meant, "
-        f"{duration(joined.step_time_ns)} if 4."
+        "The file contradicts itself. It has 2 micro-batches (3 layers, 1 layer); its header asks for one: "
+        f"step {duration(alone.step_time_ns)} if 3 layers are meant, "
+        f"{duration(joined.step_time_ns)} if all 4."
     )
     assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)

@@ -49,6 +49,11 @@ def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
         f" (-1.0 %), since {after.ns / 1e6:.3f} ms would still come after the last backward."
     )
     assert plain.step_time_ns - flagged.step_time_ns == before.ns - after.ns
+    # What is left is not all of it: it read as if the flag were not there.
+    named = "he gradient reduce-scatter of grad_param_comm (dp, "
+    assert before.text.startswith(f"T{named}351.0 MB) comes after the last backward")
+    assert after.text.startswith(f"The last piece of t{named}")
+    assert "351.0 MB" not in after.text
     whole = Results(simulate(open_workload(SEED_002), Parameters()))
     (said,) = [one.text for one in whole.sentences if one.rule == "late-gradients"]
     assumed = "in pieces and assumed as fast beside compute as alone"

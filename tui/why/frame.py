@@ -229,7 +229,7 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
 
 
 # Of two rows that fix the file.
-_WHICH_FIX = ("only its author knows which fix is right", "author knows which fix")
+_WHICH_FIX = ("ask its author which fix is right", "ask its author which fix")
 
 
 def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:

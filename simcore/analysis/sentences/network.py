@@ -272,7 +272,11 @@ def late_gradients(facts: Facts) -> Sentence | None:
     # What waits for its turn there takes longer than it lasts.
     comes = all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions)
     if len(reductions) == 1:
-        text = f"The gradient {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
+        # With --overlap-grad-reduce the others have been sent: it read as if nothing was.
+        whole = simulation.workload.wg.bytes[row]
+        is_piece = simulation.parameters.overlap_grad_reduce and cost.bytes < whole
+        whose = "The last piece of the gradient" if is_piece else "The gradient"
+        text = f"{whose} {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
     else:
         # Its first part may lie beside the backward.
         lasting = end[op] - start[op]

@@ -204,9 +204,9 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
         size, (more_layers, *_) = plural(extra.layers, "layer"), extra.more_layers
         is_meant = "is" if extra.layers == 1 else "are"
         return ns, (
-            f"Its rows make 2 micro-batches, of {size} and {more_layers}; its header asks for one: "
+            f"It has 2 micro-batches ({size}, {plural(more_layers, 'layer')}); its header asks for one: "
             f"step {duration(ns)} if {size} {is_meant} meant, "
-            f"{duration(joined_ns)} if {extra.layers + more_layers}."
+            f"{duration(joined_ns)} if all {extra.layers + more_layers}."
         )
     sizes = [str(size) for size in dict.fromkeys((extra.layers, *extra.more_layers))]
     each = "one" if count == 1 else f"{count}"

@@ -148,9 +148,9 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     text = said(of_rows(*TOO_MANY, declared=6))["uneven-microbatches"]
     alone = of_rows(*TOO_MANY, microbatches=1)
     assert text == (
-        "The file contradicts itself. It has 2 micro-batches (3 layers, 1 layer); its header asks for one: "
-        f"step {duration(alone.step_time_ns)} if 3 layers are meant, "
-        f"{duration(joined.step_time_ns)} if all 4."
+        "The file contradicts itself. Its header asks for 1 micro-batch, its rows make 2, the second of 1 "
+        f"layer, not 3: step {duration(alone.step_time_ns)} without it, "
+        f"{duration(joined.step_time_ns)} joined."
     )
     assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)
@@ -158,7 +158,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
-        assert "are meant" not in text
+        assert "joined" not in text
         assert "Lines 8-10 are 1 more block" in text
 
 

@@ -226,7 +226,7 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         await press(pilot, "t")
         await wait_until(pilot, lambda: session.step == "2.229 s")
         assert session.run_words() == "run 2 of 2"
-        assert screen_rows(app)[-1].strip() == "run 2 of 2: 2.229 s; x goes back and forth"
+        assert screen_rows(app)[-1].strip() == "run 2 of 2: 2.229 s; x has run 1 again"
         await press(pilot, "x")
         assert session.step == "3.638 s"
         assert session.draft == session.opened.simulation.parameters
@@ -240,7 +240,7 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         # What the row promised is of the run that it was made to; the row on top compares to the first.
         brought = change_percent(before, session.current.step_time_ns)
         assert screen_rows(app)[-1].strip() == (
-            f"run 3 of 3: {session.step}, {brought} vs run 2; x goes back, R lists all runs"
+            f"run 3 of 3: {session.step}, {brought} vs run 2; x has run 2 again, R lists all runs"
         )
 
 

@@ -207,8 +207,8 @@ class Runs:
             session.keep()
             listed = ", R lists all runs" if len(session.history) > 2 else ""
             before = self._against_the_one_before()
-            goes = "goes back" if before else "goes back and forth"
-            app.say(f"{session.run_words()}: {session.step}{before}; x {goes}{listed}")
+            # `x goes back` was pressed twice, to go back by two runs.
+            app.say(f"{session.run_words()}: {session.step}{before}; x has {self._other_words()}{listed}")
         if self._next is not None and self._next[0] is wanted:
             then, self._next = self._next[1], None
             then()
@@ -247,9 +247,13 @@ class Runs:
             return
         other = session.other
         self._put(KeptRun(other.parameters, "", None, other, other.label))
-        there = session.kept(session.other)
-        again = "the draft" if there is None else f"run {session.history.index(there) + 1}"
-        self.say_run(f"; x has {again} again")
+        self.say_run(f"; x has {self._other_words()}")
+
+    def _other_words(self) -> str:
+        """`run 2 again`: what was on the screen before, which `x` shows."""
+        session = self._session
+        there = None if session.other is None else session.kept(session.other)
+        return "the draft again" if there is None else f"run {session.history.index(there) + 1} again"
 
     def _put(self, wanted: KeptRun) -> None:
         """A run that is there goes on the screen, and its parameters are what a change begins with."""

@@ -199,14 +199,12 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     between = extra.lines_between(workload)
     joined_ns = facts.step_with(without_lines=(between,)) if between else None
     if joined_ns is not None:
-        # Of two blocks the header asks for one. Both readings, with their steps, in two rows of 80 columns.
-        # "One of 8 layers" was read as one out of eight.
-        size, (more_layers, *_) = plural(extra.layers, "layer"), extra.more_layers
-        is_meant = "is" if extra.layers == 1 else "are"
+        # Both readings, with their steps, in two rows of 80 columns. In "micro-batches of 8 layers and 1"
+        # nobody saw that the second is a fragment.
+        size = plural(extra.more_layers[0], "layer")
         return ns, (
-            f"It has 2 micro-batches ({size}, {plural(more_layers, 'layer')}); its header asks for one: "
-            f"step {duration(ns)} if {size} {is_meant} meant, "
-            f"{duration(joined_ns)} if all {extra.layers + more_layers}."
+            f"Its header asks for 1 micro-batch, its rows make 2, the second of {size}, not {extra.layers}: "
+            f"step {duration(ns)} without it, {duration(joined_ns)} joined."
         )
     sizes = [str(size) for size in dict.fromkeys((extra.layers, *extra.more_layers))]
     each = "one" if count == 1 else f"{count}"

@@ -149,8 +149,8 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     alone = of_rows(*TOO_MANY, microbatches=1)
     assert text == (
         "The file contradicts itself. Its header asks for 1 micro-batch, its rows make 2, the second of 1 "
-        f"layer, not 3: step {duration(alone.step_time_ns)} without it, "
-        f"{duration(joined.step_time_ns)} joined."
+        f"layer, not 3: drop it ({duration(alone.step_time_ns)}) or join it "
+        f"({duration(joined.step_time_ns)})."
     )
     assert f" Its step is {duration(joined.step_time_ns)}, longer than " in said(
         of_rows(*TOO_MANY, declared=6)
@@ -158,7 +158,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
-        assert "joined" not in text
+        assert "join it" not in text
         assert "Lines 8-10 are 1 more block" in text
 
 

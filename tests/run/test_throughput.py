@@ -134,7 +134,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     """Two newcomers looked for a key that does what the first sentence tells. Planted: by what it gains."""
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
     first, other, *others = a.what_if()
-    assert first.name == "--without-lines 83-93 (8 layers, as vpp says)"
+    assert first.name == "--without-lines 83-93 (drop it: 8 layers, vpp 8)"
     assert (first.fixes, first.microbatches, first.alike_ns) == (True, None, None)
     assert first.parameters is not None
     assert a.with_parameters(Parameters(microbatches=1)).step_time_ns == first.better10_ns
@@ -146,16 +146,16 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     # What tells it from the other fix stays, and a word of its flag goes.
     for room, flag in ((51, "without-lines"), (47, "without")):
         narrow = name_and_share(a.step_time_ns, first, (), room)
-        assert narrow[0].rstrip() == f"fix: {flag} 83-93 (8 layers, as vpp says)"
+        assert narrow[0].rstrip() == f"fix: {flag} 83-93 (drop it: 8 layers, vpp 8)"
     # What its count of rows asks for stands beside it: which is right only its author knows.
-    assert other.name == "--without-lines 82-83 (9 layers, as 96 rows say)"
+    assert other.name == "--without-lines 82-83 (or join it: 9 layers, 96 rows)"
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a, b)
     assert words.endswith(", not the same work")
     assert role == "warn"
     page = run_page(a, with_what_if=True)
-    (line,) = [line for line in page.splitlines() if "(8 layers, as vpp says)" in line]
+    (line,) = [line for line in page.splitlines() if "(drop it: 8 layers, vpp 8)" in line]
     assert line.split()[7:] == [*duration(b.step_time_ns).split(), *["not", "the", "same", "work"], "11.7"]
     # Small and large: before what gains, and before twice the batch.
     twice = next(knob for knob in others if knob.alike_ns)

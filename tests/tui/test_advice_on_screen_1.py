@@ -347,7 +347,7 @@ async def test_the_changes_in_sight_are_the_same_with_the_focus(make_app: MakeAp
         before = shown_changes(app)
         assert before[3].startswith("or twice the batch: microbatches 4, ")
         await press(pilot, "tab", "tab")
-        fix = ">fix: without-lines 83-93 (8 layers, as vpp says)"
+        fix = ">fix: without-lines 83-93 (drop it: 8 layers, vpp 8)"
         assert any(row.startswith(fix) for row in screen_rows(app))
         assert shown_changes(app) == before
 

@@ -204,7 +204,7 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
         size = plural(extra.more_layers[0], "layer")
         return ns, (
             f"Its header asks for 1 micro-batch, its rows make 2, the second of {size}, not {extra.layers}: "
-            f"step {duration(ns)} without it, {duration(joined_ns)} joined."
+            f"drop it ({duration(ns)}) or join it ({duration(joined_ns)})."
         )
     sizes = [str(size) for size in dict.fromkeys((extra.layers, *extra.more_layers))]
     each = "one" if count == 1 else f"{count}"

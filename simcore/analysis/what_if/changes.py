@@ -289,18 +289,17 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     extra = surplus_blocks(simulation)
     if extra is None or unequal_blocks(simulation) is None:
         return []
-    # Which of the two is meant only the author of the file knows. The sentence on them says of what these are
-    # the layers: of one micro-batch.
+    # Which of the two is meant only the author of the file knows. The sentence on the file has the same words.
     size = plural(extra.layers, "layer")
-    caveat = f"{size}, as vpp says"
+    caveat = f"drop it: {size}, vpp {extra.layers}"
     if extra.microbatches > 1:
-        caveat = f"{plural(extra.microbatches, 'micro-batch')} of {size}, as ga and vpp say"
+        caveat = f"{plural(extra.microbatches, 'micro-batch')} of {size}, as ga and vpp"
     fixes = [Change(extra.as_header_asks(simulation.workload), caveat=caveat, fixes=True)]
     lines = extra.lines_between(simulation.workload)
     if lines:
         # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
         size = plural(extra.layers + extra.more_layers[0], "layer")
-        caveat = f"{size}, as {plural(simulation.workload.declared_rows or 0, 'row')} say"
+        caveat = f"or join it: {size}, {plural(simulation.workload.declared_rows or 0, 'row')}"
         fixes.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
     found = [(change, step(change)) for change in fixes]
     return [_row(simulation, change, tried) for change, tried in found if tried is not None]

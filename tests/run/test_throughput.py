@@ -144,7 +144,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     name, *share = name_and_share(a.step_time_ns, first, (), 51)
     assert (name.rstrip(), share) == (change_name(first, (), 50), ["not a gain", "warn"])
     # What tells it from the other fix stays, and a word of its flag goes.
-    for room, flag in ((51, "without-lines"), (47, "without")):
+    for room, flag in ((52, "without-lines"), (48, "without")):
         narrow = name_and_share(a.step_time_ns, first, (), room)
         assert narrow[0].rstrip() == f"fix: {flag} 83-93 (drop it: 8 layers, vpp 8)"
     # What its count of rows asks for stands beside it: which is right only its author knows.

@@ -289,7 +289,7 @@ def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
     extra = surplus_blocks(simulation)
     if extra is None or unequal_blocks(simulation) is None:
         return []
-    # Which of the two is meant only the author of the file knows. The sentence on the file has the same words.
+    # Which of the two is meant only the author of the file knows. The sentence on it has the same words.
     size = plural(extra.layers, "layer")
     caveat = f"drop it: {size}, vpp {extra.layers}"
     if extra.microbatches > 1:

@@ -117,7 +117,9 @@ class PanelCursor:
 
     @property
     def fixes(self) -> int:
-        """How many of the changes fix the file: there are two where it does not tell which is right."""
+        """How many of the changes fix the file: there are two where it does not tell which is right. The
+        first one stands before what gains, the other behind it.
+        """
         return sum(knob.fixes for knob in self.knobs or ())
 
     def advice_title(self, width: int) -> str:
@@ -160,7 +162,7 @@ class PanelCursor:
 
 
 # Of two ways to fix a file, and last of one: the file does not tell which is right.
-_FIX = (" first (ask its author which);", " (ask its author),", " first,")
+_FIX = (" first (ask its author);", " (ask its author),", " first,")
 # Cells of a rule or a frame beside its title.
 _AROUND_TITLE = 5
 
@@ -185,6 +187,11 @@ def two_lists(knobs: Sequence[WhatIf], row: int, rows: int) -> list[int | None]:
     ]
 
 
+def fixes_in_front(knobs: Sequence[WhatIf]) -> int:
+    """Rows of what fixes the file, which is none of the changes that gain: one before these, or none."""
+    return int(bool(knobs) and knobs[0].fixes)
+
+
 def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
     """The rows with more micro-batches behind the first of them where no other change gains as much for each:
     they would stand behind all others, as they make the step longer.
@@ -196,7 +203,7 @@ def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
     }
     most = min(gains, key=lambda index: gains[index], default=None)
     # What fixes the file stays before all.
-    first = 1 + sum(knob.fixes for knob in knobs)
+    first = 1 + fixes_in_front(knobs)
     if most is None or knobs[most].alike_ns is None or most <= first:
         return list(knobs)
     rest = (knob for index, knob in enumerate(knobs) if index >= first and index != most)
@@ -215,7 +222,7 @@ def lists_and_meaning(
     ]
     said = [knobs[index].meaning for index in ([row] if focused else in_sight) if knobs[index].meaning]
     meaning = said[0] if said else other
-    most = max(rows - BOTH_LISTS - sum(knob.fixes for knob in knobs), 1)
+    most = max(rows - BOTH_LISTS - fixes_in_front(knobs), 1)
     if _lines_of(meaning.partition("; ")[0], width) > most:
         # Half of the rows rather than half a clause.
         most = max(rows // 2, 1)

@@ -320,7 +320,8 @@ def test_twice_the_batch_comes_last_and_is_worth_it_by_the_micro_batch() -> None
 
 def test_of_unequal_micro_batches_no_mean_is_said() -> None:
     """Four of seed 001 are both of its blocks twice: half of their step is held against this step."""
-    last = advice(seed_run("001"))[-1]
+    *_, last, reading = advice(seed_run("001"))
+    assert reading.fixes
     assert last.knob == f"--microbatches 4 (twice the batch, the same work in {duration(last.alike_ns or 0)})"
     assert last.alike_ns == seed_run("001", last.flags).simulation.step_time_ns // 2
 

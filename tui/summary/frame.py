@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.run.figures import each_words
 from tui.frame import Glyphs, Line, cells, rule
-from tui.panels import BOTH_LISTS, WHAT_IF, beside, box, meaning_rows
+from tui.panels import BOTH_LISTS, WHAT_IF, beside, box, fixes_in_front, meaning_rows
 from tui.summary.beside import BesidePanel, LateRanks, Waits
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 from tui.summary.panels import (
@@ -134,11 +134,6 @@ def _counted(title: str, table: BesidePanel, rows: int) -> str:
     return f"{title.removesuffix(', in all')}, {shown} of {count}"
 
 
-def _fixes(model: SummaryModel) -> int:
-    """Rows of what fixes the file, which is none of the changes that gain."""
-    return sum(knob.fixes for knob in model.knobs or ())
-
-
 class _Sizes:
     """Rows and columns of the panels in boxes: what is left over goes to words, then to advice and notes that
     would be cut, then to the bars.
@@ -163,7 +158,7 @@ class _Sizes:
         said_of_step = len(step_facts(model.results, self.figure - 2)) + 5
         said_of_step += bool(model.results.memory_unknown)
         self.top = _TOP + (height >= _MANY and said_of_step > _TOP)
-        self.bottom = _BOTTOM + _fixes(model)
+        self.bottom = _BOTTOM + fixes_in_front(model.knobs or ())
         said = word_lines(model.results.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
         bars = model.bars.most_rows + _AROUND_BARS
@@ -263,7 +258,7 @@ class _Headings:
         self.model, self.width, self.height = model, width, height
         has_map = model.panel == MAP and not model.beside.is_empty
         model.set_panels((MAP if has_map else STAGES, WORST, WHAT_IF))
-        self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + _fixes(model), 1
+        self.worst, self.changes, self.notes = _LEAST_WORST, BOTH_LISTS + fixes_in_front(model.knobs or ()), 1
         most_bars, self.bars = self._rows_of_bars()
         self.memory = _Memory(model, width)
         said = height - _RULES - self.worst - self.changes - self.notes - self.bars

@@ -228,8 +228,8 @@ def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) ->
     return [*lines[:rows], *([[]] * (rows - len(lines)))]
 
 
-# Of two rows that fix the file.
-_WHICH_FIX = ("ask its author which fix is right", "ask its author which fix")
+# Of a row that fixes the file in one way of two.
+_WHICH_FIX = ("the first fixes the file: ask its author", "a fix first: ask its author")
 
 
 def _title(model: WhyModel, panel: str, width: int, rows: int) -> str:

@@ -195,16 +195,13 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     of = "layer" if layers == "1" else "layers"
     copied = line_words(workload, extra.copied)
     same = f", {'which repeats' if layers == '1' else 'which repeat'} {copied}" if copied else ""
-    # Which of two readings is meant only the author of the file knows: both are among the changes.
-    between = extra.lines_between(workload)
-    joined_ns = facts.step_with(without_lines=(between,)) if between else None
-    if joined_ns is not None:
-        # Both readings, with their steps, in two rows of 80 columns. In "micro-batches of 8 layers and 1"
-        # nobody saw that the second is a fragment.
+    if extra.lines_between(workload):
+        # In two rows of 80 columns. Of "micro-batches of 8 layers and 1" it was asked of what these are, and
+        # with the step of the other reading, which has a sentence of its own, which of the two to take.
         size = plural(extra.more_layers[0], "layer")
         return ns, (
-            f"Its header asks for 1 micro-batch, its rows make 2, the second of {size}, not {extra.layers}: "
-            f"drop it ({duration(ns)}) or join it ({duration(joined_ns)})."
+            f"Its header asks for 1 micro-batch, its rows make 2: the second, {more}, has {size}, "
+            f"not {extra.layers}. Without it: step {duration(ns)}."
         )
     sizes = [str(size) for size in dict.fromkeys((extra.layers, *extra.more_layers))]
     each = "one" if count == 1 else f"{count}"
@@ -215,20 +212,25 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
 
 
 def surplus(facts: Facts) -> Sentence | None:
-    """What the rows are that cut a block of a file in two, and why the step is longer without them."""
+    """The other reading of a file with a block too many: which rows cut it in two, the step without them, and
+    why that is longer.
+    """
     extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
     between = "" if extra is None else extra.lines_between(facts.simulation.workload)
     if extra is None or not between:
         return None
     ns = facts.step_with(without_lines=(between,))
-    if ns is None or ns <= facts.step_ns:
+    if ns is None:
         return None
     lines = line_words(facts.simulation.workload, extra.between)
     rows, more = facts.simulation.workload.name, extra.more_layers[0]
+    stated = plural(facts.simulation.workload.declared_rows or 0, "row")
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (
-        f"Without {lines} ({names}) there are as many rows as the file states, and one micro-batch of "
-        f"{extra.layers + more} layers. Its step is {duration(ns)}, longer than with two micro-batches, of "
-        f"{extra.layers} and of {more}, which overlap on the stages."
+        f"The file may also mean one micro-batch of {extra.layers + more} layers: without {lines} ({names}) "
+        f"it has the {stated} that it states. Its step is {duration(ns)}"
     )
+    if ns > facts.step_ns:
+        text += f", longer than with two, of {extra.layers} and of {more}, which overlap on the stages"
+    text += "."
     return Sentence("surplus-blocks", text, ns)

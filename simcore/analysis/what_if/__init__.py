@@ -73,11 +73,11 @@ def what_if(
             found.changes[change.flags] = simulated(change)
         return found.changes[change.flags]
 
-    fixes = fixed(simulation, asked)
+    fixes, other_fixes = fixed(simulation, asked)
     first = with_room(simulation, fitting(simulation, asked), changes(simulation, asked), asked)
     progress(tried, tried)
     what_ifs = sorted(found.knobs.values(), key=lambda knob: (knob.better10_ns, knob.free_ns))
-    return [*fixes, *first, *what_ifs]
+    return [*fixes, *first, *other_fixes, *what_ifs]
 
 
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:

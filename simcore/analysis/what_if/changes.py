@@ -282,27 +282,27 @@ def changes(simulation: Simulation, step: Try) -> list[WhatIf]:
     return sorted((_with_whole_gather(simulation, row) for row in gaining), key=place)
 
 
-def fixed(simulation: Simulation, step: Try) -> list[WhatIf]:
-    """The runs that the header and the count of rows of a file ask for whose rows make more micro-batches, of
-    other lengths.
+def fixed(simulation: Simulation, step: Try) -> tuple[list[WhatIf], list[WhatIf]]:
+    """What a file is whose rows make more micro-batches than its header asks for, of other lengths: the run
+    that the header asks for; and the one that its count of rows does.
     """
     extra = surplus_blocks(simulation)
     if extra is None or unequal_blocks(simulation) is None:
-        return []
-    # Which of the two is meant only the author of the file knows. The sentence on it has the same words.
-    size = plural(extra.layers, "layer")
-    caveat = f"drop it: {size}, vpp {extra.layers}"
-    if extra.microbatches > 1:
-        caveat = f"{plural(extra.microbatches, 'micro-batch')} of {size}, as ga and vpp"
-    fixes = [Change(extra.as_header_asks(simulation.workload), caveat=caveat, fixes=True)]
+        return [], []
+    # Which of the two is meant only the author of the file knows. Beside each other neither was taken.
+    fix = Change(extra.as_header_asks(simulation.workload), caveat="as the header asks", fixes=True)
+    others = []
     lines = extra.lines_between(simulation.workload)
     if lines:
         # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
-        size = plural(extra.layers + extra.more_layers[0], "layer")
-        caveat = f"or join it: {size}, {plural(simulation.workload.declared_rows or 0, 'row')}"
-        fixes.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
-    found = [(change, step(change)) for change in fixes]
-    return [_row(simulation, change, tried) for change, tried in found if tried is not None]
+        stated = plural(simulation.workload.declared_rows or 0, "row")
+        caveat = f"the other reading: {stated}, {plural(extra.layers + extra.more_layers[0], 'layer')}"
+        others.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
+    rows = [
+        [_row(simulation, change, tried) for change in some if (tried := step(change)) is not None]
+        for some in ([fix], others)
+    ]
+    return rows[0], rows[1]
 
 
 def _has_room(simulation: Simulation) -> bool:

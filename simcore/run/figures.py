@@ -238,9 +238,9 @@ def throughput_words(run: Stepped) -> str:
     return f"{count}: {_average(run, each)}, {_rate(each)} a second"
 
 
-def each_words(run: Stepped) -> str:
+def each_words(run: Stepped, unit: str = "") -> str:
     """`step / 16 = 923.4 ms`: what each micro-batch takes of the step, of several steps the mean of all; ""
-    where the run has none, or unequal ones.
+    where the run has none, or unequal ones. unit: behind the number, where nothing else says what it counts.
     """
     each = microbatch_ns(run)
     # Of one alone the step time says it.
@@ -249,7 +249,7 @@ def each_words(run: Stepped) -> str:
     if run.steps > 1:
         return f"mean {duration(each)} a micro-batch"
     # A mean of 923.4 ms was taken for what one computes.
-    return f"step / {run.microbatches} = {duration(each)}"
+    return f"step / {run.microbatches}{unit} = {duration(each)}"
 
 
 _BEHIND = ", step / "

@@ -382,7 +382,8 @@ class _Headings:
             title = _counted(table.heading, table, rows)
             body = table.lines(width, rows, model.cursor(MAP), glyphs, True)[:rows]
         else:
-            each = each_words(model.results)
+            # Of 16 stages with 16 micro-batches it was asked which the 16 are.
+            each = each_words(model.results, " mb")
             body = _bars(model, width, rows, glyphs)[:rows]
             title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
         return title, body + [[] for _ in range(rows - len(body))]

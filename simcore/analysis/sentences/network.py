@@ -273,9 +273,9 @@ def late_gradients(facts: Facts) -> Sentence | None:
     comes = all(duration(ns) == duration(end[op] - start[op]) for ns, _, op in reductions)
     if len(reductions) == 1:
         # With --overlap-grad-reduce the others have been sent: it read as if nothing was.
-        is_piece = cost.bytes < simulation.workload.wg.bytes[row]
-        is_piece = is_piece and simulation.parameters.overlap_grad_reduce
-        whose = "The last piece of the gradient" if is_piece else "The gradient"
+        in_pieces = simulation.parameters.overlap_grad_reduce
+        is_last = in_pieces and cost.bytes < simulation.workload.wg.bytes[row]
+        whose = "The last piece of the gradient" if is_last else "The gradient"
         text = f"{whose} {collective} of {name} ({what}) {'comes' if comes else 'ends'}"
     else:
         # Its first part may lie beside the backward.

@@ -298,11 +298,12 @@ def fixed(simulation: Simulation, step: Try) -> tuple[list[WhatIf], list[WhatIf]
         stated = plural(simulation.workload.declared_rows or 0, "row")
         caveat = f"the other reading: {stated}, {plural(extra.layers + extra.more_layers[0], 'layer')}"
         others.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
-    rows = [
+    rows, other_rows = (
         [_row(simulation, change, tried) for change in some if (tried := step(change)) is not None]
         for some in ([fix], others)
-    ]
-    return rows[0], rows[1]
+    )
+    # The other reading is one beside the first.
+    return rows, other_rows if rows else []
 
 
 def _has_room(simulation: Simulation) -> bool:

@@ -5,6 +5,7 @@ A diagnostic names file, line and column, what was found, and what was done abou
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable
 from typing import Literal
@@ -138,16 +139,25 @@ _HARDLY = 0.001
 
 def by_weight(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """What weighs most first: warnings, assumptions, notes; of assumptions those with which the step would
-    differ most, of warnings last those with which it would hardly, other equal ones in the order of their
-    places.
+    differ most, of warnings last those with which it would hardly, others in the order of their places.
     """
+    found = list(diagnostics)
+    files: dict[str, int] = {}
+    for diagnostic in found:
+        files.setdefault(diagnostic.file, len(files))
 
-    def place(diagnostic: Diagnostic) -> tuple[int, bool, float]:
+    def key(diagnostic: Diagnostic) -> tuple[int, bool, float, int, float, int]:
         weight = diagnostic.weight
-        hardly = 0 < diagnostic.stake < _HARDLY
-        return WEIGHTS.index(weight), hardly, -diagnostic.stake if weight == "assumption" else 0.0
+        order = WEIGHTS.index(weight), 0 < diagnostic.stake < _HARDLY
+        if weight == "assumption":
+            return *order, -diagnostic.stake, 0, 0, 0
+        if weight == "note":
+            return *order, 0, 0, 0, 0
+        # The count of rows, of line 2, stood before the header: beside its fix it told of another one.
+        line = math.inf if diagnostic.line is None else diagnostic.line
+        return *order, 0, files[diagnostic.file], line, diagnostic.column or 0
 
-    return sorted(diagnostics, key=place)
+    return sorted(found, key=key)
 
 
 class InputError(Exception):

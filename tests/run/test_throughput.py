@@ -150,7 +150,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     # What its count of rows asks for is the last of the changes, no gain either: beside each other it was
     # asked which of them to take, and that only its author knows.
     other = [knob for knob in others if knob.list == "change"][-1]
-    assert other.name == "--without-lines 82-83 (the other reading: 96 rows, 9 layers)"
+    assert other.name == "--without-lines 82-83 (as the row count asks: 9 layers)"
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
     ((words, role),) = run_difference(a, b)

@@ -200,8 +200,8 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
         # with the step of the other reading, which has a sentence of its own, which of the two to take.
         size = plural(extra.more_layers[0], "layer")
         return ns, (
-            f"Its header asks for 1 micro-batch, its rows make 2: the second, {more}, has {size}, "
-            f"not {extra.layers}. Without it: step {duration(ns)}."
+            f"Its header asks for 1 micro-batch of {plural(extra.layers, 'layer')}, its rows make 2: "
+            f"the second, {more}, has {size}. Without it: {duration(ns)}."
         )
     sizes = [str(size) for size in dict.fromkeys((extra.layers, *extra.more_layers))]
     each = "one" if count == 1 else f"{count}"
@@ -224,13 +224,13 @@ def surplus(facts: Facts) -> Sentence | None:
         return None
     lines = line_words(facts.simulation.workload, extra.between)
     rows, more = facts.simulation.workload.name, extra.more_layers[0]
-    stated = plural(facts.simulation.workload.declared_rows or 0, "row")
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (
-        f"The file may also mean one micro-batch of {extra.layers + more} layers: without {lines} ({names}) "
-        f"it has the {stated} that it states. Its step is {duration(ns)}"
+        f"The file's count of rows, {facts.simulation.workload.declared_rows}, asks for something else than "
+        f"its header: one micro-batch of {extra.layers + more} layers, without {lines} ({names}). That step is "
+        f"{duration(ns)}"
     )
     if ns > facts.step_ns:
         text += f", longer than with two, of {extra.layers} and of {more}, which overlap on the stages"
-    text += "."
+    text += ": ask the author of the file which is meant."
     return Sentence("surplus-blocks", text, ns)

@@ -295,8 +295,7 @@ def fixed(simulation: Simulation, step: Try) -> tuple[list[WhatIf], list[WhatIf]
     lines = extra.lines_between(simulation.workload)
     if lines:
         # It makes the step longer: not a row less, but a micro-batch in place of two that overlap.
-        stated = plural(simulation.workload.declared_rows or 0, "row")
-        caveat = f"the other reading: {stated}, {plural(extra.layers + extra.more_layers[0], 'layer')}"
+        caveat = f"as the row count asks: {plural(extra.layers + extra.more_layers[0], 'layer')}"
         others.append(Change({"without_lines": (lines,)}, caveat=caveat, fixes=True))
     rows, other_rows = (
         [_row(simulation, change, tried) for change in some if (tried := step(change)) is not None]

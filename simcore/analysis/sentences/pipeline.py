@@ -227,8 +227,8 @@ def surplus(facts: Facts) -> Sentence | None:
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (
         f"The file's count of rows, {facts.simulation.workload.declared_rows}, asks for something else than "
-        f"its header: one micro-batch of {extra.layers + more} layers, without {lines} ({names}). That step is "
-        f"{duration(ns)}"
+        f"its header: one micro-batch of {extra.layers + more} layers, without {lines} ({names}). "
+        f"That step is {duration(ns)}"
     )
     if ns > facts.step_ns:
         text += f", longer than with two, of {extra.layers} and of {more}, which overlap on the stages"

@@ -17,8 +17,12 @@ STEPS = (
     ("4", "4", "says why the step takes so long: the critical path, and what would help"),
     ("?", "question_mark", "has the keys of the screen that is open"),
 )
-# The words of a screen for `t` where it tries the row under the cursor, and the tour's.
-_THIS, _TRIES_THIS = ("try this change", "try it"), "tries the change at the cursor"
+# The words of a screen for `t` where it tries the row at the cursor, or what fixes the file, and the tour's.
+FIXES = "fix the file"
+_OTHERWISE = {
+    "try this change": "tries the change at the cursor", "try it": "tries the change at the cursor",
+    FIXES: "fixes the file as its header asks",
+}  # fmt: skip
 _SHORT = ("tries the first change", "back to the run before", "opens the timeline", "folds or unfolds",
           "says why it takes long", "has all keys here")  # fmt: skip
 # Where a step is possible, and the key that leads there: the others are on every screen.
@@ -82,8 +86,9 @@ class Tour:
         first key is there always.
         """
         step, key, words, short = self._words(screen, runs)
-        if any(hint == key == "t" and what in _THIS for hint, what in hints):
-            words = short = _TRIES_THIS
+        for hint, what in hints:
+            if hint == key == "t":
+                words, short = _OTHERWISE.get(what, words), _OTHERWISE.get(what, short)
         ends: Line = [(" Esc ", "key"), ("ends the tour ", "dim")]
         fewer: Line = [ends[0], ("ends it ", "dim")]
         always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]

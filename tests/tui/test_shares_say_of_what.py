@@ -99,7 +99,7 @@ async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
 
 async def test_t_in_the_sentences_tries_the_change_that_it_names(make_app: MakeApp) -> None:
     """A newcomer pressed `t` where the gain is told, and nothing happened, without a word."""
-    for rows_down, named in ((0, "the first"), (1, "this")):
+    for rows_down, named in ((0, "fixes the file"), (1, "tries this change")):
         app = make_app(results_of(MOE), first=None)
         async with app.run_test(size=(200, 50)) as pilot:
             await run_over(pilot)
@@ -110,7 +110,7 @@ async def test_t_in_the_sentences_tries_the_change_that_it_names(make_app: MakeA
             assert model.knobs
             wanted = model.knobs[rows_down].better10_ns
             await press(pilot, "space")
-            assert f"t tries {named} change, Esc closes" in screen_text(app)
+            assert f"t {named}, Esc closes" in screen_text(app)
             await press(pilot, "t")
             await run_over(pilot)
             assert app.session.current.step_time_ns == wanted

@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.panels import WHAT_IF
 from tui.tour import STEPS, Tour, first_tour
+
+
+MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
 
 def test_it_is_shown_once_and_not_where_that_cannot_be_kept(tmp_path: Path) -> None:
@@ -162,3 +169,18 @@ async def test_with_a_change_marked_the_tour_says_that_t_tries_this_one(make_app
         assert "t  tries the change at the cursor" in screen_rows(app)[-1]
         await press(pilot, "escape")
         assert "t try this change" in screen_rows(app)[-1]
+
+
+async def test_where_the_first_change_fixes_the_file_the_tour_and_the_keys_say_so(make_app: MakeApp) -> None:
+    """A newcomer pressed `t` for the first change that gains, and had the file fixed."""
+    app = make_app(Results(simulate(open_workload(MISTAKES), Parameters())), first=None)
+    app.tour = Tour()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        assert " 1 of 6:  t  fixes the file as its header asks " in screen_rows(app)[-1]
+        await press(pilot, "escape")
+        assert screen_rows(app)[-1].startswith(" t fix the file ")
+        await press(pilot, "t")
+        await run_over(pilot)
+        await press(pilot, "j")
+        assert screen_rows(app)[-1].startswith(" t try the first change ")

@@ -16,6 +16,7 @@ from tui.session import Session
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
 from tui.summary.panels import whole_words
+from tui.tour import FIXES
 
 
 class SummaryView(PanelsView):
@@ -45,15 +46,19 @@ class SummaryView(PanelsView):
         beside = self.model.beside
         return (
             # The first one stays on 80 columns.
-            ("t", "try this change" if self._is_marked else "try the first change"),
+            ("t", self._tries),
             ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
             ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
 
     @property
-    def _is_marked(self) -> bool:
-        """Whether the cursor is on a change, which `t` tries then."""
-        return self.model.panel == WHAT_IF and self.model.chosen() is not None
+    def _tries(self) -> str:
+        """What `t` does: it tries the change at the cursor, else the first one, which may fix the file."""
+        model = self.model
+        if model.panel == WHAT_IF and model.chosen() is not None:
+            return "try this change"
+        # A newcomer pressed it for the first change that gains.
+        return FIXES if model.knobs and model.knobs[0].fixes else "try the first change"
 
     def redraw(self) -> None:
         """Draw again, and say what `t` tries now."""
@@ -65,7 +70,11 @@ class SummaryView(PanelsView):
         opened, now = self.session.opened, self.model.results
         self.model.opened = None if now is opened or now.origin != opened.origin else opened
         self.model.behind = recovered.title() if recovered is not None else ""
-        return draw(self.model, width, height, self.glyphs, self.look_for_changes())
+        progress = self.look_for_changes()
+        if self.hints != self._hints():
+            # The changes may have come just now, and the first one fix the file.
+            self.app.call_later(self.show_hints, self._hints())
+        return draw(self.model, width, height, self.glyphs, progress)
 
     def action_move(self, rows: int, columns: int = 0) -> None:
         model = self.model
@@ -91,7 +100,8 @@ class SummaryView(PanelsView):
             self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
             return
         # Who has read what a change brings tries it.
-        ending = f"t tries {'this' if self._is_marked else 'the first'} change, Esc closes"
+        verb, _, what = self._tries.partition(" ")
+        ending = f"t {'tries' if verb == 'try' else 'fixes'} {what}, Esc closes"
         panel = TryPanel(title, lambda width: whole_words(sentences, width), self.glyphs, ending)
         self._app.push_screen(panel, lambda tried: self.action_try() if tried else None)
 

@@ -16,7 +16,6 @@ from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.panels import WHAT_IF
 from tui.tour import STEPS, Tour, first_tour
 
-
 MISTAKES = "fixtures/001_moe_128npu_with_mistakes.txt"
 
 

@@ -45,11 +45,13 @@ _FULL_GAIN = re.compile(r"full gain from (\d+) micro-batches on, here (\d+)")
 # A schedule in front of the flags that it is there for.
 _BEFORE_FLAGS = re.compile(r"([^ ,]+), (.*?)( \(.*)?")
 # Twice as many micro-batches: what the row is of comes first, since its gain is not the step's. Its figure is
-# what as much work takes: that is said before it, and the step, which is left out last.
+# what as much work takes: that is said before it, and the step, which is left out last. Of "or twice the
+# batch" it was asked why what gains more comes second.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
 _TWICE_IN_SHORT = (
-    "or twice the batch: microbatches {0}, {1}; same work in",
-    "or twice the batch: {0} mb, {1}; same work in",
+    "if the batch may double: microbatches {0}, {1}; same work in",
+    "if the batch may double: {0} mb, {1}; same work in",
+    "if batch may double: {0} mb, {1}; same work in",
     "or 2x batch: {0} mb, {1}; same work in",
     "or 2x batch: {0} mb; same work in",
     "2x batch; same work in",

@@ -111,6 +111,8 @@ async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: Make
         app = make_app(mistakes, first="notes")
         async with app.run_test(size=size) as pilot:
             await run_over(pilot)
+            # The last warning, on the count of rows.
+            await press(pilot, "j", "j", "j")
             text = screen_text(app)
             assert ("mistakes.txt, line 2, column 1" in text) == seen
             assert ("> 2 │ 96" in re.sub(r" +", " ", text)) == seen

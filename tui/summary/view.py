@@ -70,9 +70,10 @@ class SummaryView(PanelsView):
         opened, now = self.session.opened, self.model.results
         self.model.opened = None if now is opened or now.origin != opened.origin else opened
         self.model.behind = recovered.title() if recovered is not None else ""
+        before = self.model.knobs
         progress = self.look_for_changes()
-        if self.hints != self._hints():
-            # The changes may have come just now, and the first one fix the file.
+        if self.model.knobs is not before:
+            # The changes have come just now, and the first one may fix the file.
             self.app.call_later(self.show_hints, self._hints())
         return draw(self.model, width, height, self.glyphs, progress)
 

@@ -194,20 +194,15 @@ def fixes_in_front(knobs: Sequence[WhatIf]) -> int:
 
 def with_most_a_microbatch(knobs: Sequence[WhatIf]) -> list[WhatIf]:
     """The rows with more micro-batches behind the first of them where no other change gains as much for each:
-    they would stand behind all others, as they make the step longer.
+    they would stand behind all others, as they make the step longer. Of a file to be fixed they stay there:
+    how many micro-batches it has is what it contradicts itself about.
     """
-    gains = {
-        index: knob.gain_ns
-        for index, knob in enumerate(knobs)
-        if knob.flags and not knob.fixes
-    }
+    gains = {index: knob.gain_ns for index, knob in enumerate(knobs) if knob.flags}
     most = min(gains, key=lambda index: gains[index], default=None)
-    # What fixes the file stays before all.
-    first = 1 + fixes_in_front(knobs)
-    if most is None or knobs[most].alike_ns is None or most <= first:
+    if fixes_in_front(knobs) or most is None or knobs[most].alike_ns is None or most <= 1:
         return list(knobs)
-    rest = (knob for index, knob in enumerate(knobs) if index >= first and index != most)
-    return [*knobs[:first], knobs[most], *rest]
+    rest = (knob for index, knob in enumerate(knobs) if index and index != most)
+    return [knobs[0], knobs[most], *rest]
 
 
 def lists_and_meaning(
@@ -220,9 +215,14 @@ def lists_and_meaning(
     in_sight = [
         index for index in two_lists(knobs, row, rows - 1) if index is not None and knobs[index].flags
     ]
-    said = [knobs[index].meaning for index in ([row] if focused else in_sight) if knobs[index].meaning]
+    first = fixes_in_front(knobs)
+    whose = [row] if focused and (row or not first) else in_sight
+    said = [knobs[index].meaning for index in whose if knobs[index].meaning]
     meaning = said[0] if said else other
-    most = max(rows - BOTH_LISTS - fixes_in_front(knobs), 1)
+    most = max(rows - BOTH_LISTS - first, 1)
+    if len(said) > 1 and first:
+        # What is said of a fix holds for what stands below it, and neither is left out for a further row.
+        meaning, most = "; ".join(said[:2]), max(rows - BOTH_LISTS + 1, most)
     if _lines_of(meaning.partition("; ")[0], width) > most:
         # Half of the rows rather than half a clause.
         most = max(rows // 2, 1)

@@ -10,6 +10,7 @@ from tui.frame_view import ScreenView, binding
 from tui.panels import WHAT_IF, PanelCursor
 from tui.runs.runs import NO_CHANGE
 from tui.session import Run
+from tui.tour import FIXES
 
 if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
@@ -24,10 +25,27 @@ class PanelsView(ScreenView):
     def _app(self) -> RunsHost:
         return cast("RunsHost", self.app)
 
+    def _hints(self) -> tuple[tuple[str, str], ...]:
+        """The keys that do something here and now, with what they do."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Draw again, and say which keys do something now."""
+        super().redraw()
+        self.show_hints(self._hints())
+
+    def redraw_all(self) -> None:
+        """As `redraw`, in a screen of another size, say."""
+        super().redraw_all()
+        self.show_hints(self._hints())
+
     def look_for_changes(self) -> str:
         """The what-if table into the model, once it is there; how far it is."""
         if self.model.knobs is None:
             self.model.take(self._app.runs.what_if(self.model.results))
+            if self.model.knobs is not None:
+                # The changes have come just now, and the first one may fix the file.
+                self.app.call_later(self.show_hints, self._hints())
         return self._app.what_ifs.progress
 
     def show(self, results: Run) -> None:
@@ -48,6 +66,15 @@ class PanelsView(ScreenView):
             await self._app.go_to(*target)
         elif self.model.panel == WHAT_IF:
             self._app.say("a change has no place on the timeline: t tries it")
+
+    @property
+    def tries(self) -> str:
+        """What `t` does: it tries the change at the cursor, else the first one, which may fix the file."""
+        model = self.model
+        if model.panel == WHAT_IF and model.chosen() is not None:
+            return "try this change"
+        # A newcomer pressed it for the first change that gains.
+        return FIXES if model.knobs and model.knobs[0].fixes else "try the first change"
 
     def action_try(self) -> None:
         """Try the change under the cursor, without one the best, which may not be known yet."""

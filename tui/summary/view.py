@@ -10,13 +10,11 @@ from simcore.units import plural
 from tui.frame import Line
 from tui.frame_view import binding
 from tui.panel import Panel, TryPanel
-from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
 from tui.summary.panels import whole_words
-from tui.tour import FIXES
 
 
 class SummaryView(PanelsView):
@@ -46,36 +44,17 @@ class SummaryView(PanelsView):
         beside = self.model.beside
         return (
             # The first one stays on 80 columns.
-            ("t", self._tries),
+            ("t", self.tries),
             ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
             ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
-
-    @property
-    def _tries(self) -> str:
-        """What `t` does: it tries the change at the cursor, else the first one, which may fix the file."""
-        model = self.model
-        if model.panel == WHAT_IF and model.chosen() is not None:
-            return "try this change"
-        # A newcomer pressed it for the first change that gains.
-        return FIXES if model.knobs and model.knobs[0].fixes else "try the first change"
-
-    def redraw(self) -> None:
-        """Draw again, and say what `t` tries now."""
-        super().redraw()
-        self.show_hints(self._hints())
 
     def frame(self, width: int, height: int) -> list[Line]:
         recovered = self._app.models_behind.recovered(self.model.results)
         opened, now = self.session.opened, self.model.results
         self.model.opened = None if now is opened or now.origin != opened.origin else opened
         self.model.behind = recovered.title() if recovered is not None else ""
-        before = self.model.knobs
-        progress = self.look_for_changes()
-        if self.model.knobs is not before:
-            # The changes have come just now, and the first one may fix the file.
-            self.app.call_later(self.show_hints, self._hints())
-        return draw(self.model, width, height, self.glyphs, progress)
+        return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 
     def action_move(self, rows: int, columns: int = 0) -> None:
         model = self.model
@@ -101,7 +80,7 @@ class SummaryView(PanelsView):
             self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
             return
         # Who has read what a change brings tries it.
-        verb, _, what = self._tries.partition(" ")
+        verb, _, what = self.tries.partition(" ")
         ending = f"t {'tries' if verb == 'try' else 'fixes'} {what}, Esc closes"
         panel = TryPanel(title, lambda width: whole_words(sentences, width), self.glyphs, ending)
         self._app.push_screen(panel, lambda tried: self.action_try() if tried else None)

@@ -11,6 +11,7 @@ from tui.frame_view import binding
 from tui.panels import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.session import Session
+from tui.tour import FIXES
 from tui.why.frame import LEGS, SUMS, WhyModel, draw, shows_all
 
 
@@ -49,21 +50,14 @@ class WhyView(PanelsView):
         hints = [("Tab", "panel"), ("jk", "row")]
         if self.model.panel != WHAT_IF:
             hints.append(("Enter", "go there"))
-        elif self.model.chosen() is not None:
+        if self.model.panel == WHAT_IF and self.model.chosen() is not None:
             hints.append(("t", "try it"))
+        elif self.tries == FIXES:
+            # The first change is none that gains.
+            hints.append(("t", FIXES))
         if self._shows_sums:
             hints.append(("i", "other sums"))
         return (*hints, ("2", "timeline"), ("o", "by time" if self.model.by_length else "legs by length"))
-
-    def redraw(self) -> None:
-        """Draw again, and say which keys do something now."""
-        super().redraw()
-        self.show_hints(self._hints())
-
-    def redraw_all(self) -> None:
-        """As `redraw`, in a screen of another size, say."""
-        super().redraw_all()
-        self.show_hints(self._hints())
 
     def action_grouping(self) -> None:
         """Other sums; where they are not on the screen, they come there first."""

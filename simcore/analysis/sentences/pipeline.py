@@ -227,10 +227,10 @@ def surplus(facts: Facts) -> Sentence | None:
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (
         f"The file's count of rows, {facts.simulation.workload.declared_rows}, asks for something else than "
-        f"its header: one micro-batch of {extra.layers + more} layers, without {lines} ({names}). "
+        f"its header: 1 micro-batch of {extra.layers + more} layers, as if {lines} ({names}) were not there. "
         f"That step is {duration(ns)}"
     )
     if ns > facts.step_ns:
-        text += f", longer than with two, of {extra.layers} and of {more}, which overlap on the stages"
-    text += ": ask the author of the file which is meant."
+        text += ", longer as one micro-batch has none to overlap with"
+    text += ". Ask the author of the file which is meant."
     return Sentence("surplus-blocks", text, ns)

@@ -104,6 +104,10 @@ def flags_in(sides: Sequence[str], room: int) -> list[str]:
     return next((form for form in forms if max(map(len, form)) <= room), forms[-1])
 
 
+# Why a change needs as much memory as now, in few words.
+BOTH_HOLD = "both hold all micro-batches"
+
+
 def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
     """`the first needs about 60.5 GB, as now` in `room` cells: what a rank of the fullest stage needs with
     a change beside what it needs now, bytes. who: how the change is called. "" where nobody knows.
@@ -122,8 +126,9 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
              f"{brief}: ~{needed} GB, {beside}", f"{least}: ~{needed} GB, {beside}")  # fmt: skip
     if why:
         # Nobody expects as much as now of interleaved stages. In fewer words, `as now, all 16 held`, it was
-        # taken for one thing more to be held against the row: the reason stands whole, or on screen 4.
-        forms = (*(f"{form}: {why}" for form in forms), *forms)
+        # taken for one thing more to be held against the row, and without any it was doubted; `16 mb` beside
+        # GB would be bytes.
+        forms = (*(f"{form}: {why}" for form in forms), *(f"{form} ({BOTH_HOLD})" for form in forms), *forms)
     return next((words for words in forms if len(words) <= room), "")
 
 

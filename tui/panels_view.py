@@ -71,10 +71,11 @@ class PanelsView(ScreenView):
     def tries(self) -> str:
         """What `t` does: it tries the change at the cursor, else the first one, which may fix the file."""
         model = self.model
-        if model.panel == WHAT_IF and model.chosen() is not None:
-            return "try this change"
+        chosen, first = model.chosen(), model.best()
         # A newcomer pressed it for the first change that gains.
-        return FIXES if model.knobs and model.knobs[0].fixes else "try the first change"
+        if first is not None and first.fixes and chosen in (None, first):
+            return FIXES
+        return "try the first change" if chosen is None else "try this change"
 
     def action_try(self) -> None:
         """Try the change under the cursor, without one the best, which may not be known yet."""

@@ -177,7 +177,9 @@ def worst_link(results: Finished) -> Place | None:
     slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
     # Of another kind than the places above: a port that is busy holds nobody up by itself.
     busy = f"busy {duration(port.busy_ns)} ({share} %)"
-    words = f"{busy} on dim {port.index} of {whose}, {port.streams}{slowed}"
+    # By its number alone nobody knows which network it is.
+    rate = simulation.cluster.dims[port.index].rate().partition(" (")[0]
+    words = f"{busy} on dim {port.index} ({rate}) of {whose}, {port.streams}{slowed}"
     _, start, end = simulation.timeline.columns(port.rank_class)
     number, begins, ends = port.rank_class, start[op], end[op]
     stream = results.stream_at(number, op, begins, ends)

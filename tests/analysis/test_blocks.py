@@ -168,14 +168,14 @@ def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_i
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert joined.step_time_ns > simulation.step_time_ns
     assert said(simulation)["surplus-blocks"] == (
-        "The file's count of rows, 6, asks for something else than its header: 1 micro-batch of 4 layers, "
-        "as if lines 7-8 (final_norm and embedding_layer) were not there. That step is "
+        "The file says that it has 6 rows, and has 8: without lines 7-8 (final_norm and embedding_layer), "
+        "between the 3 layers and the 1, these would be 1 micro-batch of 4. That step is "
         f"{duration(joined.step_time_ns)}, longer as one micro-batch has none to overlap with. Ask the "
         "author of the file which is meant."
     )
     # On one stage nothing overlaps, and where the count of rows is another nobody knows.
     alone = said(of_rows(*TOO_MANY, declared=6, pp=1))["surplus-blocks"]
-    assert "1 micro-batch of 4 layers, as if lines 7-8 " in alone
+    assert "without lines 7-8 (final_norm and embedding_layer), " in alone
     assert "longer as" not in alone
     assert "surplus-blocks" not in said(of_rows(*TOO_MANY, declared=7))
 

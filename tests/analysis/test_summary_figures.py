@@ -161,7 +161,7 @@ def test_the_worst_places_of_seed_002() -> None:
         ("bubble", "4.096 s (27.7 %) at a stretch: stage 0, from 3.064 s"),
         ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
         ("exposed", "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"),
-        ("link", "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"),
+        ("link", "busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"),
     ]
     wait = four_stages(slow_rank=("37=1.3",)).worst[1]
     assert (wait.what, wait.words) == ("wait", "530.5 ms (14.1 %) for rank 37: ranks 32-36,38-39")
@@ -264,7 +264,7 @@ def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
     alike = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
     words = {one.what: one.words for one in alike.worst}
     assert words["end"] == "430.4 ms, last to end: all ranks"
-    assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 of all ranks, all with dp"
+    assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 (50 GB/s) of all ranks, all with dp"
     staged = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
     assert not any("all ranks" in one.words for one in staged.worst)
 

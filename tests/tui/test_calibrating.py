@@ -41,7 +41,7 @@ async def test_t_makes_it_the_run_on_the_screen_and_x_and_u_come_back(make_pair:
         await press(pilot, "t")
         await run_over(pilot)
         rows = screen_rows(app)
-        assert rows[-1].startswith(" run 2 of 2: 36.000 ms; x has run 1 again ")
+        assert rows[-1].startswith(" run 2 of 2: 36.000 ms; x shows run 1 again ")
         # The comparison has followed.
         assert rows[3].startswith(" B  run 2    36.000 ms  made.txt, simulated")
         assert app.session.command() == (

@@ -24,7 +24,7 @@ def test_what_is_fitted_is_tried_and_saved_as_the_command_saves_it(tmp_path: Pat
         )
         assert by_key.read_bytes() == by_command.read_bytes()
         terminal.press("t")
-        terminal.wait_for("run 2 of 2: 36.000 ms; x has run 1 again")
+        terminal.wait_for("run 2 of 2: 36.000 ms; x shows run 1 again")
         assert terminal.line_with(" B  run 2").startswith(" B  run 2    36.000 ms  made.txt, simulated")
         terminal.press_each(("2", "At the cursor"), ("x", "step 17.500 ms"), ("x", "step 36.000 ms"))
         terminal.press("q")

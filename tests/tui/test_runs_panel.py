@@ -232,7 +232,7 @@ async def test_x_goes_back_and_forth_between_a_draft_that_was_not_kept_and_the_r
             await press(pilot, "x")
             assert session.current is session.opened
             assert session.draft == Parameters()
-            assert "run 1 of 1, 14.774 s; x has the draft again" in screen_rows(app)[-1]
+            assert "run 1 of 1, 14.774 s; x shows the draft again" in screen_rows(app)[-1]
             await press(pilot, "x")
             assert session.current is draft
             assert session.draft == Parameters(compute_scale=2.0)

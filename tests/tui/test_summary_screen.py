@@ -152,7 +152,8 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
         await press(pilot, "tab")
         assert "── Worst on a rank, % of step (" in screen_text(app)
         await press(pilot, *"jjjj")
-        assert ">link    busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp" in screen_text(app)
+        link = ">link    busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"
+        assert link in screen_text(app)
         await press(pilot, "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
@@ -226,7 +227,7 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         await press(pilot, "t")
         await wait_until(pilot, lambda: session.step == "2.229 s")
         assert session.run_words() == "run 2 of 2"
-        assert screen_rows(app)[-1].strip() == "run 2 of 2: 2.229 s; x has run 1 again"
+        assert screen_rows(app)[-1].strip() == "run 2 of 2: 2.229 s; x shows run 1 again"
         await press(pilot, "x")
         assert session.step == "3.638 s"
         assert session.draft == session.opened.simulation.parameters
@@ -240,7 +241,7 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         # What the row promised is of the run that it was made to; the row on top compares to the first.
         brought = change_percent(before, session.current.step_time_ns)
         assert screen_rows(app)[-1].strip() == (
-            f"run 3 of 3: {session.step}, {brought} vs run 2; x has run 2 again, R lists all runs"
+            f"run 3 of 3: {session.step}, {brought} vs run 2; x shows run 2 again, R lists all runs"
         )
 
 
@@ -468,8 +469,10 @@ def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> Non
 def test_the_busiest_link_is_a_sentence_whose_figure_and_place_are_never_cut() -> None:
     """`busy 346.8 ms: dim 1 stages 1-14, most dp` said little to a newcomer."""
     words = seed().worst[-1].words
-    assert words == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"
-    assert _place_words(words, 60) == words
+    # By its number a newcomer did not know whether dim 1 is inside the nodes.
+    assert words == "busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"
+    assert _place_words(words, 70) == words
+    assert _place_words(words, 60) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"
     assert _place_words(words, 51) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14"
     assert _place_words(words, 42) == "busy 346.8 ms on dim 1 of stages 1-14"
     slowed = four_stages(slow_link=("0:37=0.1",)).worst[-1].words

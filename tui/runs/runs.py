@@ -208,7 +208,7 @@ class Runs:
             listed = ", R lists all runs" if len(session.history) > 2 else ""
             before = self._against_the_one_before()
             # `x goes back` was pressed twice, to go back by two runs.
-            app.say(f"{session.run_words()}: {session.step}{before}; x has {self._other_words()}{listed}")
+            app.say(f"{session.run_words()}: {session.step}{before}; x shows {self._other_words()}{listed}")
         if self._next is not None and self._next[0] is wanted:
             then, self._next = self._next[1], None
             then()
@@ -247,7 +247,7 @@ class Runs:
             return
         other = session.other
         self._put(KeptRun(other.parameters, "", None, other, other.label))
-        self.say_run(f"; x has {self._other_words()}")
+        self.say_run(f"; x shows {self._other_words()}")
 
     def _other_words(self) -> str:
         """`run 2 again`: what was on the screen before, which `x` shows."""

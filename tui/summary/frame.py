@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from simcore.run.figures import each_words
+from tui.change_words import BOTH_HOLD
 from tui.frame import Glyphs, Line, cells, rule
 from tui.panels import BOTH_LISTS, WHAT_IF, beside, box, fixes_in_front, meaning_rows
 from tui.summary.beside import BesidePanel, LateRanks, Waits
@@ -53,6 +54,7 @@ _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed
 
 def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen, at most `height` of them. progress: of the what-if table."""
+    model.tells_where_all_are = True
     if not model.results.timed:
         return _order(model, width, height, glyphs)
     if width >= _WIDE and height >= _TALL:
@@ -361,10 +363,7 @@ class _Headings:
         places = self.memory.behind_places(places)
         if len(about_notes) + len(behind) + 4 <= width:
             about_notes += behind
-        advice = model.advice_title(width)
-        # The rule, and a comma and a semicolon with their blanks.
-        needs, keys = needs_and_keys(model, width, self.changes, width - len(advice) - 8)
-        advice = self.memory.behind_advice(advice, needs, keys)
+        advice = self._advice_title()
         lines = [
             *self.told,
             *(rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)),
@@ -373,6 +372,22 @@ class _Headings:
             *(rule(about_notes, width, glyphs), *notes),
         ]
         return lines[: self.height]
+
+    def _advice_title(self) -> str:
+        """What stands over the advice, with what its first change needs of memory, and the keys. Why that is
+        as much as now comes before what the shares are of, which stands over the bars, and before the key of
+        screen 4, which the row of the screens has.
+        """
+        model, width = self.model, self.width
+        title = model.advice_title(width)
+        short = title.replace(", % of step", "")
+        # The rule, and a comma and a semicolon with their blanks.
+        needs, keys = needs_and_keys(model, width, self.changes, width - len(title) - 8)
+        why = model.needs_words(width - len(short) - 6)
+        model.tells_where_all_are = BOTH_HOLD not in why or BOTH_HOLD in needs
+        if not model.tells_where_all_are:
+            title, needs, keys = short, why, ""
+        return self.memory.behind_advice(title, needs, keys)
 
     def _bars_and_title(self, rows: int, glyphs: Glyphs) -> tuple[str, list[Line]]:
         """The bars in so many rows, or the table in their place, and what stands over them."""

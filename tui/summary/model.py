@@ -21,7 +21,8 @@ class SummaryModel(PanelCursor):
     """bars: where the time goes, the panel STAGES. beside: what stands beside them, the panel MAP. behind:
     the model behind a file, "" while nobody knows it. notes: what weighs most first. left_out: how many rows
     of the what-if table are another one but for its overlap, and not here. opened: the run that the one on
-    the screen is a change of, None where it is that run.
+    the screen is a change of, None where it is that run. tells_where_all_are: whether the title of the
+    advice, as it was last drawn, has the key of the screen with all changes.
     """
 
     panels: tuple[str, ...] = PANELS
@@ -29,6 +30,7 @@ class SummaryModel(PanelCursor):
     behind: str = ""
     left_out: int = 0
     opened: Run | None = None
+    tells_where_all_are: bool = True
     bars: Bars = field(init=False)
     beside: BesidePanel = field(init=False)
     notes: list[Diagnostic] = field(init=False)

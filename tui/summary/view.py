@@ -41,10 +41,10 @@ class SummaryView(PanelsView):
         """What keys do here and now."""
         if not self.model.results.timed:
             return ("jk", "note"), ("Enter", "all notes"), ("2", "timeline")
-        beside = self.model.beside
+        model, beside = self.model, self.model.beside
         return (
-            # The first one stays on 80 columns.
-            ("t", self.tries),
+            # The first ones stay on 80 columns.
+            ("t", self.tries), *(() if model.tells_where_all_are else (("4", "all changes"),)),
             ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"),
             ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
@@ -54,7 +54,11 @@ class SummaryView(PanelsView):
         opened, now = self.session.opened, self.model.results
         self.model.opened = None if now is opened or now.origin != opened.origin else opened
         self.model.behind = recovered.title() if recovered is not None else ""
-        return draw(self.model, width, height, self.glyphs, self.look_for_changes())
+        told = self.model.tells_where_all_are
+        lines = draw(self.model, width, height, self.glyphs, self.look_for_changes())
+        if self.model.tells_where_all_are != told:
+            self.app.call_later(lambda: self.show_hints(self._hints()))
+        return lines
 
     def action_move(self, rows: int, columns: int = 0) -> None:
         model = self.model

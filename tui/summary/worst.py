@@ -34,7 +34,7 @@ _LESS = (
     (r"^(.* at a stretch.*), from (the start|\S+ \S+)$", r"\1"),
     (r"( at a stretch) from \S+ \S+ on", r"\1"), (r" \([0-9.]+ %\)( at a stretch)", r"\1"),
     (r"^(.*) at a stretch", r"longest \1"), (r" (with|of) communication", ""), (r" alike", ""),
-    (r", last to end", ""), (r" from \S+ \S+ on", ""),
+    (r", last to end", ""), (r" \(\S+ Gi?B/s\)", ""), (r" from \S+ \S+ on", ""),
     (r", (most|almost all|all) with \w+((, \w+)* and \w+)?", ""),
     (r"^(longest .*), from (the start|\S+ \S+)$", r"\1"), (r"(: [^ ,]+), [^:]*$", r"\1"),
     (r" \([0-9.]+ %\)", ""), (r"(: \w+ \d+) in ", r"\1, "),

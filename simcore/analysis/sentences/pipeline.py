@@ -226,9 +226,9 @@ def surplus(facts: Facts) -> Sentence | None:
     rows, more = facts.simulation.workload.name, extra.more_layers[0]
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (
-        f"The file's count of rows, {facts.simulation.workload.declared_rows}, asks for something else than "
-        f"its header: 1 micro-batch of {extra.layers + more} layers, as if {lines} ({names}) were not there. "
-        f"That step is {duration(ns)}"
+        f"The file says that it has {facts.simulation.workload.declared_rows} rows, and has {len(rows)}: "
+        f"without {lines} ({names}), between the {plural(extra.layers, 'layer')} and the {more}, these would "
+        f"be 1 micro-batch of {extra.layers + more}. That step is {duration(ns)}"
     )
     if ns > facts.step_ns:
         text += ", longer as one micro-batch has none to overlap with"

@@ -358,7 +358,7 @@ def _assumed_dp(
                 "as written",
                 workload.path,
                 workload.line[row],
-                brief="grad_gather kept as a shard",
+                brief=f"grad_gather is 1/{dp} of what AICB writes",
             )
         )
         line = workload.line[row]

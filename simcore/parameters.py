@@ -212,11 +212,11 @@ FLAGS: tuple[Flag, ...] = (
     Flag("steps", "schedule", "count", "", "N",
          "steps that a pipeline runs, none of which waits for the one before"),
     Flag("stage_layout", "schedule", "word", "", "NAME",
-         "which rows a stage runs: each all of them, or as in Megatron embedding first and loss last "
+         "rows of a stage: all of them, or embedding first, loss last as in Megatron "
          "(default uniform)",
          STAGE_LAYOUTS),
     Flag("overlap_fwd_bwd", "schedule", "switch", "", "",
-         "a forward and a backward take turns row by row, each communicating beside the other"),
+         "a forward computes while a backward communicates, and the reverse, row by row"),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients beside the last backward"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters beside the first forward"),
     Flag("dialect", "schedule", "word", "", "NAME",

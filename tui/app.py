@@ -398,6 +398,22 @@ class WltuiApp(RunsHost):
         """Whether a key does something here: one that does nothing leaves what was said to be read."""
         return self.focused is not self.current_view or event.key in self.screen.active_bindings
 
+    def _fatal_error(self) -> None:
+        """End on a mistake of the program, with the calls that led to it. Textual prints their values, too:
+        of seed 002 that took more than 20 s, in which no key worked, and text of the file is among them.
+        """
+        # Imported here: it happens once, if at all.
+        from traceback import format_exc
+
+        from rich.text import Text
+
+        from simcore.diagnostics import printable
+
+        calls = [printable(line, 400) for line in format_exc().splitlines()]
+        found = "wltui: a mistake of the program, not of the file; please report it with these lines"
+        self._exit_renderables.append(Text("\n".join([*calls, found])))
+        self._close_messages_no_wait()
+
     def changed(self) -> None:
         """The run that is shown, or what is known of the next one, has changed."""
         self.current_view.redraw()

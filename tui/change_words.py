@@ -104,7 +104,8 @@ def flags_in(sides: Sequence[str], room: int) -> list[str]:
     return next((form for form in forms if max(map(len, form)) <= room), forms[-1])
 
 
-# Why a change needs as much memory as now, in few words.
+# The schedule of now in the reason why a change needs as much memory; and this in few words.
+_BY_NOW = re.compile(r"with (.+?), too, ")
 BOTH_HOLD = "both hold all micro-batches"
 
 
@@ -118,6 +119,8 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
     beside = "as now" if needed == before else f"now {before}"
     clauses = (clause for clause in knob.meaning.split("; ") if clause.startswith(NO_MORE_MEMORY))
     why = next(clauses, "").removeprefix(NO_MORE_MEMORY)
+    named = _BY_NOW.match(why)
+    now_by = named[1] if named else "now"
     # It may hold of this change alone: who it is stays.
     brief, least = ("row 1", "1st") if who == "the first" else ("this", "this")
     forms: tuple[str, ...]
@@ -128,7 +131,12 @@ def needs_words(who: str, knob: WhatIf, now: int | None, room: int) -> str:
         # Nobody expects as much as now of interleaved stages. In fewer words, `as now, all 16 held`, it was
         # taken for one thing more to be held against the row, and without any it was doubted; `16 mb` beside
         # GB would be bytes.
-        forms = (*(f"{form}: {why}" for form in forms), *(f"{form} ({BOTH_HOLD})" for form in forms), *forms)
+        forms = (
+            *(f"{form}: {why}" for form in forms),
+            # Of both it was asked which these are.
+            *(f"{form} ({BOTH_HOLD})".replace("as now", f"as {now_by}") for form in forms),
+            *forms,
+        )
     return next((words for words in forms if len(words) <= room), "")
 
 

@@ -48,9 +48,9 @@ class Stake(NamedTuple):
 _OTHERWISE = {
     LAYOUT_ASSUMED: ("", "megatron"),
     BACKWARD_UNSENT: ("with it ", "with it"),
-    "gather-is-shard": ("with it ", "if whole, as by AICB,"),
+    "gather-is-shard": ("with it ", "with all"),
     "all-parameters": ("without it ", "without it"),
-    "pp-comm-differs": ("with that of the rows ", "else"),
+    "pp-comm-differs": ("with that of the rows ", "with theirs"),
     "cluster-default": ("with half the bandwidth ", "half GB/s"),
     "all-gpus-missing": ("with twice as many ", "twice"),
     "pp-comm-missing": ("with twice as much ", "twice"),

@@ -162,6 +162,6 @@ def _disagreements(workload: Workload, structure: Structure, microbatches: int |
             "vpp-differs",
             f"vpp, the layers of a stage, is {header.vpp}, but the blocks have {each}: the rows are taken",
             "vpp",
-            f"vpp {header.vpp}, blocks of {each}",
+            f"vpp {plural(header.vpp, 'layer')}, blocks of {each.rpartition(' ')[0]}",
         )
     return disagreements

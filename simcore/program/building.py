@@ -53,6 +53,7 @@ from simcore.records import NamedTuple
 from simcore.units import byte_size, digits, plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
+from simcore.workload.traffic import activation_between_stages
 
 if TYPE_CHECKING:
     pass
@@ -540,17 +541,12 @@ def bytes_between_stages(
             "transfers between stages are free",
         )
     row = candidates[0]
-    size, collective = fwd.bytes[row], fwd.collective[row]
-    if collective in ("ALLGATHER", "REDUCESCATTER"):
-        return size // layout.tp, note(
-            "note",
-            f"no pp_comm in the header: {digits(size // layout.tp)} B taken, the forward "
-            f"{collective} of {printable(names[row])} (line {workload.line[row]}) divided by tp {layout.tp}",
-            f"{byte_size(size // layout.tp)} between stages",
-        )
+    collective = fwd.collective[row]
+    size = activation_between_stages(fwd.bytes[row], collective, layout.tp)
+    divided = f" divided by tp {layout.tp}" if collective in ("ALLGATHER", "REDUCESCATTER") else ""
     return size, note(
         "note",
         f"no pp_comm in the header: {digits(size)} B taken, the forward {collective} of "
-        f"{printable(names[row])} (line {workload.line[row]})",
+        f"{printable(names[row])} (line {workload.line[row]}){divided}",
         f"{byte_size(size)} between stages",
     )

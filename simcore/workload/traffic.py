@@ -36,10 +36,7 @@ def forward_senders(workload: Workload) -> list[int]:
     return [
         row
         for row, name in enumerate(workload.name)
-        if name.startswith(_SENDERS)
-        and name != _FORWARD_ALONE
-        and fwd.group[row] == "tp"
-        and fwd.bytes[row]
+        if name.startswith(_SENDERS) and name != _FORWARD_ALONE and fwd.group[row] == "tp" and fwd.bytes[row]
     ]
 
 
@@ -89,14 +86,26 @@ def _another_activation(workload: Workload) -> Iterator[Diagnostic]:
     sent, name, line = fwd.bytes[row], workload.name[row], workload.line[row]
     if stated in (sent, sent // tp):
         return
+    told = activation_between_stages(sent, fwd.collective[row], tp)
+    if not told:
+        return
+    times = f"{stated / told:.3g}"
+    # One figure, which the step without `pp_comm` has, too: of two it was asked which is meant.
+    share = f"a rank's share, {digits(told)} B, of " if told != sent else ""
     message = (
-        f"pp_comm is {digits(stated)} B, {stated / sent:.3g} times the activation of {digits(sent)} B that "
-        f"{printable(name)} (line {line}) sends over tp, {tp * stated / sent:.3g} times a rank's share; "
-        "kept as written"
+        f"pp_comm is {digits(stated)} B, {times} times what the rows tell: {share}the activation of "
+        f"{digits(sent)} B that {printable(name)} (line {line}) sends over tp; kept as written"
     )
-    brief = f"pp_comm {stated / sent:.3g} x what tp sends"
+    brief = f"pp_comm {times} x what the rows tell"
     column = header.column.get("pp_comm")
     yield Diagnostic("warning", "pp-comm-differs", message, workload.path, header.line, column, brief)
+
+
+def activation_between_stages(sent: int, collective: str | None, tp: int) -> int:
+    """Bytes of the activation that a rank sends to the next stage, by what its tp collective sends of it: a
+    rank's share of what is gathered or scattered, all of what is reduced.
+    """
+    return sent // tp if collective in ("ALLGATHER", "REDUCESCATTER") else sent
 
 
 def _is_sharded(workload: Workload) -> bool:

@@ -152,7 +152,7 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
         f"second, lines 8-10, has 1 layer. Without it: {duration(alone.step_time_ns)}."
     )
     assert (
-        f" That step is {duration(joined.step_time_ns)}, longer as "
+        f" of 4 layers: {duration(joined.step_time_ns)}, as none "
         in said(of_rows(*TOO_MANY, declared=6))["surplus-blocks"]
     )
     assert "Lines 8-10" not in text
@@ -168,15 +168,15 @@ def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_i
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
     assert joined.step_time_ns > simulation.step_time_ns
     assert said(simulation)["surplus-blocks"] == (
-        "The file says that it has 6 rows, and has 8: without lines 7-8 (final_norm and embedding_layer), "
-        "between the 3 layers and the 1, these would be 1 micro-batch of 4. That step is "
-        f"{duration(joined.step_time_ns)}, longer as one micro-batch has none to overlap with. Ask the "
-        "author of the file which is meant."
+        "The file says that it has 6 rows, and has 8. Who trusts that leaves out lines 7-8 (final_norm and "
+        "embedding_layer) instead, which joins the two micro-batches into one of 4 layers: "
+        f"{duration(joined.step_time_ns)}, as none is left to overlap with. Ask the author of the file which "
+        "is meant."
     )
     # On one stage nothing overlaps, and where the count of rows is another nobody knows.
     alone = said(of_rows(*TOO_MANY, declared=6, pp=1))["surplus-blocks"]
-    assert "without lines 7-8 (final_norm and embedding_layer), " in alone
-    assert "longer as" not in alone
+    assert "leaves out lines 7-8 (final_norm and embedding_layer) instead, " in alone
+    assert ", as none is left" not in alone
     assert "surplus-blocks" not in said(of_rows(*TOO_MANY, declared=7))
 
 

@@ -172,7 +172,7 @@ def test_where_the_stage_layout_is_not_the_default_or_there_is_one_stage_nothing
 
 def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
     """`needs about 60.5 GB, as now` puzzled a newcomer: interleaved stages hold more, where there is more."""
-    why = "memory as now: the fullest stage holds all {} micro-batches already"
+    why = "memory as now: with 1f1b, too, the fullest stage holds all {} micro-batches"
     now = seed_run("002", "--pp 4 --microbatches 4")
     assert max(now.held_microbatches) == now.microbatches == 4
     cases = (("--pp 4 --microbatches 4", True), ("--pp 4 --microbatches 8", False))

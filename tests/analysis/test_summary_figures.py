@@ -173,7 +173,7 @@ def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
     slowed = four_stages(slow_link=("1:37=0.2",), network=network)
     link = slowed.worst[-1]
-    words = "busy 1.867 s (36.4 %) on dim 1 of rank 37, almost all with dp, slowed to 0.2"
+    words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert (link.what, link.words) == ("link", words)
     ops = slowed.simulation.timeline.columns(link.number)[0]
     assert STREAMS[ops.stream[link.op]] == "dp"
@@ -187,7 +187,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
     assert results.dimensions[1].busy_ns == four_stages().dimensions[1].busy_ns
     lines = run_page(results).split("\n")
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
-    words = "busy 1.867 s (36.4 %) on dim 1 of rank 37, almost all with dp, slowed to 0.2"
+    words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert lines[at + 4] == f"  worst link  {words}"
     busy_ns = results.worst[-1].ns
     assert run_json(results)["worst_link"] == {
@@ -198,7 +198,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
     results = four_stages(slow_link=("0:37=0.1",))
     link = results.worst[-1]
-    assert link.words.endswith(" on dim 0 of rank 37, all with tp, slowed to 0.1")
+    assert link.words.endswith(" on dim 0 (450 GB/s) of rank 37, all with tp, slowed to 0.1")
     ops, _, _ = results.simulation.timeline.columns(link.number)
     # The gradients, over dimension 1, take longer.
     assert STREAMS[ops.stream[link.op]] == "tp"

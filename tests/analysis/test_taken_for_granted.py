@@ -59,7 +59,7 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
     assert note.message.endswith(f": with it the step would be {duration(then)} ({change})")
     assert (note.weight, note.line) == ("warning", 3)
     # In a panel of one row for it what is at stake is not left out: nobody knew of +15.3 %.
-    assert note.brief == f"grad_gather kept as a shard; if whole, as by AICB, {change}"
+    assert note.brief == f"grad_gather is 1/32 of what AICB writes; with all {change}"
     assert not [one for one in other.diagnostics if one.code == "gather-is-shard"]
     # The rest is as the run has it.
     told = results.simulation.diagnostics
@@ -67,7 +67,7 @@ def test_what_a_shard_in_place_of_the_gathered_buffer_costs_is_that_of_a_file_wi
 
 
 def test_a_warning_on_which_hardly_anything_hangs_comes_last_of_them() -> None:
-    """`if whole, as by AICB, 0.0 %` took the one row for a warning, with -7.4 % below it."""
+    """`with all 0.0 %` took the one row for a warning, with -7.4 % below it."""
     changed = {"schedule": "1f1b", "overlap_grad_reduce": True, "overlap_param_gather": True}
     for flags, is_last in (({}, False), (changed, True)):
         results = results_of(SHARD, **flags)

@@ -24,9 +24,9 @@ def test_findings_are_lines_that_compilers_write() -> None:
         f"{SEED_001}:1:73: warning vpp-differs vpp, the layers of a stage, is 8, but the blocks have 8 and 1 "
         "layers: the rows are taken",
         f"{SEED_001}:1:80: warning ga-differs ga is 1, but the file has 2 blocks: 2 taken",
-        f"{SEED_001}:1:139: warning pp-comm-differs pp_comm is 50 331 648 B, 16 times the activation of "
-        "3 145 728 B that attention_column_1 (line 10) sends over tp, 128 times a rank's share; kept "
-        "as written",
+        f"{SEED_001}:1:139: warning pp-comm-differs pp_comm is 50 331 648 B, 128 times what the rows "
+        "tell: a rank's share, 393 216 B, of the activation of 3 145 728 B that attention_column_1 (line 10) "
+        "sends over tp; kept as written",
         f"{SEED_001}:2:1: warning row-count found 98 rows, expected 96; all are read, SimAI stops after 96",
         f"{SEED_001}: note stage-layout-default stage layout uniform, the default: every stage runs all 7 "
         "embedding, final and loss rows of the file; with --stage-layout megatron the first or the last "

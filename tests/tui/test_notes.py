@@ -109,7 +109,7 @@ async def test_what_made_the_rows_waits_below_the_last_note_where_the_notes_need
         await pilot.pause()
         text = screen_text(app)
         assert "line 10: not a name AICB writes" not in text
-        assert "assumptions, 4 below ─" in text
+        assert "assumptions, 5 below ─" in text
         assert "G what made the rows" in screen_rows(app)[-1]
         await press(pilot, "G")
         text = screen_text(app)
@@ -236,7 +236,7 @@ async def test_a_small_summary_shows_the_note_that_weighs_most(
         place = next(index for index, row in enumerate(rows) if title.search(row))
         # The count of rows, of line 2, told of another fix than the sentence on the header.
         where = "line 1: " if size[0] == 80 else ""
-        assert f" warning {where}vpp 8, blocks of 8 and 1 layers  " in rows[place + 1]
+        assert f" warning {where}vpp 8 layers, blocks of 8 and 1  " in rows[place + 1]
 
 
 async def test_the_default_cluster_is_said_after_one_of_its_figures_was_changed(make_app: MakeApp) -> None:

@@ -67,10 +67,12 @@ def test_a_transfer_between_stages_that_is_no_activation_by_what_tp_sends_is_a_w
     """Of seed 001 a transfer is 50 MB, and tp gathers 3 MB of the same activation: no word said so."""
     gathers = Cell(1000, "ALLGATHER", "tp", 4096)
     assert with_stages(gathers, 65536) == [
-        "pp_comm is 65 536 B, 16 times the activation of 4 096 B that attention_column (line 4) sends over "
-        "tp, 32 times a rank's share; kept as written"
+        "pp_comm is 65 536 B, 32 times what the rows tell: a rank's share, 2 048 B, of the activation of "
+        "4 096 B that attention_column (line 4) sends over tp; kept as written"
     ]
-    assert "0.25 times" in with_stages(gathers, 1024)[0]
+    assert "0.5 times" in with_stages(gathers, 1024)[0]
+    reduces = Cell(1000, "ALLREDUCE", "tp", 4096)
+    assert "16 times what the rows tell: the activation of 4 096 B that" in with_stages(reduces, 65536)[0]
     # All of it, and a rank's share, are what files of AICB have.
     for between in (4096, 2048, None, 0):
         assert with_stages(gathers, between) == []

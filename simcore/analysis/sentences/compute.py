@@ -13,8 +13,8 @@ from simcore.workload.model import base_name
 _HALF = 0.5
 # Below half compute leads by this much before any other cause; what is closer binds the step instead.
 _MARGIN = 1.2
-# So many rows of a layer are named.
-_NAMED = 2
+# By name of the two rows that older files of AICB have of a layer, what they are of.
+_HALVES = {"attention_norm": "attention", "mlp_norm": "the MLP"}
 
 
 def no_compute(facts: Facts) -> Sentence | None:
@@ -104,13 +104,12 @@ def _most_computed(facts: Facts) -> str:
 
 
 def _whole_blocks(facts: Facts, name: str) -> str:
-    """`; a layer is this row and attention_norm`, of rows with the names of norms that stand for all that a
-    layer computes: 29.2 % of a step in a norm looked like a mistake of the file. name: of such rows.
+    """`; the file has no other row for the MLP`, of the row of a norm that stands for all of it: 29.2 % of a
+    step in a norm looked like a mistake of the file. name: of such rows.
     """
     structure, names = facts.simulation.program.structure, facts.simulation.workload.name
     of_layer = {base_name(names[row]) for block in structure.blocks for row in block}
-    of_layer = {one for one in of_layer if is_layer(one)}
-    if name not in of_layer or len(of_layer) > _NAMED or not all(one.endswith("norm") for one in of_layer):
+    halves = {one for one in of_layer if is_layer(one)}
+    if name not in halves or halves - _HALVES.keys():
         return ""
-    others = [f" and {printable(one, 32)}" for one in sorted(of_layer - {name})]
-    return f"; a layer is this row{''.join(others) or ' alone'}"
+    return f"; the file has no other row for {_HALVES[name]}"

@@ -226,11 +226,11 @@ def surplus(facts: Facts) -> Sentence | None:
     rows, more = facts.simulation.workload.name, extra.more_layers[0]
     names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
     text = (
-        f"The file says that it has {facts.simulation.workload.declared_rows} rows, and has {len(rows)}: "
-        f"without {lines} ({names}), between the {plural(extra.layers, 'layer')} and the {more}, these would "
-        f"be 1 micro-batch of {extra.layers + more}. That step is {duration(ns)}"
+        f"The file says that it has {facts.simulation.workload.declared_rows} rows, and has {len(rows)}. Who "
+        f"trusts that leaves out {lines} ({names}) instead, which joins the two micro-batches into one of "
+        f"{extra.layers + more} layers: {duration(ns)}"
     )
     if ns > facts.step_ns:
-        text += ", longer as one micro-batch has none to overlap with"
+        text += ", as none is left to overlap with"
     text += ". Ask the author of the file which is meant."
     return Sentence("surplus-blocks", text, ns)

@@ -12,7 +12,7 @@ from typing import Any
 from simcore.analysis.blocks import surplus_blocks, unequal_blocks
 from simcore.analysis.file_memory import memory_bytes
 from simcore.analysis.finished import Finished
-from simcore.diagnostics import InputError, UsageError
+from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import with_gathered_buffer
 from simcore.names import STAGE_LAYOUTS
 from simcore.networks import Sharing
@@ -33,6 +33,7 @@ _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
 _SHARD = "grad_gather is a shard as written"
 _PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
+_PAIRS = "overlap-fwd-bwd: a forward computes while a backward communicates, and the reverse"
 # Of a change that fixes the file, for those beside it.
 _AS_IT_IS = "what gains is worked out on the file as it is, and anew once it is fixed"
 
@@ -159,12 +160,17 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
                 share = change_percent(base, schedule_ns)
                 alone = f"; {fields['schedule']} alone makes the step {duration(schedule_ns)} ({share})"
         said.append(f"{fields['schedule']}{FOR_OVERLAP}{alone}")
+    if fields.get("overlap_fwd_bwd"):
+        said.append(_PAIRS)
     schedule = SCHEDULES.get(fields.get("schedule", ""))
     if schedule is not None and schedule.does:
         said.append(schedule.does)
     if fields.get("virtual_stages") and _holds_all_already(simulation, tried):
-        count = simulation.program.microbatches
-        said.append(f"{NO_MORE_MEMORY}the fullest stage holds all {plural(count, 'micro-batch')} already")
+        program = simulation.program
+        count, now = plural(program.microbatches, "micro-batch"), program.schedule
+        holds, by = f"the fullest stage holds all {count}", fields.get("schedule", now)
+        holds = f"{holds} already" if now == by else f"with {printable(now, 20)}, too, {holds}"
+        said.append(f"{NO_MORE_MEMORY}{holds}")
     if gathers and _is_shard(simulation):
         said.append(_SHARD)
     return "; ".join(said)

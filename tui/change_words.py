@@ -49,12 +49,12 @@ _BEFORE_FLAGS = re.compile(r"([^ ,]+), (.*?)( \(.*)?")
 # batch" it was asked why what gains more comes second.
 _TWICE = re.compile(r"microbatches (\d+) \(twice the batch, [^)]*\)")
 _TWICE_IN_SHORT = (
-    "if the batch may double: microbatches {0}, {1}; same work in",
-    "if the batch may double: {0} mb, {1}; same work in",
-    "if batch may double: {0} mb, {1}; same work in",
-    "or 2x batch: {0} mb, {1}; same work in",
-    "or 2x batch: {0} mb; same work in",
-    "2x batch; same work in",
+    "if the batch may double (microbatches {0}, {1}): same work in",
+    "if the batch may double ({0} mb, {1}): same work in",
+    "if batch may double ({0} mb, {1}): same work in",
+    "or 2x batch ({0} mb, {1}): same work in",
+    "or 2x batch ({0} mb): same work in",
+    "2x batch: same work in",
 )
 # What is to be known of a change, and after it its flags, in fewer letters where there is no room for them:
 # a flag keeps its name as long as it can, and then words of its name.

@@ -225,12 +225,12 @@ def test_a_change_without_room_keeps_what_tells_it_from_others() -> None:
     assert change_name(made, (), 40) == "zb-v (full gain: 31+ mb, here 16)"
     words = "--microbatches 32 (twice the batch, the same work in 11.112 s)"
     twice = WhatIf(words, None, 90, flags="-", microbatches=32)
-    assert change_name(twice, (), 62) == "if the batch may double: microbatches 32, 90 ns; same work in"
-    assert change_name(twice, (), 55) == "if the batch may double: 32 mb, 90 ns; same work in"
-    assert change_name(twice, (), 50) == "if batch may double: 32 mb, 90 ns; same work in"
-    assert change_name(twice, (), 45) == "or 2x batch: 32 mb, 90 ns; same work in"
-    assert change_name(twice, (), 35) == "or 2x batch: 32 mb; same work in"
-    assert change_name(twice, (), 25) == "2x batch; same work in"
+    assert change_name(twice, (), 62) == "if the batch may double (microbatches 32, 90 ns): same work in"
+    assert change_name(twice, (), 55) == "if the batch may double (32 mb, 90 ns): same work in"
+    assert change_name(twice, (), 50) == "if batch may double (32 mb, 90 ns): same work in"
+    assert change_name(twice, (), 45) == "or 2x batch (32 mb, 90 ns): same work in"
+    assert change_name(twice, (), 35) == "or 2x batch (32 mb): same work in"
+    assert change_name(twice, (), 25) == "2x batch: same work in"
     peers = "rank 7 as fast as its peers"
     fast = WhatIf(f"{peers} (all its compute x0.4858)", None, 90, meaning="one factor")
     assert change_name(fast, (), 40) == peers

@@ -62,10 +62,10 @@ async def test_the_largest_gain_of_a_micro_batch_is_on_the_first_screen(
         again = simulate(workload, Parameters(without_lines=fixed, microbatches=2)).step_time_ns
         half, whole = duration(round(again / 2)), duration(again)
         assert (
-            f"if the batch may double: microbatches 2, {whole}; same work in" in text
-            or f"if the batch may double: 2 mb, {whole}; same work in" in text
-            or f"if batch may double: 2 mb, {whole}; same work in" in text
-            or f"or 2x batch: 2 mb, {whole}; same work in" in text
+            f"if the batch may double (microbatches 2, {whole}): same work in" in text
+            or f"if the batch may double (2 mb, {whole}): same work in" in text
+            or f"if batch may double (2 mb, {whole}): same work in" in text
+            or f"or 2x batch (2 mb, {whole}): same work in" in text
         )
         share = 100 * (again / 2 / app.session.current.step_time_ns - 1)
         assert re.search(rf"same work in +{half} +{share:.1f}%", text)

@@ -18,10 +18,10 @@ STEPS = (
     ("?", "question_mark", "has the keys of the screen that is open"),
 )
 # The words of a screen for `t` where it tries the row at the cursor, or what fixes the file, and the tour's.
-FIXES = "fix the file"
+FIXES = "try the fix"
 _OTHERWISE = {
     "try this change": "tries the change at the cursor", "try it": "tries the change at the cursor",
-    FIXES: "fixes the file as its header asks",
+    FIXES: "tries the fix, as the header asks",
 }  # fmt: skip
 _SHORT = ("tries the first change", "back to the run before", "opens the timeline", "folds or unfolds",
           "says why it takes long", "has all keys here")  # fmt: skip

@@ -38,7 +38,7 @@ _LATE = " on time, as its peers"
 AS_FAST = " as fast as "
 _PEER = "assumed: the recorded order, and one factor on all compute of the rank"
 _PEERS = f"{_PEER}, to the median of its stage"
-_BALANCED = "balanced stages: each computes as long as the mean of all; one that gets more work may be late"
+_BALANCED = "balanced stages: each computes as long as the mean of all, some longer than now"
 _ON_TIME = "assumed: the recorded order; compute and host gaps, a factor each, to the others' median"
 
 

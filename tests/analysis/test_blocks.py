@@ -151,10 +151,6 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
         "The file contradicts itself. Its header asks for 1 micro-batch of 3 layers, its rows make 2: the "
         f"second, lines 8-10, has 1 layer. Without it: {duration(alone.step_time_ns)}."
     )
-    assert (
-        f" of 4 layers: {duration(joined.step_time_ns)}, as none "
-        in said(of_rows(*TOO_MANY, declared=6))["surplus-blocks"]
-    )
     assert "Lines 8-10" not in text
     for declared in (5, 7, 8):
         text = said(of_rows(*TOO_MANY, declared=declared))["uneven-microbatches"]
@@ -162,22 +158,25 @@ def test_what_the_count_of_rows_says_of_it_is_said_where_it_fits() -> None:
         assert "Lines 8-10 are 1 more block" in text
 
 
-def test_what_cuts_a_block_in_two_is_named_with_why_the_step_is_longer_without_it() -> None:
-    """A newcomer asked which rows they are, and how two rows less make a step longer."""
-    simulation = of_rows(*TOO_MANY, declared=6)
+def test_what_cuts_a_block_in_two_is_named_where_the_run_without_it_is_offered() -> None:
+    """A newcomer asked which rows they are. In a sentence of its own, before anybody had asked for it, the
+    other reading held up five who read it. Planted: the words of the first fix.
+    """
     joined = of_rows(*TOO_MANY[:4], *TOO_MANY[6:])
-    assert joined.step_time_ns > simulation.step_time_ns
-    assert said(simulation)["surplus-blocks"] == (
-        "The file says that it has 6 rows, and has 8. Who trusts that leaves out lines 7-8 (final_norm and "
-        "embedding_layer) instead, which joins the two micro-batches into one of 4 layers: "
-        f"{duration(joined.step_time_ns)}, as none is left to overlap with. Ask the author of the file which "
-        "is meant."
-    )
-    # On one stage nothing overlaps, and where the count of rows is another nobody knows.
-    alone = said(of_rows(*TOO_MANY, declared=6, pp=1))["surplus-blocks"]
-    assert "leaves out lines 7-8 (final_norm and embedding_layer) instead, " in alone
-    assert ", as none is left" not in alone
-    assert "surplus-blocks" not in said(of_rows(*TOO_MANY, declared=7))
+    for pp in (1, 2):
+        rows = [one for one in Results(of_rows(*TOO_MANY, declared=6, pp=pp)).what_if() if one.fixes]
+        meant = [(one.flags, one.meaning) for one in rows if "7-8" in one.flags]
+        assert meant == [
+            (
+                "--without-lines 7-8",
+                "without final_norm and embedding_layer between them the two micro-batches are one",
+            )
+        ]
+    (other,) = [one for one in Results(of_rows(*TOO_MANY, declared=6)).what_if() if "7-8" in one.flags]
+    assert other.better10_ns == joined.step_time_ns > of_rows(*TOO_MANY, declared=6).step_time_ns
+    # Where the count of rows is another nobody knows.
+    assert not [one for one in Results(of_rows(*TOO_MANY, declared=7)).what_if() if "7-8" in one.flags]
+    assert not [one for one in said(of_rows(*TOO_MANY, declared=6)).values() if "final_norm" in one]
 
 
 def test_rows_without_lines_in_a_file_are_not_named_by_them() -> None:
@@ -185,7 +184,6 @@ def test_rows_without_lines_in_a_file_are_not_named_by_them() -> None:
     simulation = of_rows(*TOO_MANY, declared=6)
     made = replace(simulation.workload, rescaled="from tp 2 to tp 1")
     rules = {one.rule for one in Results(simulate(made, Parameters(schedule="1f1b"))).sentences}
-    assert "surplus-blocks" not in rules
     assert "uneven-microbatches" in rules
 
 

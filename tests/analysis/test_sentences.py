@@ -19,7 +19,7 @@ from simcore.units import change_percent, duration, percent
 from simcore.workload import open_workload
 from simcore.workload.traffic import with_backward_sent
 from tests.analysis.booking import pair_ns, run
-from tests.analysis.test_blocks import TOO_MANY, of_rows, one_block_too_many, uneven_microbatches
+from tests.analysis.test_blocks import uneven_microbatches
 from tests.strategies import Case, Cell, Row, cases, layer
 from tests.workload.texts import read, text_of
 
@@ -503,7 +503,6 @@ def test_a_table_of_one_layer_says_so_before_it_blames_what_stands_beside_it() -
 
 SPEAKS = {
     "uneven-microbatches": uneven_microbatches,
-    "surplus-blocks": lambda: of_rows(*TOO_MANY, declared=6),
     "another-model": half_the_stages,
     "no-compute": without_compute,
     "one-layer": one_layer,
@@ -524,7 +523,6 @@ SPEAKS = {
 }
 SILENT = {
     "uneven-microbatches": bubble_bound,
-    "surplus-blocks": one_block_too_many,
     "another-model": mostly_compute,
     "no-compute": mostly_compute,
     "one-layer": lambda: one_layer(layers=36),

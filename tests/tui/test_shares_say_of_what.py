@@ -99,7 +99,7 @@ async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
 
 async def test_t_in_the_sentences_tries_the_change_that_it_names(make_app: MakeApp) -> None:
     """A newcomer pressed `t` where the gain is told, and nothing happened, without a word."""
-    for rows_down, named in ((0, "fixes the file"), (1, "tries this change")):
+    for rows_down, named in ((0, "tries the fix"), (1, "tries this change")):
         app = make_app(results_of(MOE), first=None)
         async with app.run_test(size=(200, 50)) as pilot:
             await run_over(pilot)

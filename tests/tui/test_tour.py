@@ -176,13 +176,13 @@ async def test_where_the_first_change_fixes_the_file_the_tour_and_the_keys_say_s
     app.tour = Tour()
     async with app.run_test(size=(80, 24)) as pilot:
         await run_over(pilot)
-        assert " 1 of 6:  t  fixes the file as its header asks " in screen_rows(app)[-1]
+        assert " 1 of 6:  t  tries the fix, as the header asks " in screen_rows(app)[-1]
         await press(pilot, "4")
-        assert " 1 of 6:  t  fixes the file as its header asks " in screen_rows(app)[-1]
+        assert " 1 of 6:  t  tries the fix, as the header asks " in screen_rows(app)[-1]
         await press(pilot, "escape")
-        assert " t fix the file " in screen_rows(app)[-1]
+        assert " t try the fix " in screen_rows(app)[-1]
         await press(pilot, "1")
-        assert screen_rows(app)[-1].startswith(" t fix the file ")
+        assert screen_rows(app)[-1].startswith(" t try the fix ")
         await press(pilot, "t")
         await run_over(pilot)
         await press(pilot, "j")

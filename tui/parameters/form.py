@@ -140,7 +140,9 @@ class DraftForm:
             value, was = field.shown(draft, basis), field.shown(opened.parameters, opened)
             group = titles.setdefault(field.group, self.source.title(field.group, basis, width))
             implied = field.implied(draft)
-            origin = implied or field.origin(opened.parameters, opened)
+            # 2 micro-batches that were counted, and as many that are given where one is left to be counted.
+            asked = (draft, basis) if was == value else (opened.parameters, opened)
+            origin = implied or field.origin(*asked)
             was = was if was != value and not implied else ""
             rows.append(FormRow(group, _cut(field), value, field.unit, was, origin, field.form))
         return rows

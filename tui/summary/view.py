@@ -84,8 +84,7 @@ class SummaryView(PanelsView):
             self._app.push_screen(Panel(title, lambda width: whole_words(sentences, width), self.glyphs))
             return
         # Who has read what a change brings tries it.
-        verb, _, what = self.tries.partition(" ")
-        ending = f"t {'tries' if verb == 'try' else 'fixes'} {what}, Esc closes"
+        ending = f"t tries {self.tries.removeprefix('try ')}, Esc closes"
         panel = TryPanel(title, lambda width: whole_words(sentences, width), self.glyphs, ending)
         self._app.push_screen(panel, lambda tried: self.action_try() if tried else None)
 

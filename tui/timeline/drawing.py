@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import compress, groupby, islice, takewhile
-from operator import add, and_, itemgetter, ne
+from operator import add, and_, itemgetter, ne, sub
 
 from simcore.records import NamedTuple
 from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
@@ -25,6 +25,8 @@ _RUNNING = frozenset(range(len(KINDS))) - NAMELESS
 # Where one of so many columns is unlike both its neighbours, passes of 1.2 columns look like a long one that
 # moves from lane to lane; 3 and 2 columns for a pass and a bubble are read as they are.
 _LONE_OF = 4
+# The part of a column, 1 of so many, from which a kind may have it.
+_SEEN_FROM = 8
 # A row of more runs of one kind is drawn by how busy it is: each run is a segment to send.
 CROWDED = 80
 _MOST_RUNS_SHADED = 40
@@ -67,19 +69,16 @@ def drawn_lane(
     crowded = narrow = False
     found_edges: dict[int, _Edge] = {}
     if lane.by_majority:
-        cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
-        pieces = list(map(cell_of.__getitem__, kinds))
-        seen = kinds
-        if _IDLE in sums:
-            seen = _running_in_idle(pieces, kinds, sums, glyphs)
-        if not lane.covers_all:
-            kinds = _half_empty(pieces, kinds, sums, edges, glyphs)
+        pieces, kinds, seen = _of_kinds(kinds, lane, sums, edges, glyphs)
         if colour and _runs(seen) > CROWDED:
             crowded = True
             pieces = _shaded(seen, sums, edges, glyphs)
-        elif colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
-            found_edges = _edge_cells(kinds, sums, edges)
-        narrow = not crowded and _LONE_OF * _lone(kinds) > columns
+        else:
+            narrow = _LONE_OF * _lone(kinds) > columns
+            if narrow and lane.covers_all:
+                pieces, kinds, _ = _of_kinds(alternating_kinds(sums, edges), lane, sums, edges, glyphs)
+            if colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
+                found_edges = _edge_cells(kinds, sums, edges)
     else:
         pieces = _by_busy(kinds, sums, edges, glyphs)
     on_path = None if path is None else path.columns(lane, edges)
@@ -124,10 +123,7 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
     """
     if not sums:
         return [_NOTHING] * columns
-    together = sums
-    if _WG in sums and _BWD in sums:
-        together = {kind: values for kind, values in sums.items() if kind != _WG}
-        together[_BWD] = list(map(add, sums[_BWD], sums[_WG]))
+    together = _together(sums)
     order = sorted(together)
     if len(order) == 1:
         kinds = [order[0]] * columns
@@ -138,11 +134,69 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
         kinds = [order[values.index(ns)] for values, ns in zip(by_column, most, strict=True)]
     if 0 in most:
         kinds = [kind if ns else _NOTHING for kind, ns in zip(kinds, most, strict=True)]
+    return _with_weight_gradients(kinds, together, sums)
+
+
+def _together(sums: dict[int, list[int]]) -> dict[int, list[int]]:
+    """ns of each kind by column, those of input and weight gradient as one."""
+    if _WG not in sums or _BWD not in sums:
+        return sums
+    together = {kind: values for kind, values in sums.items() if kind != _WG}
+    together[_BWD] = list(map(add, sums[_BWD], sums[_WG]))
+    return together
+
+
+def _with_weight_gradients(
+    kinds: list[int], together: dict[int, list[int]], sums: dict[int, list[int]]
+) -> list[int]:
+    """The kinds, those of backward changed here where it is mostly weight gradient. together: of `sums`."""
     if together is not sums:
         for column, (kind, other) in enumerate(zip(kinds, sums[_WG], strict=True)):
             if kind == _BWD and 3 * other >= 2 * together[_BWD][column]:
                 kinds[column] = _WG
     return kinds
+
+
+def alternating_kinds(sums: dict[int, list[int]], edges: Sequence[int]) -> list[int]:
+    """The kinds of columns in which shorter spans take turns, each in as many of them as it has time.
+
+    What fills most of each would make passes of 1.2 columns a block of four now and then, which looked like
+    a straggler. A column has a kind that fills an eighth of it: shorter ones, as a collective in each pass,
+    would be seen where they are not. What a kind lacks is carried on, a column's time at most.
+    """
+    together = _together(sums)
+    order = sorted(together)
+    carried, kinds = [0] * len(order), []
+    widths = map(sub, islice(edges, 1, None), edges)
+    for width, *values in zip(widths, *(together[kind] for kind in order), strict=True):
+        best = _NOTHING
+        for at, ns in enumerate(values):
+            if _SEEN_FROM * ns >= width and ns:
+                carried[at] = min(carried[at] + ns, 2 * width)
+                if best < 0 or carried[at] > carried[best]:
+                    best = at
+        if best < 0 and any(values):
+            best = values.index(max(values))
+        if best >= 0:
+            carried[best] = max(carried[best] - width, -width)
+        kinds.append(order[best] if best >= 0 else _NOTHING)
+    return _with_weight_gradients(kinds, together, sums)
+
+
+def _of_kinds(
+    kinds: list[int],
+    lane: SpanLane,
+    sums: dict[int, list[int]],
+    edges: Sequence[int],
+    glyphs: Glyphs,
+) -> tuple[list[tuple[str, str]], list[int], list[int]]:
+    """(cells, kinds, kinds with what runs where most is idle): cells that are mostly empty have a trace."""
+    cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
+    pieces = list(map(cell_of.__getitem__, kinds))
+    seen = _running_in_idle(pieces, kinds, sums, glyphs) if _IDLE in sums else kinds
+    if not lane.covers_all:
+        kinds = _half_empty(pieces, kinds, sums, edges, glyphs)
+    return pieces, kinds, seen
 
 
 def _majority_piece(kind: int, glyphs: Glyphs) -> tuple[str, str]:

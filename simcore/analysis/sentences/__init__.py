@@ -21,7 +21,7 @@ from simcore.analysis.sentences.network import (
     late_gradients,
     network,
 )
-from simcore.analysis.sentences.pipeline import bubble, idle, surplus, unbalanced, uneven_microbatches
+from simcore.analysis.sentences.pipeline import bubble, idle, unbalanced, uneven_microbatches
 from simcore.records import replace
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ RULES: tuple[Rule, ...] = (
     exposed,
     free_communication,
     busy_port,
-    surplus,
     idle,
     schedule_range,
 )

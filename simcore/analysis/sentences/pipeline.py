@@ -10,11 +10,9 @@ from simcore.analysis.blocks import (
     unequal_blocks,
 )
 from simcore.analysis.sentences.model import GRADIENT_KINDS, Facts, Sentence, are, stage_words
-from simcore.diagnostics import printable
 from simcore.program.schedules import SCHEDULES
 from simcore.run.findings import Change
 from simcore.units import change_percent, duration, listed, plural
-from simcore.workload.model import base_name
 
 # The count of slots is said where it gives the time that was lost as closely as this.
 _SLOTS_WITHIN = 0.1
@@ -209,28 +207,3 @@ def _not_asked_for(facts: Facts) -> tuple[int, str] | None:
     text += f"its header asks for {each} with {extra.layers} ({Change(asked).flags}: {duration(ns)})"
     blocks = plural(len(extra.more_layers), "more block")
     return ns, f"{text}. {more[0].upper()}{more[1:]} are {blocks}, of {layers} {of}{same}."
-
-
-def surplus(facts: Facts) -> Sentence | None:
-    """The other reading of a file with a block too many: which rows cut it in two, the step without them, and
-    why that is longer.
-    """
-    extra = surplus_blocks(facts.simulation) if _uneven(facts) is not None else None
-    between = "" if extra is None else extra.lines_between(facts.simulation.workload)
-    if extra is None or not between:
-        return None
-    ns = facts.step_with(without_lines=(between,))
-    if ns is None:
-        return None
-    lines = line_words(facts.simulation.workload, extra.between)
-    rows, more = facts.simulation.workload.name, extra.more_layers[0]
-    names = " and ".join(printable(base_name(rows[row]), 24) for row in extra.between[:_NAMED])
-    text = (
-        f"The file says that it has {facts.simulation.workload.declared_rows} rows, and has {len(rows)}. Who "
-        f"trusts that leaves out {lines} ({names}) instead, which joins the two micro-batches into one of "
-        f"{extra.layers + more} layers: {duration(ns)}"
-    )
-    if ns > facts.step_ns:
-        text += ", as none is left to overlap with"
-    text += ". Ask the author of the file which is meant."
-    return Sentence("surplus-blocks", text, ns)

@@ -25,6 +25,7 @@ from simcore.run.figures import alike_work_ns
 from simcore.run.findings import FOR_OVERLAP, NO_MORE_MEMORY, WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration, plural
+from simcore.workload.model import base_name
 
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
@@ -33,6 +34,8 @@ _DEFAULT_LAYOUT = STAGE_LAYOUTS[0]
 _SHARD = "grad_gather is a shard as written"
 _PLACES = "embedding on stage 0, loss on the last"
 _LAYOUT = "stage layout: with uniform every stage runs embedding and loss rows too"
+# So many rows that part two micro-batches are named.
+_NAMED = 4
 _PAIRS = "overlap-fwd-bwd: a forward computes while a backward communicates, and the reverse"
 # Of a change that fixes the file, for those beside it.
 _AS_IT_IS = "what gains is worked out on the file as it is, and anew once it is fixed"
@@ -311,8 +314,11 @@ def fixed(simulation: Simulation, step: Try) -> tuple[list[WhatIf], list[WhatIf]
     )
     # A newcomer asked whether what gains still holds once the file is fixed.
     rows = [replace(row, meaning=_AS_IT_IS) for row in rows]
-    # The other reading is one beside the first.
-    return rows, other_rows if rows else []
+    # The other reading is one beside the first. In a sentence of its own it held up who read it: only the
+    # author of the file knows which is meant.
+    names = [printable(base_name(simulation.workload.name[row]), 24) for row in extra.between[:_NAMED]]
+    joins = f"without {' and '.join(names)} between them the two micro-batches are one"
+    return rows, [replace(row, meaning=joins) for row in other_rows] if rows else []
 
 
 def _has_room(simulation: Simulation) -> bool:

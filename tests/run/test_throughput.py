@@ -125,7 +125,7 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
     assert b.step_time_ns == row.better10_ns
     name, promised, role = name_and_share(a.step_time_ns, row, (), 60)
     assert promised.strip() == "-27.1%"
-    assert name.rstrip().endswith(f", {duration(b.step_time_ns)}; same work in")
+    assert name.rstrip().endswith(f", {duration(b.step_time_ns)}): same work in")
     assert row.gain_ns == b.step_time_ns // 2
     assert run_difference(a, b, True) == [("-27.1 % same work", role)]
 

@@ -337,7 +337,7 @@ class WltuiApp(RunsHost):
 
     def action_try_elsewhere(self) -> None:
         """Say where a change can be tried."""
-        self.say("t tries a change where they are listed, on 1 and 4: the marked one, else the first")
+        self.say("t tries a change where they are listed, on 1 and 4: the marked or first one")
 
     def action_export(self) -> None:
         """Ask for a file, and write the run or the screen to it."""

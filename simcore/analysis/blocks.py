@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from simcore.diagnostics import Diagnostic
 from simcore.program.blocks import is_layer
-from simcore.records import NamedTuple
+from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
 from simcore.workload.model import PHASES, Workload, base_name
-from simcore.workload.without_lines import without_rows
+from simcore.workload.without_lines import ROW_COUNT, without_rows
 
 # The largest micro-batch computes so many times as long as the smallest, or they count as equal.
 _UNEVEN = 1.5
@@ -117,6 +118,24 @@ def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
         is_declared = workload.declared_rows == len(workload) - len(rest)
         between = rest if len(blocks) == 2 and is_declared else ()
     return SurplusBlocks(count, size, _joined(more), layers[count:], copied, between)
+
+
+def with_counts(note: Diagnostic, simulation: Simulation) -> Diagnostic:
+    """A warning of a count of rows that is not the file's, with what the header makes of it and what fits it:
+    98 rows and 96 stated, and a fix that leaves 87, read like another mistake.
+    """
+    extra = surplus_blocks(simulation) if note.code == ROW_COUNT else None
+    if extra is None or unequal_blocks(simulation) is None:
+        return note
+    workload = simulation.workload
+    asked, between = _lines_alone(workload, extra.more), extra.lines_between(workload)
+    if not asked:
+        return note
+    left = len(workload) - len(extra.more)
+    message = f"{note.message}; the header asks for {left}, without lines {asked}"
+    if between:
+        message += f"; without lines {between} there would be {workload.declared_rows}"
+    return replace(note, message=message)
 
 
 def line_words(workload: Workload, rows: Sequence[int]) -> str:

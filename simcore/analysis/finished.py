@@ -15,6 +15,7 @@ from simcore.analysis.accounts import (
     stage_accounts,
 )
 from simcore.analysis.alike import ClassWaiting, longest_of_all, longest_waits, who_waits
+from simcore.analysis.blocks import with_counts
 from simcore.analysis.file_memory import memory_note
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.microbatch_passes import Pass, class_passes
@@ -102,7 +103,7 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def _noticed(self) -> tuple[Diagnostic, ...]:
         found = (
-            *self.simulation.diagnostics,
+            *(with_counts(one, self.simulation) for one in self.simulation.diagnostics),
             *traffic_warnings(self.simulation.workload),
             *taken_for_granted(self.simulation),
             *(memory_note(self.file_memory, self.path) if self.model_figures is None else ()),

@@ -14,7 +14,7 @@ from simcore.workload.model import PHASES, Cells, Workload
 
 _FLAG = "--without-lines"
 # The code of a count of rows that is not the file's.
-_COUNT = "row-count"
+ROW_COUNT = "row-count"
 
 
 def line_range(text: str) -> tuple[int, int]:
@@ -59,14 +59,14 @@ def without_lines(workload: Workload, texts: Sequence[str]) -> Workload:
         _counted(one, workload, result, words)
         for one in workload.diagnostics
         if not any(one.line is not None and first <= one.line <= last for first, last in ranges)
-        and not (one.code == _COUNT and result.declared_rows == len(result))
+        and not (one.code == ROW_COUNT and result.declared_rows == len(result))
     )
     return replace(result, diagnostics=said, as_read=workload, left_out=words)
 
 
 def _counted(one: Diagnostic, workload: Workload, left: Workload, words: str) -> Diagnostic:
     """What a reader said of a file; of its count of rows how many are left, which is what was asked for."""
-    if one.code != _COUNT:
+    if one.code != ROW_COUNT:
         return one
     count, declared = len(left), left.declared_rows
     # A warning here was read as if the fix had not helped: 98 rows of 96 were too many, and 87 are too few.

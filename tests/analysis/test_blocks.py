@@ -179,6 +179,27 @@ def test_what_cuts_a_block_in_two_is_named_where_the_run_without_it_is_offered()
     assert not [one for one in said(of_rows(*TOO_MANY, declared=6)).values() if "final_norm" in one]
 
 
+def test_the_warning_of_the_count_of_rows_says_what_the_header_makes_of_it_and_what_fits_it() -> None:
+    """98 rows, 96 stated, and a fix that leaves 87: a newcomer took it for another mistake of the file."""
+
+    def warned(simulation: Simulation) -> list[str]:
+        return [one.message for one in Results(simulation).diagnostics if one.code == "row-count"]
+
+    seed = simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
+    plain = "found 98 rows, expected 96; all are read, SimAI stops after 96"
+    assert [one.message for one in seed.diagnostics if one.code == "row-count"] == [plain]
+    header = "; the header asks for 87, without lines 83-93"
+    assert warned(seed) == [f"{plain}{header}; without lines 82-83 there would be 96"]
+    # What the words say of rows and lines holds.
+    for lines, rows in (("83-93", 87), ("82-83", 96)):
+        assert len(simulate(seed.workload, Parameters(without_lines=(lines,))).workload) == rows
+    # A count that fits nothing, and what somebody has asked for.
+    (other,) = warned(of_rows(*TOO_MANY, declared=7))
+    assert other.endswith("; the header asks for 5, without lines 8-10")
+    (asked,) = warned(of_rows(*TOO_MANY, declared=6, microbatches=2))
+    assert "header" not in asked
+
+
 def test_rows_without_lines_in_a_file_are_not_named_by_them() -> None:
     """Planted: the sentence without asking whether there are lines; made rows ended in a traceback."""
     simulation = of_rows(*TOO_MANY, declared=6)

@@ -121,7 +121,7 @@ def surplus_blocks(simulation: Simulation) -> SurplusBlocks | None:
 
 
 def with_counts(note: Diagnostic, simulation: Simulation) -> Diagnostic:
-    """A warning of a count of rows that is not the file's, with what the header makes of it and what fits it:
+    """A warning of a count of rows that is not the file's, with what makes the header fit, and what it:
     98 rows and 96 stated, and a fix that leaves 87, read like another mistake.
     """
     extra = surplus_blocks(simulation) if note.code == ROW_COUNT else None
@@ -131,10 +131,8 @@ def with_counts(note: Diagnostic, simulation: Simulation) -> Diagnostic:
     asked, between = _lines_alone(workload, extra.more), extra.lines_between(workload)
     if not asked:
         return note
-    left = len(workload) - len(extra.more)
-    message = f"{note.message}; the header asks for {left}, without lines {asked}"
-    if between:
-        message += f"; without lines {between} there would be {workload.declared_rows}"
+    count = f"this count, which fits without lines {between}" if between else "this count"
+    message = f"{note.message}; wrong is the header, which fits without lines {asked}, or {count}"
     return replace(note, message=message)
 
 

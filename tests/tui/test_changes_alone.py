@@ -183,7 +183,7 @@ async def test_of_what_has_no_room_that_which_changes_most_is_shown_and_how_many
         # More bubble is the cause: it stands last of six accounts.
         assert [row.rstrip() for row in screen_rows(app)[-6:-1]] == [
             " ! the layers of a stage are the file's, for pp 16: not rescaled to 32",
-            " stage 0, 3 more    opened       now       diff",
+            " stage 0, +3 rows   opened       now       diff",
             "   compute         7.213 s   7.213 s          =",
             "   exposed dp     340.4 ms  290.9 ms -49.445 ms",
             "   bubble          6.987 s  14.435 s   +7.449 s",
@@ -207,7 +207,7 @@ async def test_each_change_is_listed_under_its_heading_and_the_accounts_under_th
         assert [row.split("  ")[1] for row in rows[place + 1 : place + 4]] == [
             "microbatches 3", "compute scale 2 x", "comm scale 2 x",
         ]  # fmt: skip
-        assert re.match(r" stage 0, \d more +opened +now +diff$", rows[place + 4])
+        assert re.match(r" stage 0, \+\d rows? +opened +now +diff$", rows[place + 4])
 
 
 @pytest.mark.parametrize("rows", range(12))
@@ -216,6 +216,6 @@ def test_the_effect_has_no_more_lines_than_there_is_room_for(rows: int) -> None:
     changes = [ChangeTimes("one", None, 5), ChangeTimes("two", 6, 7), ChangeTimes("three", 10**12, 7)]
     lines = text_of(compact_lines(opened, now, [[("state", "")]], changes, "", (80, rows))).split("\n")
     assert len(lines) <= max(rows, 2)
-    assert ("each change, 1 more" in "\n".join(lines)) == (rows == 5)
+    assert ("each change, +1 row" in "\n".join(lines)) == (rows == 5)
     if rows == 5:
         assert [line.split()[0] for line in lines[3:]] == ["one", "three"]

@@ -117,7 +117,8 @@ def test_what_all_reduces_all_parameters_says_what_the_step_is_without_it() -> N
     )
     # The sentence that blames the row says so, too.
     (blamed,) = [one.text for one in results.sentences if "layernorm (" in one.text]
-    assert blamed.endswith("ms; of all parameters: Megatron sends none of it).")
+    assert "layernorm (all-reduce of 2 B of each parameter, " in blamed
+    assert blamed.endswith("ms; Megatron sends none of it).")
     assert without_reduced_parameters(open_workload(SEED_002)) is None
 
 

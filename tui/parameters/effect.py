@@ -90,7 +90,8 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
         return [heading, *lines][:rows]
     largest_lines = [lines[index] for index in largest(weights, rows - 1)]
     text, role = heading[0]
-    more = f"{text.partition('  ')[0]}, {len(lines) - len(largest_lines)} more"
+    # Of "stage 0, 3 more" it was asked which stages these are.
+    more = f"{text.partition('  ')[0]}, +{plural(len(lines) - len(largest_lines), 'row')}"
     return [[(more + text[len(more) :], role)], *largest_lines]
 
 

@@ -196,12 +196,14 @@ def _most_words(facts: Facts, waits: dict[str, _RowWait], longest: list[str], wh
     # Who blames a row has to know that no trainer has it.
     sent = parameters_sent(facts.simulation.workload) if "layernorm" in longest else ""
     if len(longest) > 1:
-        words = f"; layernorm of all parameters: Megatron sends {sent}" if sent else ""
+        words = f"; layernorm sends 2 B of each parameter, Megatron {sent}" if sent else ""
         return listed_with(names, figures, who) + words
     wait = waits[longest[0]]
-    words = f"{' and '.join(wait.phases)} {' and '.join(wait.collectives)}"
+    what = " and ".join(wait.collectives)
+    # In the cell of an input gradient: of that it was asked how it is of all parameters.
+    words = f"{what} of 2 B of each parameter" if sent else f"{' and '.join(wait.phases)} {what}"
     words += "" if figures[0] == said else f", {figures[0]}{who}"
-    return f"{names[0]} ({words}{f'; of all parameters: Megatron sends {sent}' if sent else ''})"
+    return f"{names[0]} ({words}{f'; Megatron sends {sent}' if sent else ''})"
 
 
 class _RowWait(Struct):

@@ -111,7 +111,8 @@ SCHEDULES: dict[str, Schedule] = {
     ),
     "zb-h2": Schedule(
         "zb_h2", splits_backward=True, tried=True, full=(2, -1), file="zb_h",
-        does="zb-h2 begins up to twice as many micro-batches as 1f1b and puts weight gradients off",
+        does="zb-h2 begins up to twice as many micro-batches as 1f1b and puts weight gradients off, to the "
+        "end of the step where there are few",
     ),
     "zb-v": Schedule(
         "zb_v", placement="v", chunks=2, splits_backward=True, tried=True, full=(2, -1),

@@ -83,7 +83,7 @@ LEAST_SHARE = 0.0005
 # What the clause of a meaning begins with that says why a change needs as much memory as now.
 NO_MORE_MEMORY = "memory as now: "
 # What stands behind a schedule, in a clause of a meaning, whose only use is the overlap that it allows.
-FOR_OVERLAP = " is needed, since SimAI's layer-loop cannot overlap"
+FOR_OVERLAP = " since SimAI's layer-loop cannot overlap (your job may already)"
 
 
 class WhatIf(Struct, frozen=True):

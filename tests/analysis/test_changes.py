@@ -195,7 +195,7 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
 
 _ASSUMED = "assumed: sent in pieces, compute and all collectives at full speed"
 _SHARD = "grad_gather is a shard as written"
-_LOOP = f"{_ASSUMED}; 1f1b is needed, since SimAI's layer-loop cannot overlap; 1f1b alone changes nothing"
+_LOOP = f"{_ASSUMED}; 1f1b since SimAI's layer-loop cannot overlap (your job may already); alone: no change"
 
 
 def test_what_an_overlap_assumes_of_collectives_beside_each_other() -> None:

@@ -131,8 +131,9 @@ def with_counts(note: Diagnostic, simulation: Simulation) -> Diagnostic:
     asked, between = _lines_alone(workload, extra.more), extra.lines_between(workload)
     if not asked:
         return note
-    count = f"this count, which fits without lines {between}" if between else "this count"
-    message = f"{note.message}; wrong is the header, which fits without lines {asked}, or {count}"
+    message = f"{note.message}; leave out lines {asked} if line {workload.header.line} is right"
+    if between:
+        message += f", or lines {between} if this line is"
     return replace(note, message=message)
 
 

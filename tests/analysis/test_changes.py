@@ -188,14 +188,14 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
             held = max(seed_run("002", flags).held_microbatches) == count
             assert (why.format(count) in one.meaning) == (as_now and held) == speaks, one.flags
     # Of schedules that hold no more nobody expects it.
-    assert not [
-        one for one in advice(now) if one.flags == "--schedule zb-h1" and "memory" in one.meaning
-    ]
+    assert not [one for one in advice(now) if one.flags == "--schedule zb-h1" and "memory" in one.meaning]
 
 
 _ASSUMED = "assumed: sent in pieces, compute and all collectives at full speed"
 _SHARD = "grad_gather is a shard as written"
-_LOOP = f"{_ASSUMED}; 1f1b since SimAI's layer-loop cannot overlap (your job may already); alone: no change"
+_LOOP = (
+    f"{_ASSUMED}; 1f1b since SimAI's layer-loop cannot overlap (your job may already); 1f1b alone: no gain"
+)
 
 
 def test_what_an_overlap_assumes_of_collectives_beside_each_other() -> None:

@@ -261,7 +261,7 @@ async def test_what_the_best_change_of_seed_000_rests_on_is_whole_on_both_screen
             columns = itertools.zip_longest(*rows, fillvalue="")
             said = " ".join(" ".join(" ".join(column).split()) for column in columns)
             assert "assumed: sent in pieces, compute and all collectives at full speed" in said
-            alone = "alone: no change"
+            alone = "1f1b alone: no gain"
             assert f"1f1b since SimAI's layer-loop cannot overlap (your job may already); {alone}" in said
     app = make_app(four_stages(), first=None)
     async with app.run_test(size=size) as pilot:

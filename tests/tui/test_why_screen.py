@@ -169,7 +169,9 @@ async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tri
         await press(pilot, *"j" * row, "t")
         await wait_until(pilot, lambda: app.session.step == "10.695 s")
         assert view.model.results is app.session.current
-        assert "zb-h1" not in screen_text(app).split("What if")[-1], "it is the run itself now"
+        # A reason of another row may name it: `memory as now: with zb-h1, too, ...`.
+        rows = screen_text(app).split("What if")[-1].replace("with zb-h1, too", "")
+        assert "zb-h1" not in rows, "it is the run itself now"
 
 
 async def test_t_without_a_chosen_change_tries_the_best(make_app: MakeApp) -> None:
@@ -229,7 +231,7 @@ async def test_i_shows_the_sums_first_where_they_are_not_on_the_screen(make_app:
         ((80, 24), ("tab", "G"), "── What if, 20-37 of 37 ─"),
         ((80, 24), ("tab", "tab"), "── The critical path, leg by leg, 1-18 of 123, "),
         ((120, 36), (), "╭─ The critical path, leg by leg, 1-16 of 123, "),
-        ((120, 36), (), "─╮╭─ What if, 1-9 of 37; the first needs about 60.5 GB, as now"),
+        ((120, 36), (), "─╮╭─ What if, 1-8 of 37; the first needs about 60.5 GB, as now"),
         ((80, 24), (), "── Critical path by kind ─"),
     ],
 )

@@ -158,10 +158,10 @@ def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: 
     if (reduces or gathers) and not simulation.program.has_pipeline_schedule:
         alone = ""
         if schedule_ns is not None:
-            base, alone = simulation.step_time_ns, "; alone: no change"
+            base, alone = simulation.step_time_ns, f"; {fields['schedule']} alone: no gain"
             if duration(schedule_ns) != duration(base):
                 share = change_percent(base, schedule_ns)
-                alone = f"; alone: {duration(schedule_ns)} ({share})"
+                alone = f"; {fields['schedule']} alone: {duration(schedule_ns)} ({share})"
         said.append(f"{fields['schedule']}{FOR_OVERLAP}{alone}")
     if fields.get("overlap_fwd_bwd"):
         said.append(_PAIRS)

@@ -131,9 +131,14 @@ def with_counts(note: Diagnostic, simulation: Simulation) -> Diagnostic:
     asked, between = _lines_alone(workload, extra.more), extra.lines_between(workload)
     if not asked:
         return note
-    message = f"{note.message}; leave out lines {asked} if line {workload.header.line} is right"
+    header = workload.header.line
+    message = f"{note.message}; line {header} is right without lines {asked}"
     if between:
-        message += f", or lines {between} if this line is"
+        # Of "if this line is" it was asked what it is, and why just these two rows.
+        message = (
+            f"{note.message}; either line {header} is right (leave out lines {asked}, the second micro-batch) "
+            f"or line {note.line} (leave out lines {between}, which part it from the first)"
+        )
     return replace(note, message=message)
 
 

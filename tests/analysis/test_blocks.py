@@ -188,17 +188,19 @@ def test_the_warning_of_the_count_of_rows_says_what_the_header_makes_of_it_and_w
     seed = simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
     plain = "found 98 rows, expected 96; all are read, SimAI stops after 96"
     assert [one.message for one in seed.diagnostics if one.code == "row-count"] == [plain]
-    header = "; leave out lines 83-93 if line 1 is right"
-    assert warned(seed) == [f"{plain}{header}, or lines 82-83 if this line is"]
+    header = "; either line 1 is right (leave out lines 83-93, the second micro-batch)"
+    assert warned(seed) == [
+        f"{plain}{header} or line 2 (leave out lines 82-83, which part it from the first)"
+    ]
     # What the words say of lines holds.
     for lines, code in (("83-93", "vpp-differs"), ("83-93", "ga-differs"), ("82-83", "row-count")):
         fixed = simulate(seed.workload, Parameters(without_lines=(lines,)))
         assert code in {one.code for one in seed.diagnostics} - {one.code for one in fixed.diagnostics}
     # A count that fits nothing, and what somebody has asked for.
     (other,) = warned(of_rows(*TOO_MANY, declared=7))
-    assert other.endswith("; leave out lines 8-10 if line 1 is right")
+    assert other.endswith("; line 1 is right without lines 8-10")
     (asked,) = warned(of_rows(*TOO_MANY, declared=6, microbatches=2))
-    assert "leave out" not in asked
+    assert "is right" not in asked
 
 
 def test_rows_without_lines_in_a_file_are_not_named_by_them() -> None:

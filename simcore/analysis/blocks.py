@@ -136,8 +136,8 @@ def with_counts(note: Diagnostic, simulation: Simulation) -> Diagnostic:
     if between:
         # Of "if this line is" it was asked what it is, and why just these two rows.
         message = (
-            f"{note.message}; either line {header} is right (leave out lines {asked}, the second micro-batch) "
-            f"or line {note.line} (leave out lines {between}, which part it from the first)"
+            f"{note.message}; either line {header} is right (leave out lines {asked}, the second micro-batch)"
+            f" or line {note.line} (leave out lines {between}, which part it from the first)"
         )
     return replace(note, message=message)
 

@@ -107,7 +107,7 @@ def test_lanes_grow_by_what_all_pairs_leave_free(rows: int, pairs: int, high: in
 
 async def test_rows_that_no_note_needs_have_the_lines_of_the_file(make_app: MakeApp) -> None:
     mistakes = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
-    for size, seen in (((200, 50), True), ((80, 48), True), ((80, 12), False)):
+    for size, seen in (((200, 50), True), ((80, 52), True), ((80, 12), False)):
         app = make_app(mistakes, first="notes")
         async with app.run_test(size=size) as pilot:
             await run_over(pilot)

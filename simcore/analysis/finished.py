@@ -85,9 +85,7 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def _weighed(self) -> tuple[Diagnostic, ...]:
         return tuple(
-            at_stake(one, self.step_time_ns, self._stakes[one.code])
-            if one.code in self._stakes
-            else one
+            at_stake(one, self.step_time_ns, self._stakes[one.code]) if one.code in self._stakes else one
             for one in self._noticed
         )
 

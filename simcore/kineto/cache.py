@@ -16,10 +16,10 @@ import msgspec
 
 from simcore.diagnostics import Diagnostic
 from simcore.kineto.recording import ProfilerStep, Recording
-from simcore.measured.columns import MEASURED, DeviceColumns, HostColumns, OpColumns, ToldCollective
+from simcore.measured.columns import MEASURED, DeviceColumns, GapColumns, HostColumns, OpColumns, ToldCollective
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 5
+_VERSION = 6
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -37,6 +37,16 @@ class _KeptHost(msgspec.Struct):
     texts: list[str]
     threads: list[str]
     name: bytes
+    numbers: dict[str, bytes]
+
+
+class _KeptGaps(msgspec.Struct):
+    """Times in which the device ran nothing; there are few of them."""
+
+    thread: list[str]
+    name: list[str | None]
+    kind: bytes
+    around: list[str | None]
     numbers: dict[str, bytes]
 
 
@@ -60,6 +70,7 @@ class _Kept(msgspec.Struct):
     last: int
     count: int
     held: int | None
+    gaps: _KeptGaps
     host: _KeptHost | None = None
 
 
@@ -73,7 +84,11 @@ _NUMBERS = {
     "start": "q", "end": "q", "line": "q", "stated": "B", "step": "q", "stream": "q", "correlation": "q",
     "bytes": "q", "occupancy": "h",
 }  # fmt: skip
-_HOST_NUMBERS = {"start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launcher": "i"}
+_HOST_NUMBERS = {
+    "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
+    "launcher": "i",
+}  # fmt: skip
+_GAP_NUMBERS = ("start", "end", "launched", "begin", "over")
 _TEXTS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
 
@@ -188,7 +203,7 @@ def _kept(recording: Recording) -> _Kept:
         [(step.number, step.start, step.end, step.ops) for step in recording.steps], recording.groups,
         {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
         [_utf8(text) for text in texts], places, columns.collectives,
-        recording.first_ns, recording.last_ns, recording.count, recording.held,
+        recording.first_ns, recording.last_ns, recording.count, recording.held, _kept_gaps(columns.gaps),
         None if columns.host is None else _kept_host(columns.host),
     )  # fmt: skip
 
@@ -202,12 +217,29 @@ def _kept_host(host: HostColumns) -> _KeptHost:
     )  # fmt: skip
 
 
+def _kept_gaps(gaps: GapColumns) -> _KeptGaps:
+    texts = [[None if text is None else _utf8(text) for text in column] for column in (gaps.name, gaps.around)]
+    numbers = {name: getattr(gaps, name).tobytes() for name in _GAP_NUMBERS}
+    return _KeptGaps([_utf8(text) for text in gaps.thread], texts[0], bytes(gaps.kind), texts[1], numbers)
+
+
+def _gaps(kept: _KeptGaps) -> GapColumns:
+    """Raises ValueError where columns do not fit together."""
+    number = {name: array("q", kept.numbers[name]) for name in _GAP_NUMBERS}
+    columns = (*number.values(), kept.thread, kept.name, kept.kind, kept.around)
+    if len({*map(len, columns)}) > 1:
+        raise ValueError("columns of different lengths")
+    return GapColumns(thread=kept.thread, name=kept.name, kind=bytearray(kept.kind), around=kept.around,
+                      **number)  # fmt: skip
+
+
 def _host(kept: _KeptHost, count: int) -> HostColumns:
     """Raises ValueError where columns do not fit together. count: operations of the device."""
     number = {name: array(kind, kept.numbers[name]) for name, kind in _HOST_NUMBERS.items()}
     names = [kept.texts[at] for at in array("i", kept.name)]
     lengths = {len(number[name]) for name in ("start", "end", "thread", "line")}
-    if lengths != {len(names)} or {len(number["launch"]), len(number["launcher"])} != {count}:
+    of_device = {len(number[name]) for name in ("launch", "launched", "launcher")}
+    if lengths != {len(names)} or of_device != {count}:
         raise ValueError("columns of different lengths")
     return HostColumns(names, threads=kept.threads, **number)
 
@@ -236,7 +268,7 @@ def _recording(kept: _Kept, path: str) -> Recording:
     columns = DeviceColumns(
         number["stream"], number["correlation"], text["operation"], text["layer"], number["bytes"],
         text["grid"], text["block"], number["occupancy"], kept.collectives, kept.on_device,
-        None if kept.host is None else _host(kept.host, count),
+        None if kept.host is None else _host(kept.host, count), _gaps(kept.gaps),
     )  # fmt: skip
     steps = tuple(ProfilerStep(*step) for step in kept.steps)
     return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,

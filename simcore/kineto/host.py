@@ -20,6 +20,9 @@ from simcore.records import replace
 # (start, -end, name, place in the file), times in the unit of the file: in order an outer one comes first.
 Range = tuple[float, float, str, int]
 Threads = dict[object, list[Range]]
+# When, and on which thread; of a call also when it was over: times in the unit of the file.
+Place = tuple[float, object]
+Launched = tuple[float, object, float]
 # Operation, phase, collective, layer: each None where nothing says it.
 Around = tuple[str | None, str | None, str | None, str | None]
 NOTHING: Around = (None, None, None, None)
@@ -31,18 +34,22 @@ Times = Callable[[list[float]], list[int]]
 
 
 class Launches:
-    """What launched something: columns. time: as written. thread: its number in `threads`."""
+    """What launched something: columns. time, over: as written, its start and end. thread: its number in
+    `threads`.
+    """
 
     def __init__(self) -> None:
         self.correlation, self.time, self.thread = array("q"), array("d"), array("i")
+        self.over = array("d")
         self.threads: dict[object, int] = {}
 
-    def of(self, wanted: set[int]) -> dict[int, tuple[float, object]]:
-        """Correlation -> (time, thread) of those that are wanted."""
+    def of(self, wanted: set[int]) -> dict[int, Launched]:
+        """Correlation -> (start, thread, end) of those that are wanted."""
         threads = list(self.threads)
+        columns = zip(self.correlation, self.time, self.thread, self.over, strict=True)
         return {
-            correlation: (time, threads[thread])
-            for correlation, time, thread in zip(self.correlation, self.time, self.thread, strict=True)
+            correlation: (time, threads[thread], over)
+            for correlation, time, thread, over in columns
             if correlation in wanted
         }
 
@@ -58,7 +65,7 @@ class Flows:
 
 
 def around(
-    threads: Threads, launches: Mapping[int, tuple[float, object]], flows: Flows | None = None
+    threads: Threads, launches: Mapping[int, Launched], flows: Flows | None = None
 ) -> dict[int, Around]:
     """Of each launch that has a range around it, by correlation. Sorts the ranges."""
     words = _Words(threads)
@@ -92,13 +99,13 @@ class _Words:
 
 def _swept(
     threads: Threads,
-    points: Mapping[Any, tuple[float, object]],
+    points: Mapping[Any, Place | Launched],
     words: _Words,
     layers: Mapping[tuple[object, float], str],
 ) -> dict[Any, Around]:
     by_thread: dict[object, list[tuple[float, Any]]] = {}
-    for key, (time, thread) in points.items():
-        by_thread.setdefault(thread, []).append((time, key))
+    for key, point in points.items():
+        by_thread.setdefault(point[1], []).append((point[0], key))
     times_around: dict[Any, Around] = {}
     said = words.said
     for thread, times in by_thread.items():
@@ -158,18 +165,30 @@ def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> l
     return outer
 
 
-def host_columns(
-    threads: Threads, ranges: Threads, started: Mapping[int, tuple[float, object]], ns: Times
-) -> tuple[HostColumns, dict[object, int]]:
-    """(what the host did beside its devices, without launches; the threads that launched, with their places).
+def launchers_of(started: Iterable[Launched]) -> dict[object, int]:
+    """The threads that launched something, with their places. started: when and by whom that was."""
+    threads = dict.fromkeys(launch[1] for launch in started)
+    return {thread: place for place, thread in enumerate(threads)}
 
-    threads: operations; ranges: annotations and modules; started: when and by whom things were launched. ns:
-    makes ns of times as written. What no axis holds is left out. Sorts the operations of threads that
-    launched.
+
+def thread_words(launchers: Mapping[object, int]) -> list[str]:
+    """The words for each thread: its number, with that of its process where two have the same."""
+    names = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
+    alike = Counter(names)
+    return [
+        f"{thread[0]}/{word}" if alike[word] > 1 and isinstance(thread, tuple) else word
+        for word, thread in zip(names, launchers, strict=True)
+    ]
+
+
+def host_columns(
+    threads: Threads, ranges: Threads, launchers: Mapping[object, int], ns: Times
+) -> HostColumns:
+    """What the host did beside its devices, without launches.
+
+    threads: operations; ranges: annotations and modules; launchers: as `launchers_of` has them. ns: makes ns
+    of times as written. What no axis holds is left out. Sorts the operations of threads that launched.
     """
-    launchers: dict[object, int] = {}
-    for _, thread in started.values():
-        launchers.setdefault(thread, len(launchers))
     columns = HostColumns()
     for thread, place in launchers.items():
         some = threads.get(thread, [])
@@ -185,13 +204,8 @@ def host_columns(
         host_range for some in ranges.values() for host_range in some if not host_range[2].startswith(MODULE)
     ]  # fmt: skip
     _add(columns, sorted(annotations), ANNOTATED, ns)
-    names = [str(thread[1]) if isinstance(thread, tuple) else str(thread) for thread in launchers]
-    alike = Counter(names)
-    columns.threads += [
-        f"{thread[0]}/{word}" if alike[word] > 1 and isinstance(thread, tuple) else word
-        for word, thread in zip(names, launchers, strict=True)
-    ]
-    return columns, launchers
+    columns.threads += thread_words(launchers)
+    return columns
 
 
 def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> None:
@@ -212,16 +226,14 @@ def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> N
 
 
 def with_launches(
-    host: HostColumns,
-    launches: Sequence[tuple[float, object] | None],
-    launchers: Mapping[object, int],
-    ns: Times,
+    host: HostColumns, launches: Sequence[Launched | None], launchers: Mapping[object, int], ns: Times
 ) -> HostColumns:
     """The same with the launches of the operations of one device, None of those that nothing launched."""
-    times = [0 if launch is None else launch[0] for launch in launches]
-    by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in launches]
-    if times and not -MOST_US < min(times) <= max(times) < MOST_US:
-        fits = [-MOST_US < time < MOST_US for time in times]
-        times = [time if fit else 0 for time, fit in zip(times, fits, strict=True)]
-        by = [thread if fit else NOT_LAUNCHED for thread, fit in zip(by, fits, strict=True)]
-    return replace(host, launch=array("q", ns(times)), launcher=array("i", by))
+    fitting = [
+        launch if launch is not None and -MOST_US < launch[0] <= launch[2] < MOST_US else None
+        for launch in launches
+    ]
+    by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in fitting]
+    begun = ns([0 if launch is None else launch[0] for launch in fitting])
+    over = ns([0 if launch is None else launch[2] for launch in fitting])
+    return replace(host, launch=array("q", begun), launched=array("q", over), launcher=array("i", by))

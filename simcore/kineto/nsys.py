@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
-from simcore.kineto.host import NOTHING, Around, Threads, around
+from simcore.kineto.gaps import LEAST_CALL_NS, RUNTIME, Calls, Host, Launch, gap_columns, gaps_that_matter
+from simcore.kineto.host import NOTHING, Around, Launched, Threads, around, launchers_of, thread_words
 from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
 from simcore.kineto.vocabulary import COMMUNICATION, STEP, kernel_kind
 from simcore.measured.columns import DeviceColumns, OpColumns, ToldCollective
@@ -31,6 +32,9 @@ _SESSION = "TARGET_INFO_SESSION_START_TIME"
 _RUNTIME, _RANGES = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 # enum of `copyKind`, as the export's own table of it has the names.
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
+# What the export adds to the name of a call of the runtime: `cudaLaunchKernel_v7000`.
+_VERSION = re.compile(r"_v\d+$")
+_NO_NAME = "(no name)"
 _MOST_ROWS = 50_000_000
 # Bytes of a database's header: the size of a page is in 16-17, how many there are in 28-31.
 _HEADER = 100
@@ -68,6 +72,7 @@ class _Reader:
         self.tables = {str(name) for (name,) in connection.execute(tables)}
         self.texts: dict[int, str] = {}
         self.left_out = 0
+        self.made = Calls({}, "q")
         self.base = self._session_start()
 
     def recordings(self) -> tuple[list[Recording], list[Diagnostic]]:
@@ -104,8 +109,11 @@ class _Reader:
             devices.setdefault(kernel[3], []).append(kernel)
         refuse_devices(self.path, len(devices))
         wanted = {kernel[5] for kernel in rows}
-        inside = around(phases, {key: launch for key, launch in launches.items() if key in wanted})
+        started = {key: launch for key, launch in launches.items() if key in wanted}
+        inside = around(phases, started)
         recordings = [self._device(some, launches, steps, inside) for _, some in sorted(devices.items())]
+        for recording in recordings:
+            self._add_gaps(recording, started, phases)
         return recordings, self.found
 
     # -- tables ----------------------------------------------------------------------
@@ -156,7 +164,7 @@ class _Reader:
         for start, end, device, stream, correlation, short, long, *sizes in self._rows(_KERNELS, wanted):
             times = self._times(start, end)
             if times is not None:
-                name = self._text(short, self._text(long, "(no name)"))
+                name = self._text(short, self._text(long, _NO_NAME))
                 yield (
                     *times, _whole(device, 0), _whole(stream, -1), _whole(correlation, -1), name,
                     _triple(sizes[:3]), _triple(sizes[3:]),
@@ -174,16 +182,24 @@ class _Reader:
                     max(_whole(size, -1), -1),
                 )  # fmt: skip
 
-    def _launches(self) -> dict[int, tuple[float, object]]:
-        """Correlation -> (start, thread) of what launched."""
+    def _launches(self) -> dict[int, Launched]:
+        """Correlation -> (start, thread, end) of what launched; calls that last are kept, too."""
         if _RUNTIME not in self.tables:
             return {}
-        wanted = ("correlationId", "start", "globalTid")
-        return {
-            correlation: (self.base + start, _whole(thread, -1))
-            for correlation, start, thread in self._rows(_RUNTIME, wanted)
-            if isinstance(correlation, int) and isinstance(start, int)
-        }
+        launches: dict[int, Launched] = {}
+        wanted = ("correlationId", "start", "end", "globalTid", "nameId")
+        for correlation, start, end, thread, name in self._rows(_RUNTIME, wanted):
+            if not isinstance(start, int) or not -LARGEST // 2 <= start <= LARGEST // 2:
+                continue
+            over = end if isinstance(end, int) and start <= end <= LARGEST // 2 else start
+            launch = self.base + start, _whole(thread, -1), self.base + over
+            if isinstance(correlation, int):
+                launches[correlation] = launch
+            if over - start >= LEAST_CALL_NS:
+                self.made.add(
+                    RUNTIME, launch[1], launch[0], launch[2], 0, _VERSION.sub("", self._text(name, _NO_NAME))
+                )
+        return launches
 
     def _ranges(self) -> tuple[list[tuple[int, int, int]], Threads]:
         """((start, end, number) of the steps; all ranges by thread)."""
@@ -209,7 +225,7 @@ class _Reader:
     def _device(
         self,
         rows: list[_Row],
-        launches: dict[int, tuple[float, object]],
+        launches: dict[int, Launched],
         steps: list[tuple[int, int, int]],
         inside: dict[int, Around],
     ) -> Recording:
@@ -260,6 +276,21 @@ class _Reader:
         return Recording(
             self.path, None, None, rows[0][3], ops, columns, step, profiler_steps, {}, False, job="nsys"
         )
+
+    def _add_gaps(self, recording: Recording, started: dict[int, Launched], ranges: Threads) -> None:
+        """Adds why a device ran nothing, in its steps and in all that was recorded."""
+        ops, columns = recording.ops, recording.columns
+        windows = [(step.start, step.end) for step in recording.steps]
+        gaps = gaps_that_matter(ops.start, ops.end, [(recording.first_ns, recording.last_ns), *windows])
+        launches = {}
+        for gap in gaps:
+            launch = started.get(columns.correlation[gap.op])
+            if launch is not None:
+                launches[gap.op] = Launch(int(launch[2]), launch[1])
+        launchers = launchers_of(started.values())
+        words = dict(zip(launchers, thread_words(launchers), strict=True))
+        host = Host({}, ranges, self.made, list, 1.0, LARGEST)
+        columns.gaps, _ = gap_columns(gaps, launches, host, words)
 
     def _say(self, severity: Severity, code: str, message: str) -> None:
         self.found.append(Diagnostic(severity, code, message, self.path))

@@ -27,17 +27,33 @@ from simcore.kineto.events import (
     kernel_args_of,
     opened,
 )
+from simcore.kineto.gaps import (
+    LEAST_CALL_NS,
+    Call,
+    Calls,
+    Host,
+    Launch,
+    add_calls,
+    gap_columns,
+    gaps_that_matter,
+)
+from simcore.kineto.gaps import OVERHEAD as OVERHEAD_CALL
+from simcore.kineto.gaps import PYTHON as PYTHON_CALL
+from simcore.kineto.gaps import RUNTIME as RUNTIME_CALL
 from simcore.kineto.groups import stated_groups
 from simcore.kineto.host import (
     NOTHING,
     Around,
     Flows,
+    Launched,
     Launches,
     Range,
     Threads,
     around,
     host_columns,
+    launchers_of,
     outermost,
+    thread_words,
     with_launches,
 )
 from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
@@ -63,6 +79,7 @@ from simcore.kineto.vocabulary import (
     KERNELS,
     LAUNCHES,
     MODULE,
+    OVERHEAD,
     PYTHON,
     STEP,
     category_of_group_name,
@@ -86,6 +103,7 @@ _CALL = "record_param_comms"
 _NO_NAME = "(no name)"
 # Up to here a thousand times as much is exact in a float.
 _EXACT_US = 1 << 43
+_LEAST_CALL_US = LEAST_CALL_NS / 1000
 
 
 def read_file_events(
@@ -158,6 +176,9 @@ class _Reader:
         # Those of the batch that is read.
         self.taken: list[DeviceRow] = []
         self.launches = Launches()
+        self.launchers: dict[object, int] = {}
+        # Calls of the host that may say why a device ran nothing, beside operations and annotations.
+        self.made = Calls(self.launches.threads)
         self.flows = Flows()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
@@ -167,7 +188,8 @@ class _Reader:
         self.annotated: list[_Call] = []
         takers = (
             (KERNELS, self._take_kernel), (COPIES, self._take_copy), (LAUNCHES, self._take_launch),
-            (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_module),
+            (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_python),
+            (OVERHEAD, self._take_overhead),
         )  # fmt: skip
         self.takers: dict[str | None, Callable[[int, Event], None]] = {
             cat: take for cats, take in takers for cat in cats
@@ -205,11 +227,15 @@ class _Reader:
         taken here without a call each.
         """
         first = 0
-        takers, threads, pool, launches = self.takers, self.threads, self.pool, self.launches
+        takers, threads, pool = self.takers, self.threads, self.pool
+        launches, made = self.launches, self.made
+        made_start, made_end, made_kind = made.start.append, made.end.append, made.kind.append
+        made_thread, made_number, made_name = made.thread.append, made.number.append, made.name.append
         host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
         add_correlation, add_time = launches.correlation.append, launches.time.append
-        add_thread, launchers = launches.thread.append, launches.threads
-        last_pid = last_tid = object()
+        add_thread, launchers, add_over = launches.thread.append, launches.threads, launches.over.append
+        last_pid = last_tid = call_pid = call_tid = object()
+        place = -1
         add_op: Callable[[Range], None] = list[Range]().append
         for batch in batches(self.path, self.file, self.told):
             for number, event in enumerate(batch, first):
@@ -224,11 +250,22 @@ class _Reader:
                 if start is None:
                     self.untimed += 1
                 elif take is launch:
-                    correlation = correlation_of(event)
+                    if event.tid != call_tid or event.pid != call_pid:
+                        call_pid, call_tid = event.pid, event.tid
+                        place = launchers.setdefault((call_pid, call_tid), len(launchers))
+                    correlation, dur = correlation_of(event), event.dur or 0
                     if correlation is not None and -MOST_NUMBER < correlation < MOST_NUMBER:
                         add_correlation(correlation)
                         add_time(start)
-                        add_thread(launchers.setdefault((event.pid, event.tid), len(launchers)))
+                        add_over(start + dur)
+                        add_thread(place)
+                    if dur >= _LEAST_CALL_US:
+                        made_start(start)
+                        made_end(start + dur)
+                        made_kind(RUNTIME_CALL)
+                        made_thread(place)
+                        made_number(number)
+                        made_name(self._name(event))
                 elif take is host_op and (name := event.name) != _CALL and type(name) is str:
                     if event.tid != last_tid or event.pid != last_pid:
                         last_pid, last_tid = event.pid, event.tid
@@ -281,11 +318,21 @@ class _Reader:
             self.annotated.append(_Call(start, end, number, name, (event.pid, event.tid), elements))
         self._take_range(self.ranges, number, event)
 
-    def _take_module(self, number: int, event: Event) -> None:
-        """The calls of modules; those of other functions say nothing that is shown."""
+    def _take_python(self, number: int, event: Event) -> None:
+        """The calls of modules are ranges, too; those of other functions say nothing of a launch."""
+        self._take_call(PYTHON_CALL, number, event)
         name = event.name
         if type(name) is str and name.startswith(MODULE):
             self._take_range(self.ranges, number, event)
+
+    def _take_overhead(self, number: int, event: Event) -> None:
+        self._take_call(OVERHEAD_CALL, number, event)
+
+    def _take_call(self, kind: int, number: int, event: Event) -> None:
+        """A call that is long enough to cover a part of a gap."""
+        start, dur = event.ts, event.dur
+        if start is not None and dur is not None and dur >= _LEAST_CALL_US:
+            self.made.add(kind, (event.pid, event.tid), start, start + dur, number, self._name(event))
 
     def _take_range(self, threads: Threads, number: int, event: Event) -> None:
         start = event.ts or 0
@@ -348,12 +395,14 @@ class _Reader:
         start, end, device = rows.start, rows.end, rows.device
         order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
         started = self.launches.of(set(rows.correlation) - {NO_LAUNCH})
-        host, launchers = None, dict[object, int]()
+        self.launchers = launchers_of(started.values())
+        host = None
         if self.with_host:
-            host, launchers = host_columns(self.threads, self.ranges, started, self._all_ns)
+            host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
+        threads = {thread: self.threads.get(thread, []) for thread in (*self.threads, *self.ranges)}
         for thread, ranges in self.ranges.items():
-            self.threads.setdefault(thread, []).extend(ranges)
-        inside = around(self.threads, started, self.flows)
+            threads[thread] = threads[thread] + ranges
+        inside = around(threads, started, self.flows)
         devices = {number: list[int]() for number in sorted(set(device))}
         refuse_devices(self.path, len(devices))
         if len(devices) == 1:
@@ -361,18 +410,15 @@ class _Reader:
         else:
             for row in order:
                 devices[device[row]].append(row)
-        return [
-            self._device(some, number, started, inside, host, launchers) for number, some in devices.items()
-        ]
+        return [self._device(some, number, started, inside, host) for number, some in devices.items()]
 
     def _device(
         self,
         order: list[int],
         device: int,
-        started: dict[int, tuple[float, object]],
+        started: dict[int, Launched],
         inside: dict[int, Around],
         host: HostColumns | None,
-        launchers: dict[object, int],
     ) -> Recording:
         rows, calls = self.rows, self.calls
         name = [rows.name[row] for row in order]
@@ -394,7 +440,7 @@ class _Reader:
         )  # fmt: skip
         if host is not None:
             launches = [started.get(launch) for launch in correlation]
-            columns.host = with_launches(host, launches, launchers, self._all_ns)
+            columns.host = with_launches(host, launches, self.launchers, self._all_ns)
         communicates = {op_name: self.pattern.search(op_name) is not None for op_name in set(name)}
         for op, row in enumerate(order):
             if rows.is_copy[row]:
@@ -421,7 +467,7 @@ class _Reader:
         device: int | None,
         ops: OpColumns,
         columns: DeviceColumns,
-        started: dict[int, tuple[float, object]],
+        started: dict[int, Launched],
     ) -> Recording:
         steps = self.steps
         step = array("q", (NO_STEP,)) * len(ops)
@@ -455,6 +501,9 @@ class _Reader:
         profiler_steps = [
             ProfilerStep(step.number, step.start, ends[step.number], counts[step.number]) for step in steps
         ]
+        if device is not None:
+            windows = [(step.start, step.end) for step in profiler_steps]
+            self._add_gaps(ops, columns, started, windows)
         job = f"{world}/{self.who.backend}/{sorted({description for description, _ in self.groups.values()})}"
         return Recording(
             self.path,
@@ -469,6 +518,26 @@ class _Reader:
             stated,
             job=job,
         )
+
+    def _add_gaps(
+        self,
+        ops: OpColumns,
+        columns: DeviceColumns,
+        started: dict[int, Launched],
+        windows: list[tuple[int, int]],
+    ) -> None:
+        """Adds why the device ran nothing, in these windows and in all that was recorded."""
+        gaps = gaps_that_matter(ops.start, ops.end, [(ops.start[0], max(ops.end)), *windows])
+        launches = {}
+        for gap in gaps:
+            launch = started.get(columns.correlation[gap.op])
+            if launch is not None and -MOST_US < launch[2] < MOST_US:
+                launches[gap.op] = Launch(self._ns(0, launch[2]), launch[1])
+        words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
+        host = Host(self.threads, self.ranges, self.made, self._all_ns)
+        columns.gaps, named = gap_columns(gaps, launches, host, words)
+        if columns.host is not None:
+            add_calls(columns.host, named, self.launchers)
 
     # -- a host without a device -----------------------------------------------------
 

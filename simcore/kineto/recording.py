@@ -124,7 +124,7 @@ def _columns(columns: DeviceColumns, kept: range | list[int], window: tuple[int,
         _listed(columns.grid, kept), _listed(columns.block, kept),
         array("h", _listed(columns.occupancy, kept)),
         {new: calls[op] for new, op in enumerate(kept) if op in calls} if calls else {}, columns.on_device,
-        None if host is None else host.part(kept, window),
+        None if host is None else host.part(kept, window), columns.gaps.part(window),
     )  # fmt: skip
 
 

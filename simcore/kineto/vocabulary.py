@@ -13,8 +13,10 @@ LAUNCHES = frozenset((
 ))  # fmt: skip
 HOST_OPS = frozenset(("cpu_op", "Operator", "operator"))
 ANNOTATIONS = frozenset(("user_annotation",))
-# Calls of Python; of them those of modules count.
+# Calls of Python, those of modules among them.
 PYTHON = frozenset(("python_function",))
+# What the profiler takes for itself: `CUPTI Buffer Flush`, `Lazy Function Loading`.
+OVERHEAD = frozenset(("overhead", "Overhead"))
 MODULE = "nn.Module: "
 # The flow from an operation of the forward pass to the one of the backward pass that it has.
 BACKWARD_FLOW = "fwdbwd"

@@ -17,8 +17,12 @@ PLACED = 2
 # The other line of one physical operation, a send and a receive in one: the receive stands for both.
 FUSED = 3
 
-# Of what the host did: an annotation, and what nothing launched as far as the file tells.
+# Of what the host did: an annotation, and what nothing launched as far as the file tells; from CALLS down the
+# calls of the threads in which the host was while the device ran nothing.
 ANNOTATED = NOT_LAUNCHED = -1
+CALLS = -2
+# What a call of the host is: of equal times the later one is made by the earlier one.
+HOST_CALLS = ("python", "annotation", "operation", "runtime", "overhead")
 
 # Operations that are a pass of a micro-batch, and which way it goes.
 PASSES = {"forward_step": "forward", "backward_step": "backward"}
@@ -82,11 +86,13 @@ class ToldCollective(Struct, frozen=True):
 
 class HostColumns(Struct):
     """What the host did beside a device, columns, ns: the outermost operations of each thread that launched
-    something, then annotations, both in the order of start.
+    something, then annotations, both in the order of start, then the calls that `GapColumns` names and that
+    are neither.
 
-    thread: index into `threads`, the words for them; ANNOTATED of an annotation, whatever its thread. line:
-    place in the file. launch, launcher: of each operation of the device when it was launched and by which
-    thread, NOT_LAUNCHED where the file does not tell.
+    thread: index into `threads`, the words for them; ANNOTATED of an annotation, whatever its thread; CALLS
+    less that index of a call. line: place in the file. launch, launched, launcher: of each operation of the
+    device when the call that launched it began and ended, and by which thread, NOT_LAUNCHED where the file
+    does not tell.
     """
 
     name: list[str] = field(default_factory=list)
@@ -96,6 +102,7 @@ class HostColumns(Struct):
     line: array[int] = field(default_factory=lambda: array("q"))
     threads: list[str] = field(default_factory=list)
     launch: array[int] = field(default_factory=lambda: array("q"))
+    launched: array[int] = field(default_factory=lambda: array("q"))
     launcher: array[int] = field(default_factory=lambda: array("i"))
 
     def __len__(self) -> int:
@@ -111,13 +118,65 @@ class HostColumns(Struct):
             [self.name[row] for row in inside], array("q", (self.start[row] for row in inside)),
             array("q", (self.end[row] for row in inside)), array("i", (self.thread[row] for row in inside)),
             array("q", (self.line[row] for row in inside)), self.threads,
-            array("q", (self.launch[op] for op in kept)), array("i", (self.launcher[op] for op in kept)),
+            array("q", (self.launch[op] for op in kept)), array("q", (self.launched[op] for op in kept)),
+            array("i", (self.launcher[op] for op in kept)),
         )  # fmt: skip
 
     def moved(self, by_ns: int) -> HostColumns:
         """The same with every time `by_ns` later."""
         return replace(self, start=_moved(self.start, by_ns), end=_moved(self.end, by_ns),
-                       launch=_moved(self.launch, by_ns))  # fmt: skip
+                       launch=_moved(self.launch, by_ns), launched=_moved(self.launched, by_ns))  # fmt: skip
+
+
+class GapColumns(Struct):
+    """Times in which a device runs nothing, and what its host did meanwhile, columns, ns: those that matter
+    in a step, or in all that was recorded, by start. What a step has of a gap is a gap of its own.
+
+    launched: when the call was over that launched what comes next. thread: of the host, which made that
+    call, in words. name, kind, begin, over: the deepest of its calls before `launched` that covers a third of
+    the gap or more, one of HOST_CALLS by its place, and when; name: None where there is none, or where most
+    of the gap comes behind `launched`. around: the outermost of its callers that has at least half of its
+    time in the gap, None where there is none.
+    """
+
+    start: array[int] = field(default_factory=lambda: array("q"))
+    end: array[int] = field(default_factory=lambda: array("q"))
+    launched: array[int] = field(default_factory=lambda: array("q"))
+    thread: list[str] = field(default_factory=list)
+    name: list[str | None] = field(default_factory=list)
+    kind: bytearray = field(default_factory=bytearray)
+    begin: array[int] = field(default_factory=lambda: array("q"))
+    over: array[int] = field(default_factory=lambda: array("q"))
+    around: list[str | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def part(self, window: tuple[int, int]) -> GapColumns:
+        """Those that lie in a window, ns; of several that lie in one another the longest."""
+        inside = [
+            row for row, (start, end) in enumerate(zip(self.start, self.end, strict=True))
+            if window[0] <= start and end <= window[1]
+        ]  # fmt: skip
+        inside.sort(key=lambda row: (self.start[row], -self.end[row]))
+        kept: list[int] = []
+        for row in inside:
+            if not kept or self.start[row] >= self.end[kept[-1]]:
+                kept.append(row)
+            elif self.end[row] - self.start[row] > self.end[kept[-1]] - self.start[kept[-1]]:
+                kept[-1] = row
+        times = (self.start, self.end, self.launched, self.begin, self.over)
+        start, end, launched, begin, over = (array("q", [column[row] for row in kept]) for column in times)
+        return GapColumns(
+            start, end, launched, [self.thread[row] for row in kept], [self.name[row] for row in kept],
+            bytearray([self.kind[row] for row in kept]), begin, over, [self.around[row] for row in kept],
+        )  # fmt: skip
+
+    def moved(self, by_ns: int) -> GapColumns:
+        """The same with every time `by_ns` later."""
+        return replace(self, start=_moved(self.start, by_ns), end=_moved(self.end, by_ns),
+                       launched=_moved(self.launched, by_ns), begin=_moved(self.begin, by_ns),
+                       over=_moved(self.over, by_ns))  # fmt: skip
 
 
 class DeviceColumns(Struct):
@@ -128,7 +187,8 @@ class DeviceColumns(Struct):
     annotation names so. bytes: of a copy, else -1. grid,
     block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of
     those that communicate. on_device: False of a host without a device. host: what it did meanwhile, None
-    where that is not known.
+    where that is not known. gaps: in which it ran nothing, as far as they matter and the file tells what
+    launched what comes next.
     """
 
     stream: array[int] = field(default_factory=lambda: array("q"))
@@ -142,6 +202,7 @@ class DeviceColumns(Struct):
     collectives: dict[int, ToldCollective] = field(default_factory=dict)
     on_device: bool = True
     host: HostColumns | None = None
+    gaps: GapColumns = field(default_factory=GapColumns)
 
 
 class SubColumns(Struct):
@@ -206,8 +267,9 @@ class RankTrace(Struct, frozen=True):
         subs = replace(self.subs, start=_moved(self.subs.start, by_ns), end=_moved(self.subs.end, by_ns))
         window = None if self.window is None else (self.window[0] + by_ns, self.window[1] + by_ns)
         device = self.device
-        if device is not None and device.host is not None:
-            device = replace(device, host=device.host.moved(by_ns))
+        if device is not None:
+            host = None if device.host is None else device.host.moved(by_ns)
+            device = replace(device, host=host, gaps=device.gaps.moved(by_ns))
         return replace(self, ops=ops, subs=subs, window=window, device=device)
 
 

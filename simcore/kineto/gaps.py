@@ -1,0 +1,339 @@
+"""Why a device ran nothing: what the thread of the host that launched next was doing meanwhile.
+
+A gap is a time in which no stream of a device runs anything. The next operation ends it, so the thread that
+launched that one is asked, up to the end of the call that launched it: of its calls that cover at least a
+third of the gap the deepest, which makes none itself that does so.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from operator import sub
+from typing import Any
+
+from simcore.kineto.host import Range, Threads
+from simcore.kineto.values import MOST_US
+from simcore.kineto.vocabulary import MODULE, STEP
+from simcore.measured.columns import ANNOTATED, CALLS, HOST_CALLS, GapColumns, HostColumns
+from simcore.records import NamedTuple
+
+# A gap matters from this share of a step on; a shorter one than this is the time that a launch takes.
+SHARE = 0.01
+LEAST_NS = 10_000
+# What covers a part of a gap has at least this one of it.
+PART = 3
+# Shorter calls cover no such part: half of the functions of Python, and of the calls of the runtime.
+LEAST_CALL_NS = LEAST_NS / PART
+# Of whole us, as old files have them, a call may seem to end behind the one that makes it.
+_ROUNDING_NS = 1000
+_EVER = 1 << 63
+PYTHON, ANNOTATION, OPERATION, RUNTIME, OVERHEAD = range(len(HOST_CALLS))
+
+# Times as written -> ns.
+Times = Callable[[list[Any]], list[int]]
+
+
+class Call(NamedTuple):
+    """What a thread did from start to -minus_end, ns: in order an outer one comes first. kind: index into
+    HOST_CALLS; number: place in the file.
+    """
+
+    start: int
+    minus_end: int
+    kind: int
+    number: int
+    name: str
+
+    @property
+    def length(self) -> int:
+        """How long it lasts, ns."""
+        return -self.minus_end - self.start
+
+    def inside_ns(self, start: int, end: int) -> int:
+        """How long it lasts between two times."""
+        return min(-self.minus_end, end) - max(self.start, start)
+
+    def makes(self, other: Call) -> bool:
+        """Whether one behind it in the order of both lies in it."""
+        return other.start < -self.minus_end and self.minus_end <= other.minus_end + _ROUNDING_NS
+
+
+class Calls:
+    """Calls of the host that may cover a part of a gap, columns in the order of the file, times as written.
+
+    thread: its number in `threads`, those of whoever reads the file. code: of an array of such times.
+    """
+
+    def __init__(self, threads: dict[object, int], code: str = "d") -> None:
+        self.start, self.end = array(code), array(code)
+        self.kind, self.thread, self.number = bytearray(), array("i"), array("q")
+        self.name: list[str] = []
+        self.threads = threads
+
+    def add(self, kind: int, thread: object, start: Any, end: Any, number: int, name: str) -> None:
+        """Adds a call."""
+        place = self.threads.setdefault(thread, len(self.threads))
+        self.start.append(start)
+        self.end.append(end)
+        self.kind.append(kind)
+        self.thread.append(place)
+        self.number.append(number)
+        self.name.append(name)
+
+
+class Launch(NamedTuple):
+    """The call that launched an operation: when it was over, ns, and whose it is."""
+
+    over: int
+    thread: object
+
+
+class Gap(NamedTuple):
+    """A time in which a device runs nothing, ns. op: what comes next."""
+
+    start: int
+    end: int
+    op: int
+
+
+class Host:
+    """What the threads of a host did. operations, ranges: of each thread, the latter annotations and modules;
+    calls: of the runtime, of Python, and the profiler's own. ns: makes ns of times as written, of which
+    `per_ns` make one; most: a time that no axis holds.
+    """
+
+    def __init__(
+        self,
+        operations: Threads,
+        ranges: Threads,
+        calls: Calls,
+        ns: Times,
+        per_ns: float = 0.001,
+        most: float = MOST_US,
+    ) -> None:
+        self.operations, self.ranges, self.calls = operations, ranges, calls
+        self.ns, self.per_ns, self.most = ns, per_ns, most
+
+    def calls_of(self, least_ns: Mapping[object, float]) -> dict[object, list[Call]]:
+        """The calls of each thread that last so long, in order; steps are none. Those of the profiler itself
+        without a thread that is known are under None.
+        """
+        found: dict[object, list[tuple[Any, Any, int, int, str]]] = {thread: [] for thread in least_ns}
+        found[None] = []
+        shortest = min(least_ns.values()) * self.per_ns
+        for thread, least in least_ns.items():
+            most = -least * self.per_ns
+            for begin, minus_end, name, number in _long(self.operations.get(thread, ()), most):
+                found[thread].append((begin, -minus_end, OPERATION, number, name))
+            for begin, minus_end, name, number in _long(self.ranges.get(thread, ()), most):
+                if not (name.startswith(MODULE) or STEP.match(name)):
+                    found[thread].append((begin, -minus_end, ANNOTATION, number, name))
+        calls = self.calls
+        whose = self._whose(least_ns)
+        for row, (begin, end, place) in enumerate(zip(calls.start, calls.end, calls.thread, strict=True)):
+            if end - begin >= shortest and place in whose:
+                kind = calls.kind[row]
+                found[whose[place]].append((begin, end, kind, calls.number[row], calls.name[row]))
+        return {thread: self._in_order(some) for thread, some in found.items()}
+
+    def _whose(self, wanted: Mapping[object, float]) -> dict[int, object]:
+        """Place among the threads of the calls -> the thread that is wanted. The profiler's own time may
+        stand on a process of its own, with the number of the thread, or with none that is known: None.
+        """
+        calls = self.calls
+        whose = {place: thread for thread, place in calls.threads.items() if thread in wanted}
+        if OVERHEAD not in calls.kind:
+            return whose
+        overheads, others = set[int](), set[int]()
+        for place, kind in zip(calls.thread, calls.kind, strict=True):
+            (overheads if kind == OVERHEAD else others).add(place)
+        by_number = {_number(thread): thread for thread in wanted}
+        for thread, place in calls.threads.items():
+            known = place in whose or place in others or thread in self.operations or thread in self.ranges
+            if place in overheads and not known:
+                whose[place] = by_number.get(_number(thread))
+        return whose
+
+    def _in_order(self, some: list[tuple[Any, Any, int, int, str]]) -> list[Call]:
+        most = self.most
+        some = [call for call in some if -most < call[0] and call[1] < most]
+        starts, ends = self.ns([call[0] for call in some]), self.ns([call[1] for call in some])
+        return sorted(
+            Call(start, -end, *call[2:]) for start, end, call in zip(starts, ends, some, strict=True)
+        )
+
+
+def _long(ranges: Iterable[Range], most: float) -> list[Range]:
+    """Those whose start less their end is at most so much: they are looked at where they are many."""
+    return [host_range for host_range in ranges if host_range[0] + host_range[1] <= most]
+
+
+def _number(thread: object) -> object:
+    """The number of a thread without that of its process."""
+    return thread[1] if isinstance(thread, tuple) else thread
+
+
+def gaps_that_matter(
+    start: Sequence[int], end: Sequence[int], windows: Sequence[tuple[int, int]]
+) -> list[Gap]:
+    """When a device ran nothing, what each window has of it alone, ascending, if it is worth a word there.
+
+    start, end: of its operations in order of start. Before the first it ran nothing, from however early.
+    """
+    least = [max(LEAST_NS, (last - first) * SHARE) for first, last in windows]
+    shortest = min(least, default=0)
+    reached = list(accumulate(end, max))
+    long = [op for op, ns in enumerate(map(sub, start[1:], reached), 1) if ns >= shortest]
+    idle = [Gap(-_EVER, start[0], 0)] if start else []
+    idle += [Gap(reached[op - 1], start[op], op) for op in long]
+    starts, ends = [gap.start for gap in idle], [gap.end for gap in idle]
+    kept = set()
+    for (first, last), shortest in zip(windows, least, strict=True):
+        for gap in idle[bisect_right(ends, first) : bisect_left(starts, last)]:
+            inside = Gap(max(gap.start, first), min(gap.end, last), gap.op)
+            if inside.end - inside.start >= shortest:
+                kept.add(inside)
+    return sorted(kept)
+
+
+def gap_columns(
+    gaps: Sequence[Gap], launches: Mapping[int, Launch], host: Host, words: Mapping[object, str]
+) -> tuple[GapColumns, list[tuple[object, Call]]]:
+    """(why a device ran nothing; the calls that are named, with their threads). Gaps that end with an
+    operation that nothing launched, as far as the file tells, are left out.
+
+    launches: by operation, of those that come next; words: of the threads.
+    """
+    columns, named = GapColumns(), list[tuple[object, Call]]()
+    asked = _Asked([gap for gap in gaps if gap.op in launches], launches)
+    found = asked.covering(host) if asked.gaps else []
+    for gap, calls in zip(asked.gaps, found, strict=True):
+        launch = launches[gap.op]
+        call, around = _deepest(gap, min(gap.end, launch.over), calls)
+        columns.start.append(gap.start)
+        columns.end.append(gap.end)
+        columns.launched.append(launch.over)
+        columns.thread.append(words[launch.thread])
+        columns.name.append(None if call is None else call.name)
+        columns.kind.append(0 if call is None else call.kind)
+        columns.begin.append(gap.start if call is None else call.start)
+        columns.over.append(gap.start if call is None else -call.minus_end)
+        columns.around.append(None if around is None else around.name)
+        if call is not None:
+            named.append((launch.thread, call))
+    return columns, named
+
+
+class _Asked:
+    """Gaps in order, each of a thread."""
+
+    def __init__(self, gaps: list[Gap], launches: Mapping[int, Launch]) -> None:
+        self.gaps, self.launches = gaps, launches
+        self.rows: dict[object, list[int]] = {}
+        for row, gap in enumerate(gaps):
+            if not _is_queued(gap, launches[gap.op]):
+                self.rows.setdefault(launches[gap.op].thread, []).append(row)
+
+    def covering(self, host: Host) -> list[list[Call]]:
+        """Of each gap the calls of its thread that cover PART of it, in order; none where most of it comes
+        behind the launch.
+        """
+        found: list[list[Call]] = [[] for _ in self.gaps]
+        if not self.rows:
+            return found
+        least = {
+            thread: min(self.gaps[row].end - self.gaps[row].start for row in rows) / PART
+            for thread, rows in self.rows.items()
+        }
+        calls = host.calls_of(least)
+        for thread, rows in self.rows.items():
+            self._add(found, rows, calls[thread])
+            loose: list[list[Call]] = [[] for _ in self.gaps]
+            self._add(loose, rows, calls[None])
+            if any(loose):
+                begun = _Begun(host, thread)
+                for row in rows:
+                    found[row] += [call for call in loose[row] if not begun.inside(call)]
+                    found[row].sort()
+        return found
+
+    def _add(self, found: list[list[Call]], rows: list[int], calls: Iterable[Call]) -> None:
+        """Adds each call to the gaps of which it covers PART."""
+        starts = [self.gaps[row].start for row in rows]
+        reached = list(accumulate((self.gaps[row].end for row in rows), max))
+        for call in calls:
+            for at in range(bisect_right(reached, call.start), bisect_left(starts, -call.minus_end)):
+                gap = self.gaps[rows[at]]
+                until = min(gap.end, self.launches[gap.op].over)
+                if PART * call.inside_ns(gap.start, until) >= gap.end - gap.start:
+                    found[rows[at]].append(call)
+
+
+class _Begun:
+    """When a thread began anything, ns ascending."""
+
+    def __init__(self, host: Host, thread: object) -> None:
+        written: list[Any] = [
+            host_range[0]
+            for threads in (host.operations, host.ranges)
+            for host_range in threads.get(thread, ())
+        ]
+        place = host.calls.threads.get(thread)
+        written += [
+            start for start, by in zip(host.calls.start, host.calls.thread, strict=True) if by == place
+        ]
+        self.times = sorted(host.ns([time for time in written if -host.most < time < host.most]))
+
+    def inside(self, call: Call) -> bool:
+        """Whether something lies in a call that is not known to be of this thread: then it is not."""
+        at = bisect_right(self.times, call.start + _ROUNDING_NS)
+        return at < len(self.times) and self.times[at] < -call.minus_end - _ROUNDING_NS
+
+
+def _is_queued(gap: Gap, launch: Launch) -> bool:
+    """Whether what comes next was launched for most of a gap."""
+    return 2 * (gap.end - max(gap.start, launch.over)) > gap.end - gap.start
+
+
+def _deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, Call | None]:
+    """(the call that makes none of the others, the one that covers most of the gap where there are several;
+    the outermost of its callers that has at least half of its time in the gap).
+
+    calls: in order, those that cover PART of the gap.
+    """
+    leaves: list[int] = []
+    for at, call in enumerate(calls):
+        while leaves and calls[leaves[-1]].makes(call):
+            leaves.pop()
+        leaves.append(at)
+    if not leaves:
+        return None, None
+    most = max(leaves, key=lambda at: calls[at].inside_ns(gap.start, until))
+    chosen = calls[most]
+    for caller in calls[:most]:
+        if caller.makes(chosen) and 2 * caller.inside_ns(gap.start, gap.end) >= caller.length:
+            return chosen, caller
+    return chosen, None
+
+
+def add_calls(
+    host: HostColumns, named: Iterable[tuple[object, Call]], places: Mapping[object, int]
+) -> None:
+    """Adds calls that are named to what the host did, each once; annotations, and the outermost operations of
+    a thread, are there already. places: of the threads.
+    """
+    there = set(zip(host.start, host.end, host.thread, host.name, strict=True))
+    for thread, call in named:
+        place = places[thread]
+        times = call.start, -call.minus_end
+        if not there.isdisjoint({(*times, lane, call.name) for lane in (ANNOTATED, place, CALLS - place)}):
+            continue
+        there.add((*times, CALLS - place, call.name))
+        host.name.append(call.name)
+        host.start.append(times[0])
+        host.end.append(times[1])
+        host.thread.append(CALLS - place)
+        host.line.append(call.number)

@@ -30,6 +30,11 @@ _AUTOGRAD = "torch::autograd::"
 _OF_NCCL = re.compile(r"^[nr]ccl(?:Dev)?Kernel_(?=\w)")
 _ENABLE_IF, _TYPE = "std::enable_if<", "::type "
 _ENGINE = "autograd::engine::evaluate_function: "
+# What a host calls is no kernel: functions of Python as a profiler writes them, with their file and line or
+# with the address of their object, and the annotation around a batch that is loaded.
+_PYTHON = re.compile(r"[^()<>]+\.py\(\d+\): ")
+_BUILT_IN = re.compile(r"(<built-in .*?)(?: at 0x[0-9a-fA-F]+)?>", re.S)
+_LOADER, _ITERATES = "enumerate(DataLoader)", "enumerate("
 
 
 @lru_cache(maxsize=8192)
@@ -45,6 +50,16 @@ def shown_name(name: str) -> str:
         return f"{shown_name(node.removeprefix(_AUTOGRAD) if '<' not in node else node)} (evaluate)"
     if len(name) > _MOST or not ("<" in name or "(" in name) or not name.isprintable():
         return name
+    if name.startswith(_ITERATES):
+        return _LOADER if name.startswith(f"{_LOADER}#") else name
+    if _PYTHON.match(name):
+        path, _, rest = name.partition(".py(")
+        # A package's own file is told by its directory.
+        parts = path.rsplit("/", 2 if path.endswith("/__init__") else 1)
+        return f"{'/'.join(parts[1:] if len(parts) > 1 else parts)}.py({rest}"
+    built_in = _BUILT_IN.fullmatch(name)
+    if built_in is not None:
+        return f"{built_in[1]}>"
     wrapped = _WRAPPED.match(name)
     if wrapped is not None:
         return wrapped[1].rpartition("::")[2] or name

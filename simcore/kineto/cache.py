@@ -16,7 +16,14 @@ import msgspec
 
 from simcore.diagnostics import Diagnostic
 from simcore.kineto.recording import ProfilerStep, Recording
-from simcore.measured.columns import MEASURED, DeviceColumns, GapColumns, HostColumns, OpColumns, ToldCollective
+from simcore.measured.columns import (
+    MEASURED,
+    DeviceColumns,
+    GapColumns,
+    HostColumns,
+    OpColumns,
+    ToldCollective,
+)
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
 _VERSION = 6
@@ -218,19 +225,23 @@ def _kept_host(host: HostColumns) -> _KeptHost:
 
 
 def _kept_gaps(gaps: GapColumns) -> _KeptGaps:
-    texts = [[None if text is None else _utf8(text) for text in column] for column in (gaps.name, gaps.around)]
+    def kept(column: list[str | None]) -> list[str | None]:
+        return [None if text is None else _utf8(text) for text in column]
+
     numbers = {name: getattr(gaps, name).tobytes() for name in _GAP_NUMBERS}
-    return _KeptGaps([_utf8(text) for text in gaps.thread], texts[0], bytes(gaps.kind), texts[1], numbers)
+    threads = [_utf8(text) for text in gaps.thread]
+    return _KeptGaps(threads, kept(gaps.name), bytes(gaps.kind), kept(gaps.around), numbers)
 
 
 def _gaps(kept: _KeptGaps) -> GapColumns:
     """Raises ValueError where columns do not fit together."""
     number = {name: array("q", kept.numbers[name]) for name in _GAP_NUMBERS}
-    columns = (*number.values(), kept.thread, kept.name, kept.kind, kept.around)
-    if len({*map(len, columns)}) > 1:
+    texts = (len(kept.thread), len(kept.name), len(kept.kind), len(kept.around))
+    if len({*texts, *map(len, number.values())}) > 1:
         raise ValueError("columns of different lengths")
-    return GapColumns(thread=kept.thread, name=kept.name, kind=bytearray(kept.kind), around=kept.around,
-                      **number)  # fmt: skip
+    return GapColumns(
+        thread=kept.thread, name=kept.name, kind=bytearray(kept.kind), around=kept.around, **number
+    )  # fmt: skip
 
 
 def _host(kept: _KeptHost, count: int) -> HostColumns:

@@ -68,7 +68,8 @@ class Calls:
     """
 
     def __init__(self, threads: dict[object, int], code: str = "d") -> None:
-        self.start, self.end = array(code), array(code)
+        self.start: array[Any] = array(code)
+        self.end: array[Any] = array(code)
         self.kind, self.thread, self.number = bytearray(), array("i"), array("q")
         self.name: list[str] = []
         self.threads = threads
@@ -319,9 +320,7 @@ def _deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, 
     return chosen, None
 
 
-def add_calls(
-    host: HostColumns, named: Iterable[tuple[object, Call]], places: Mapping[object, int]
-) -> None:
+def add_calls(host: HostColumns, named: Iterable[tuple[object, Call]], places: Mapping[object, int]) -> None:
     """Adds calls that are named to what the host did, each once; annotations, and the outermost operations of
     a thread, are there already. places: of the threads.
     """

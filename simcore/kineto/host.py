@@ -65,7 +65,7 @@ class Flows:
 
 
 def around(
-    threads: Threads, launches: Mapping[int, Launched], flows: Flows | None = None
+    threads: Threads, launches: Mapping[int, Place] | Mapping[int, Launched], flows: Flows | None = None
 ) -> dict[int, Around]:
     """Of each launch that has a range around it, by correlation. Sorts the ranges."""
     words = _Words(threads)
@@ -99,7 +99,7 @@ class _Words:
 
 def _swept(
     threads: Threads,
-    points: Mapping[Any, Place | Launched],
+    points: Mapping[Any, Place] | Mapping[int, Launched],
     words: _Words,
     layers: Mapping[tuple[object, float], str],
 ) -> dict[Any, Around]:

@@ -29,7 +29,6 @@ from simcore.kineto.events import (
 )
 from simcore.kineto.gaps import (
     LEAST_CALL_NS,
-    Call,
     Calls,
     Host,
     Launch,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from simcore.measured.columns import ANNOTATED, MEASURED, NOT_LAUNCHED, HostColumns, RankTrace
-from simcore.measured.lanes import host_item, timed_ops
+from simcore.measured.columns import ANNOTATED, CALLS, MEASURED, NOT_LAUNCHED, HostColumns, RankTrace
+from simcore.measured.lanes import host_item, host_thread, timed_ops
 from simcore.measured.vocabulary import buffer_bytes, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import Struct
@@ -116,6 +116,8 @@ def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
     host = rank.device.host
     if host.thread[row] == ANNOTATED:
         return [("host", "annotation")]
+    if host.thread[row] <= CALLS:
+        return [("call of host thread", host_thread(host, host.thread[row]))]
     return [
         ("host thread", host.threads[host.thread[row]]),
         ("launches", plural(len(launched_in(host, row)), "operation")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from simcore.measured.columns import ANNOTATED, FUSED, HostColumns, RankTrace
+from simcore.measured.columns import ANNOTATED, CALLS, FUSED, HostColumns, RankTrace
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import (
     CATEGORIES,
@@ -26,6 +26,8 @@ STREAM_LANE = "stream "
 # Of the host beside a device: its annotations, and each thread that launched something.
 HOST_LANE = "host "
 ANNOTATIONS_LANE = f"{HOST_LANE}annotations"
+# Below each thread the calls in which it was while the device ran nothing.
+CALLS_LANE = f"{HOST_LANE}calls "
 _GAP, _OUTSIDE = CATEGORIES.index("gap"), CATEGORIES.index("outside")
 _ON_COMPUTE = (*COMPUTE, "host")
 
@@ -132,15 +134,27 @@ def host_item(rank: RankTrace, item: int) -> int | None:
 
 
 def host_lane(host: HostColumns, thread: int) -> str:
-    """The lane of a thread, an index into `threads`, or of the annotations."""
-    return ANNOTATIONS_LANE if thread == ANNOTATED else f"{HOST_LANE}{host.threads[thread]}"
+    """The lane of a thread, an index into `threads`, of its calls, or of the annotations."""
+    if thread == ANNOTATED:
+        return ANNOTATIONS_LANE
+    return f"{CALLS_LANE if thread <= CALLS else HOST_LANE}{host_thread(host, thread)}"
+
+
+def host_thread(host: HostColumns, thread: int) -> str:
+    """The words for a thread, or for the one whose calls are meant."""
+    return host.threads[_place(thread)]
 
 
 def _host_kinds(run: MeasuredRun, host: HostColumns | None) -> list[str]:
     """The lanes of the host. Where the device is replayed its host would stand at other times: none."""
     if host is None or run.replayed:
         return []
-    return [host_lane(host, thread) for thread in sorted(set(host.thread))]
+    threads = sorted(set(host.thread), key=lambda thread: (_place(thread), thread <= CALLS))
+    return [host_lane(host, thread) for thread in threads]
+
+
+def _place(thread: int) -> int:
+    return CALLS - thread if thread <= CALLS else thread
 
 
 def _host_spans(rank: RankTrace, host: HostColumns, kind: str) -> list[tuple[int, int, int, int]]:

@@ -7,17 +7,22 @@ nodes become pieces and its causes words. A leg is one rank doing one thing of o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from simcore.records import Struct, replace
 from simcore.replay.accounts import ACCOUNTS, IDLE, own_account
+from simcore.replay.idle import CALL, gap_in, gap_reason
 from simcore.run.graph import BUSY, RECEIVED, Cause, ChainStep
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP
 from simcore.run.ties import NONE, Ties
 
+if TYPE_CHECKING:
+    from simcore.replay.timed import Timed
+
 START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
 WAS_IDLE, IDLES = "was idle", "idles"
-# Of a device whose host is known: whether the next kernel was launched before most of the gap was over.
+# Of a device whose host is known: whether the next kernel was launched for most of the gap.
 HOST_LATE, NOT_STARTED = "host late", "not started"
 # Why a segment could not start earlier, by its reason, as reports say it.
 REASONS = {
@@ -31,6 +36,8 @@ REASONS = {
     LAST: "rank {rank} came last",
     QUEUED: "waiting for the collective before it",
 }
+# What is said of a gap where its trace does not tell more.
+_OF_GAPS = (START, IDLES, HOST_LATE, NOT_STARTED)
 
 
 class PieceSegment(Struct, frozen=True):
@@ -107,8 +114,8 @@ def reason_behind(ties: Ties, rank: int, piece: int) -> str:
 
 
 def _idles(graph: MeasuredGraph, segment: PieceSegment) -> str:
-    """Why a rank ran nothing, as measured: of a device whether its host had launched the next kernel for more
-    than half of the gap; IDLES where nobody knows that.
+    """Why a rank ran nothing, as measured: of a device whether the call that launched the next kernel was
+    over for more than half of the gap; IDLES where nobody knows that.
     """
     rank, pieces = graph.ties.run.ranks[segment.rank], graph.ties.pieces[segment.rank]
     after, last = segment.piece + 1, segment.piece - 1
@@ -120,8 +127,19 @@ def _idles(graph: MeasuredGraph, segment: PieceSegment) -> str:
     if last < 0 or pieces.kind[after] == GAP or host.launcher[op] < 0:
         return IDLES
     start, end = rank.ops.end[pieces.op[last]], rank.ops.start[op]
-    queued = end - max(host.launch[op], start)
+    queued = end - max(host.launched[op], start)
     return NOT_STARTED if 2 * queued > end - start else HOST_LATE
+
+
+def reason_words(results: Timed, segment: PieceSegment) -> str:
+    """Why a segment could not start earlier; of a gap that its trace tells of, what the host did."""
+    gap = None
+    if segment.account == IDLE and segment.reason in _OF_GAPS:
+        gap = gap_in(results.gaps[segment.rank], segment.start, segment.end)
+    # That the step begins says more than that a kernel was queued, or that no call is to blame.
+    if gap is not None and (segment.reason != START or gap.cause == CALL):
+        return gap_reason(gap)
+    return REASONS[segment.reason].format(rank=results.measured.ranks[segment.of].number)
 
 
 def _reason(graph: MeasuredGraph, ends: Sequence[int], step: ChainStep) -> tuple[str, int]:

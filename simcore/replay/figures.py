@@ -16,7 +16,7 @@ from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
-from simcore.replay.critical_path import REASONS
+from simcore.replay.critical_path import reason_words
 from simcore.replay.operations import op_uses
 from simcore.replay.run_words import facts, title
 from simcore.replay.worst import piece_name
@@ -325,7 +325,7 @@ class MeasuredFigures:
                 segment.kind if ACCOUNTS[segment.account] != segment.kind else "compute", segment.kind,
                 None if is_gap else piece_name(self.results, segment.rank, segment.piece),
                 None if is_gap else rank.ops.state[op], None if is_gap or batch < 0 else batch,
-                REASONS[segment.reason].format(rank=ranks[segment.of].number),
+                reason_words(self.results, segment),
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:

@@ -8,6 +8,15 @@ from simcore.measured.vocabulary import POINT_TO_POINT, said_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT, RankWaiting
+from simcore.replay.idle import (
+    CALL,
+    QUEUED,
+    Held,
+    call_words,
+    gap_words,
+    held_ups,
+    no_call_words,
+)
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import (
     LEAST,
@@ -58,7 +67,7 @@ def insight_lines(results: Timed) -> list[str]:
     stretches = wait_stretches(results) if together else []
     causes = [*_slow_ranks(results), *_stragglers(results), *_in_the_end(results, stretches)]
     slots = _slots(results)
-    causes += [*slots, *_slow_stage(results)]
+    causes += [*_idle(results), *slots, *_slow_stage(results)]
     # Where the empty slots are said the bubble is, too.
     largest = [] if slots and _largest_account(results) == BUBBLE else [_largest(results)]
     return [*causes, *largest, *(_waits(results, stretches) if together else [])]
@@ -342,9 +351,57 @@ def _stragglers(results: Timed) -> list[str]:
             if 0 < straggler.start_ns <= straggler.host_ns:
                 gaps += f" ({duration(straggler.start_ns)} of it before its first operation)"
             why.append(gaps)
-        words += f"; before them it {', and '.join(why)} than the median of the others." if why else "."
+        them = "it" if straggler.last == 1 else "them"
+        words += f"; before {them} it {', and '.join(why)} than the median of the others" if why else ""
+        if straggler.gap is not None:
+            words += f"; for {duration(straggler.call_ns)} its host {call_words(straggler.gap)}"
+        words += "."
         lines.append(words + _gain(results, *on_time(results, straggler)))
     return lines
+
+
+def _idle(results: Timed) -> list[str]:
+    """What keeps ranks from running anything for longest, as far as no sentence on a straggler says it."""
+    said = {
+        (rank, straggler.gap)
+        for straggler in stragglers(results)[:_WAITS]
+        for rank, trace in enumerate(results.measured.ranks)
+        if straggler.gap is not None and trace.number == straggler.rank
+    }
+    lines = []
+    for held in held_ups(results):
+        if all((rank, gap) in said for rank, gaps in held.gaps.items() for gap in gaps):
+            continue
+        lines.append(_held_words(results, held))
+    return lines[:_WAITS]
+
+
+def _held_words(results: Timed, held: Held) -> str:
+    """`Rank 0 runs nothing for 20.010 ms (92.6 % of the step) before gemm_kernel_b: its host is in
+    cudaLaunchKernel for 19.990 ms of it.`
+    """
+    ranks, unit = results.measured.ranks, results.measured.unit
+    who = RankSet.of({ranks[rank].number for rank in held.gaps}).words()
+    many, first, ns = len(held.gaps) > 1, held.first, held.most_ns
+    counts = [len(gaps) for gaps in held.gaps.values()]
+    words = f"{unit.capitalize()}{'s' if many else ''} {who} {'run' if many else 'runs'} nothing for "
+    words += f"{'up to ' if many else ''}{duration(ns)} ({percent(ns, results.step_time_ns)} % of the step)"
+    if not many and counts == [1]:
+        (rank,) = held.gaps
+        starts = ranks[rank].ops.start
+        following = next((op for op, start in enumerate(starts) if start == first.end), None)
+        before = "" if following is None else f" before {short_name(ranks[rank].ops.name[following], 40)}"
+        return f"{words}{before}: {gap_words(first)}."
+    words += f" in {'up to ' if len(set(counts)) > 1 else ''}{plural(max(counts), 'gap')}"
+    words += f"{' each' if many else ''}: "
+    if first.cause == CALL:
+        covered = max(sum(gap.covered_ns for gap in gaps) for gaps in held.gaps.values())
+        return f"{words}the host {call_words(first)} for {'up to ' if many else ''}{duration(covered)} of it."
+    if first.cause == QUEUED:
+        return f"{words}what comes next was queued already for most of each."
+    if len({gap.thread for gap in held.of_all()}) == 1:
+        return f"{words}{no_call_words(first)} of one."
+    return f"{words}no single call of the host thread that launches next covers a third of one."
 
 
 def _gain(results: Timed, scales: Scales, less_ns: int) -> str:

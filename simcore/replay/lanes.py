@@ -15,6 +15,8 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.facts import span_facts, stream_word
 from simcore.measured.lanes import (
     ANNOTATIONS_LANE,
+    CALLS_LANE,
+    HOST_LANE,
     NO_GROUP,
     STREAM_LANE,
     lane_kinds,
@@ -244,8 +246,8 @@ class MeasuredLanes(RankLanes):
         if stream == NO_GROUP:
             return "no group"
         rank = self.run.ranks[number]
-        if stream == ANNOTATIONS_LANE:
-            return "annotations"
+        if stream == ANNOTATIONS_LANE or stream.startswith(CALLS_LANE):
+            return in_short(stream.removeprefix(HOST_LANE), 14)
         if rank.device is not None:
             return in_short(stream.replace(STREAM_LANE, f"{stream_word(rank)} "), 14)
         size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(stream)

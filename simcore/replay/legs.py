@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.records import replace
-from simcore.replay.critical_path import REASONS
+from simcore.replay.critical_path import reason_words
 from simcore.replay.timed import Timed
 from simcore.replay.worst import IDLE_NAME, piece_name
 from simcore.run.findings import Leg
@@ -28,7 +28,7 @@ def legs(results: Timed) -> list[Leg]:
             path_legs[-1] = replace(path_legs[-1], last=index + 1, end_ns=piece_segment.end)
             continue
         last = key
-        reason = REASONS[piece_segment.reason].format(rank=results.measured.ranks[piece_segment.of].number)
+        reason = reason_words(results, piece_segment)
         batch = -1 if is_gap else trace.ops.batch[op]
         who = piece_segment.rank, trace.number, trace.stage
         path_legs.append(

@@ -28,6 +28,7 @@ from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
 from simcore.replay.critical_path import BEFORE, REASONS, cause_reason, reason_behind
+from simcore.replay.idle import CALL, call_lane, called_words, gap_in, gap_words, part_words, thread_words
 from simcore.replay.legs import legs
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.replay.worst import piece_name
@@ -190,8 +191,8 @@ class MeasuredSpanWords:
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         if item < 0:
             times = f"{axis.clock(start)} .. {axis.clock(end)}"
-            length, before = axis.length(end - start), self._before(rank, start)
-            return SpanSaid(_gap(rank, item), whose, times, length, more=before)
+            more = ", ".join(filter(None, (self._why(number, start, end), self._before(rank, start))))
+            return SpanSaid(_gap(rank, item), whose, times, axis.length(end - start), more=more)
         facts = span_facts(rank, item)
         length = ""
         if not self._run.timed:
@@ -211,6 +212,14 @@ class MeasuredSpanWords:
         if rank.window is None or recorded is None or recorded.step is None or rank.window[0] <= start_ns:
             return ""
         return f"its host begins step {recorded.step} at {self._lanes.axis.clock(rank.window[0])}"
+
+    def _why(self, number: int, start: int, end: int) -> str:
+        """Why a rank runs nothing in a span of its lane; "" where its trace does not tell."""
+        gap = gap_in(self._results.gaps[number], start, end)
+        if gap is None:
+            return ""
+        part = "" if gap.ns == end - start else f"{self._lanes.axis.length(gap.ns)} of it: "
+        return f"{part}{gap_words(gap)}"
 
     def _whose(self, rank: RankTrace) -> tuple[str, ...]:
         if self._run.unit != "rank":
@@ -263,10 +272,12 @@ class MeasuredSpanWords:
         )
         if item < 0:
             before, after = neighbours(trace, item)
+            why = self._why(number, start, end)
             return [
                 ("idle", f"{axis.clock(start)} .. {axis.clock(end)}, {axis.length(end - start)}"),
                 ("on", whose),
                 ("after", in_short(before or "nothing", 80)), ("before", in_short(after or "nothing", 80)),
+                *([("because", why)] if why else []),
             ]  # fmt: skip
         facts = span_facts(trace, item)
         rows = [("operation", short_name(facts.name, 80)), ("on", whose), ("kind", facts.category)]
@@ -356,6 +367,8 @@ class MeasuredSpanWords:
         binding = self._found(number, stream, index, direction)
         steps = [self._step(number, stream, piece_dependency) for piece_dependency in binding]
         launches = self._launches(number, stream, index, direction)
+        if direction < 0:
+            steps = [*self._call(number, stream, index), *steps]
         if direction < 0 and binding and launches:
             first = binding[0]
             gap = self._results.ties.pieces[first.rank].kind[first.piece] == GAP
@@ -363,6 +376,21 @@ class MeasuredSpanWords:
             if gap and first.rank == number and launches[0].start_ns >= steps[0].start_ns:
                 return [*launches, *steps]
         return [*steps, *launches]
+
+    def _call(self, number: int, stream: str | None, index: int) -> list[Step]:
+        """The call in which the host was in a gap: in the lane that has it, where the host has any."""
+        trace, spans = self._run.ranks[number], self._lanes.spans(number, stream)
+        if spans.op[index] >= 0:
+            return []
+        gap = gap_in(self._results.gaps[number], spans.start[index], spans.end[index])
+        if gap is None or gap.cause != CALL:
+            return []
+        start = max(gap.begin, trace.first_ns)
+        words = (
+            f"{called_words(gap)} on {thread_words(gap)}, {duration(gap.over - gap.begin)}: "
+            f"its host is in it for {part_words(gap.covered_ns, gap.ns)} of the gap"
+        )
+        return [Step(number, call_lane(trace, gap), start, trace.number, words)]
 
     def _all_words(self, number: int, stream: str | None, index: int, direction: int) -> list[str]:
         """What `walk` finds in words, what is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.records import NamedTuple
 from simcore.replay.accounts import FIRST_EXPOSED, IDLE
+from simcore.replay.idle import CALL, HostGap, cause_of
 from simcore.replay.parameters import Scales, rounded
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
 
-# Of fewer collectives chance tells as much; and a rank that comes last as often as its peers is no straggler.
+# Of fewer collectives chance tells as much; and a rank that comes last as often as its peers is no straggler:
+# unless its own work and gaps before them are so much of what it costs, and that is worth a sentence.
 _LEAST = 3
 _SHARE = 0.5
+_OWN = 0.5
+# A call that is named is so much of how late a rank comes.
+_OF_LEAD = 1 / 3
 # An arrival within this of the next one is no lateness: a launch takes as long.
 _NOISE_NS = 5_000
 
@@ -27,7 +32,8 @@ class Straggler(NamedTuple):
     """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after
     the next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle
     one of the other members, in all; start_ns: of the gaps what is before its first operation; operations: in
-    which it computes longer most, of the same length where there are several.
+    which it computes longer most, of the same length where there are several. call_ns: how long its host is
+    in one call in the gaps before them; gap: the longest of these, None where no call is that much of it.
     """
 
     rank: int
@@ -39,10 +45,14 @@ class Straggler(NamedTuple):
     host_ns: int
     start_ns: int
     operations: tuple[str, ...]
+    call_ns: int
+    gap: HostGap | None
 
 
 def stragglers(results: Timed) -> list[Straggler]:
-    """Ranks that come last to half of their collectives or more, the most often first; of devices alone."""
+    """Ranks that come last to half of their collectives or more, or that hold up the others for a part of the
+    step worth a sentence by what they do themselves; the most often first; of devices alone.
+    """
     if not results.measured.of_devices or not results.graph.together:
         return []
     graph, ends, ties = results.graph, results.ends, results.ties
@@ -58,11 +68,19 @@ def stragglers(results: Timed) -> list[Straggler]:
         if ahead > _NOISE_NS:
             last.setdefault(times[-1][1], []).append((number, ahead))
     late_ranks = []
+    spent = _SpentBefore(results)
     for rank, some in last.items():
-        if len(some) < max(_LEAST, took_part[rank] * _SHARE):
-            continue
-        longer, operations = _before(results, rank, {number for number, _ in some})
         leads = [ns for _, ns in some]
+        often = len(some) >= max(_LEAST, took_part[rank] * _SHARE)
+        if not often and sum(leads) < results.step_time_ns * LEAST:
+            continue
+        numbers = {number for number, _ in some}
+        longer, operations = _before(results, spent, rank, numbers)
+        if not often and longer[0] + longer[1] < sum(leads) * _OWN:
+            continue
+        call_ns, gap = _held_up(results, rank, numbers)
+        if longer[1] <= 0 or call_ns < sum(leads) * _OF_LEAD:
+            call_ns, gap = 0, None
         late_ranks.append(
             Straggler(
                 ties.run.ranks[rank].number,
@@ -72,6 +90,8 @@ def stragglers(results: Timed) -> list[Straggler]:
                 max(leads),
                 *longer,
                 operations,
+                call_ns,
+                gap,
             )
         )
     return sorted(late_ranks, key=lambda straggler: (-straggler.last, straggler.rank))
@@ -105,17 +125,51 @@ def own_gaps_ns(results: Timed) -> list[int]:
     ]
 
 
-def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, int, int], tuple[str, ...]]:
+def _held_up(results: Timed, rank: int, numbers: set[int]) -> tuple[int, HostGap | None]:
+    """(how long the host of a rank is in the call that keeps it longest in the gaps before these collectives,
+    ns; the longest of those gaps); (0, None) where there is none.
+    """
+    launches = sorted(
+        (results.ties.pieces[rank].start[piece], number)
+        for number, members in enumerate(results.ties.members)
+        for who, piece, _ in members
+        if who == rank
+    )
+    found: dict[tuple[str, str | None, str | None], list[HostGap]] = {}
+    before = 0
+    for time, number in launches:
+        if number in numbers:
+            for gap in results.gaps[rank]:
+                if gap.cause == CALL and before <= gap.start and gap.end <= time:
+                    found.setdefault(cause_of(gap), []).append(gap)
+        before = time
+    longest = max(found.values(), key=lambda some: sum(gap.covered_ns for gap in some), default=[])
+    if not longest:
+        return 0, None
+    return sum(gap.covered_ns for gap in longest), max(longest, key=lambda gap: gap.ns)
+
+
+class _SpentBefore(dict[int, "dict[int, tuple[int, int, dict[str, int]]]"]):
+    """What each rank spent before its collectives, found when it is first asked for."""
+
+    def __init__(self, results: Timed) -> None:
+        super().__init__()
+        self.results = results
+
+    def __missing__(self, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
+        self[rank] = spent = _spent_before(self.results, rank)
+        return spent
+
+
+def _before(
+    results: Timed, spent: _SpentBefore, rank: int, numbers: set[int]
+) -> tuple[tuple[int, int, int], tuple[str, ...]]:
     """((compute, gaps, those before its first operation) that a rank takes longer before these collectives,
     ns; the operations).
     """
     ties = results.ties
     compute = host = 0
     by_name: dict[str, int] = {}
-    spent = {
-        member: _spent_before(results, member)
-        for member in {who for number in numbers for who, _, _ in ties.members[number]}
-    }
     start = 0
     for number in numbers:
         mine = spent[rank][number]

@@ -21,6 +21,7 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, replace
 from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, PROFILED, RankWaiting, rank_accounts, who_waits
 from simcore.replay.critical_path import PieceSegment, critical_path
+from simcore.replay.idle import HostGap, gaps_of
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.run.accounts import Accounts
@@ -303,6 +304,14 @@ class Timed(Struct, frozen=True, dict=True):
     def timed(self) -> bool:
         """Whether it has times: a plan has none."""
         return self.measured.timed
+
+    @cached_property
+    def gaps(self) -> list[list[HostGap]]:
+        """Of each rank the times in which its device ran nothing, as far as its trace tells what its host did
+        then, by start; none of a replay, whose gaps are others.
+        """
+        replayed = self.scales is not None or self.measured.replayed
+        return [[] if replayed else gaps_of(rank) for rank in self.measured.ranks]
 
     @property
     def together(self) -> bool:

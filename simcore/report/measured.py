@@ -140,6 +140,7 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
     if recorded is None:
         return {}
     # Imported here: other runs have none.
+    from simcore.replay.idle import gap_values, long_gaps
     from simcore.replay.stragglers import stragglers
 
     middle, most = recorded.residual_ns
@@ -157,7 +158,11 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
             "residual_ns": {"median": middle, "most": most},
         },
         "collectives": _bandwidth_values(shown, asked),
-        "stragglers": [late._asdict() for late in stragglers(results)],
+        "stragglers": [
+            late._asdict() | {"gap": None if late.gap is None else gap_values(late.gap)}
+            for late in stragglers(results)
+        ],
+        "gaps": [{"ranks": numbers[rank], **gap_values(gap)} for rank, gap in long_gaps(results)],
     }  # fmt: skip
 
 

@@ -1,0 +1,210 @@
+"""Why a rank ran nothing: what its host did in the gaps that a profiler's trace tells of, and in words."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import in_short
+from simcore.kernel_names import short_name
+from simcore.measured.columns import HOST_CALLS, RankTrace
+from simcore.measured.lanes import host_lane
+from simcore.records import NamedTuple
+from simcore.units import duration
+
+if TYPE_CHECKING:
+    from simcore.replay.timed import Timed
+
+# A share of the step below which a gap is not worth a sentence.
+_LEAST = 0.01
+# Calls in which the host waits for its device, or for a copy that it makes itself.
+_WAITS = re.compile(r"\w*Synchronize|(?:cuda|hip|cu)Memcpy(?!\w*Async)\w*|aten::(?:item|_local_scalar_dense)")
+_NAME_CELLS, _THREAD_CELLS = 48, 20
+# Why it ran nothing: the host was in a call, in no single one, or had launched what comes next.
+CALL, NO_CALL, QUEUED = "call", "no single call", "queued"
+
+
+class HostGap(NamedTuple):
+    """A time in which a device runs nothing, ns; see `GapColumns`."""
+
+    start: int
+    end: int
+    launched: int
+    thread: str
+    name: str | None
+    kind: str
+    begin: int
+    over: int
+    around: str | None
+
+    @property
+    def ns(self) -> int:
+        """How long it is."""
+        return self.end - self.start
+
+    @property
+    def queued_ns(self) -> int:
+        """How long what comes next had been launched."""
+        return max(0, self.end - max(self.start, self.launched))
+
+    @property
+    def cause(self) -> str:
+        """CALL, NO_CALL or QUEUED."""
+        if self.name is not None:
+            return CALL
+        return QUEUED if 2 * self.queued_ns > self.ns else NO_CALL
+
+    @property
+    def covered_ns(self) -> int:
+        """How long the host is in the call that is named, until what comes next is launched."""
+        if self.name is None:
+            return 0
+        return min(self.over, self.end, self.launched) - max(self.begin, self.start)
+
+
+def gaps_of(rank: RankTrace) -> list[HostGap]:
+    """The gaps of which the trace of a rank tells, as measured, by start."""
+    if rank.device is None:
+        return []
+    gaps = rank.device.gaps
+    kinds = [HOST_CALLS[kind] for kind in gaps.kind]
+    columns = (gaps.start, gaps.end, gaps.launched, gaps.thread, gaps.name, kinds, gaps.begin, gaps.over,
+               gaps.around)  # fmt: skip
+    return [HostGap(*row) for row in zip(*columns, strict=True)]
+
+
+def gap_in(gaps: Sequence[HostGap], start: int, end: int) -> HostGap | None:
+    """The longest gap of a rank in a span of its time; None where the trace tells of none that is half as
+    long. gaps: by start.
+    """
+    first = bisect_left(gaps, start, key=lambda gap: gap.start)
+    last = bisect_right(gaps, end, key=lambda gap: gap.end)
+    longest = max(gaps[first:last], key=lambda gap: gap.ns, default=None)
+    return longest if longest is not None and 2 * longest.ns >= end - start else None
+
+
+def call_lane(rank: RankTrace, gap: HostGap) -> str | None:
+    """The lane of the host that shows the call of a gap; None where none does."""
+    host = None if rank.device is None else rank.device.host
+    if host is None:
+        return None
+    columns = zip(host.start, host.end, host.name, host.thread, strict=True)
+    call = gap.begin, gap.over, gap.name
+    return next((host_lane(host, thread) for *row, thread in columns if tuple(row) == call), None)
+
+
+def long_gaps(results: Timed) -> list[tuple[int, HostGap]]:
+    """(rank, its index; gap) of those that are worth a sentence, by rank."""
+    least = max(1, results.step_time_ns * _LEAST)
+    return [(rank, gap) for rank, gaps in enumerate(results.gaps) for gap in gaps if gap.ns >= least]
+
+
+def gap_values(gap: HostGap) -> dict[str, Any]:
+    """A gap as the JSON of a report has it."""
+    is_call = gap.cause == CALL
+    return {
+        "start_ns": gap.start,
+        "end_ns": gap.end,
+        "cause": gap.cause,
+        "thread": gap.thread,
+        "launched_ns": gap.launched,
+        "call": gap.name,
+        "kind": gap.kind if is_call else None,
+        "call_start_ns": gap.begin if is_call else None,
+        "call_end_ns": gap.over if is_call else None,
+        "covered_ns": gap.covered_ns,
+        "called_in": gap.around,
+    }
+
+
+def call_words(gap: HostGap) -> str:
+    """`waits in cudaStreamSynchronize (in aten::item)`: what the host does, of a gap with a call."""
+    return f"{_verb(gap)} in {called_words(gap)}"
+
+
+def called_words(gap: HostGap) -> str:
+    """`cudaStreamSynchronize (in aten::item)`: that call."""
+    around = "" if gap.around is None else f" (in {short_name(gap.around, _NAME_CELLS)})"
+    return f"{short_name(gap.name or '', _NAME_CELLS)}{around}"
+
+
+def _verb(gap: HostGap) -> str:
+    return "waits" if _WAITS.fullmatch(gap.name or "") else "is"
+
+
+def thread_words(gap: HostGap) -> str:
+    """`host thread 5000`."""
+    return f"host thread {in_short(gap.thread, _THREAD_CELLS)}"
+
+
+def gap_words(gap: HostGap) -> str:
+    """Why a rank runs nothing in a gap: `its host is in cudaLaunchKernel for 19.990 ms of it`."""
+    if gap.cause == CALL:
+        return f"its host {call_words(gap)} for {part_words(gap.covered_ns, gap.ns)} of it"
+    if gap.cause == QUEUED:
+        return f"what comes next was queued already for {part_words(gap.queued_ns, gap.ns)} of it"
+    return f"{no_call_words(gap)} of it"
+
+
+def gap_reason(gap: HostGap) -> str:
+    """The same as why a segment of the critical path could not begin earlier, where there is little room."""
+    if gap.cause == CALL:
+        return f"its host {_verb(gap)} in {short_name(gap.name or '', _NAME_CELLS)}"
+    if gap.cause == QUEUED:
+        return "its next kernel was queued already"
+    return "its host was late: no kernel queued"
+
+
+def no_call_words(gap: HostGap) -> str:
+    """`no single call of host thread 5000, which launches next, covers a third`."""
+    return f"no single call of {thread_words(gap)}, which launches next, covers a third"
+
+
+def part_words(ns: int, whole: int) -> str:
+    """`19.990 ms`, `all`: so much of a time."""
+    return "all" if ns == whole else duration(ns)
+
+
+class Held(NamedTuple):
+    """Gaps with one cause. gaps: by the index of the rank, in order."""
+
+    gaps: dict[int, list[HostGap]]
+
+    @property
+    def first(self) -> HostGap:
+        """One of those gaps, which says what the cause is."""
+        return next(self.of_all())
+
+    def of_all(self) -> Iterator[HostGap]:
+        """All gaps."""
+        for some in self.gaps.values():
+            yield from some
+
+    @property
+    def most_ns(self) -> int:
+        """How long they are on the rank where that is most."""
+        return max(total_ns(some) for some in self.gaps.values())
+
+
+def total_ns(gaps: Iterable[HostGap]) -> int:
+    """How long gaps are in all."""
+    return sum(gap.ns for gap in gaps)
+
+
+def held_ups(results: Timed) -> list[Held]:
+    """The gaps that are worth a sentence by their cause, those that take a rank longest first."""
+    found: dict[tuple[str, str | None, str | None], dict[int, list[HostGap]]] = {}
+    for number, gap in long_gaps(results):
+        found.setdefault(cause_of(gap), {}).setdefault(number, []).append(gap)
+    held = [Held(gaps) for gaps in found.values()]
+    return sorted(held, key=lambda one: -one.most_ns)
+
+
+def cause_of(gap: HostGap) -> tuple[str, str | None, str | None]:
+    """What gaps with one cause have in common: names as they are shown, without addresses of objects."""
+    name, around = (
+        None if text is None else short_name(text, _NAME_CELLS) for text in (gap.name, gap.around)
+    )
+    return gap.cause, name, around

@@ -27,6 +27,8 @@ LEAST_NS = 10_000
 PART = 3
 # Shorter calls cover no such part: half of the functions of Python, and of the calls of the runtime.
 LEAST_CALL_NS = LEAST_NS / PART
+# A caller is named beside the call where so much of its time is the gap's: what runs a step is no cause.
+_OF_CALLER = 0.9
 # Of whole us, as old files have them, a call may seem to end behind the one that makes it.
 _ROUNDING_NS = 1000
 _EVER = 1 << 63
@@ -301,7 +303,7 @@ def _is_queued(gap: Gap, launch: Launch) -> bool:
 
 def _deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, Call | None]:
     """(the call that makes none of the others, the one that covers most of the gap where there are several;
-    the outermost of its callers that has at least half of its time in the gap).
+    the outermost of its callers that has _OF_CALLER of its time in the gap, or in this call).
 
     calls: in order, those that cover PART of the gap.
     """
@@ -315,7 +317,8 @@ def _deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, 
     most = max(leaves, key=lambda at: calls[at].inside_ns(gap.start, until))
     chosen = calls[most]
     for caller in calls[:most]:
-        if caller.makes(chosen) and 2 * caller.inside_ns(gap.start, gap.end) >= caller.length:
+        inside = max(caller.inside_ns(gap.start, gap.end), chosen.length)
+        if caller.makes(chosen) and inside >= _OF_CALLER * caller.length:
             return chosen, caller
     return chosen, None
 

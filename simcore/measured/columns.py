@@ -135,8 +135,8 @@ class GapColumns(Struct):
     launched: when the call was over that launched what comes next. thread: of the host, which made that
     call, in words. name, kind, begin, over: the deepest of its calls before `launched` that covers a third of
     the gap or more, one of HOST_CALLS by its place, and when; name: None where there is none, or where most
-    of the gap comes behind `launched`. around: the outermost of its callers that has at least half of its
-    time in the gap, None where there is none.
+    of the gap comes behind `launched`. around: the outermost of its callers that has most of its time
+    in the gap or in that call, None where there is none.
     """
 
     start: array[int] = field(default_factory=lambda: array("q"))

@@ -140,42 +140,45 @@ def steps_of_device(
 
 class _Device:
     """The steps of one device. group: of each operation the last step that the host had begun when it
-    launched it, -1 for none; own: the same where it was in that step. first: when each step's first own
-    kernel starts, ascending; of a step without one that of the next.
+    launched it, -1 for none. kernels, copies: the operations of each step, behind all steps those of none.
+    first: when each step's first kernel starts, ascending; of a step without one that of the next.
     """
 
     def __init__(self, marks: Sequence[StepMark], ops: OpColumns, launch: Sequence[float | None]) -> None:
         self.marks, self.ops = marks, ops
-        self.is_copy = [category == _COPY for category in ops.stated]
         begins = [mark.begin for mark in marks]
         overs = [*(mark.over for mark in marks), -float("inf")]
         self.group = [-1 if time is None else bisect_right(begins, time) - 1 for time in launch]
-        self.own = [
-            index if time is not None and time < overs[index] else -1
-            for index, time in zip(self.group, launch, strict=True)
-        ]
-        self.is_launched = any(index >= 0 for index in self.own)
+        self.kernels: list[list[int]] = [[] for _ in overs]
+        self.copies: list[list[int]] = [[] for _ in overs]
+        left = []
+        for op, (index, time, category) in enumerate(zip(self.group, launch, ops.stated, strict=True)):
+            if time is None:
+                left.append(op)
+            else:
+                column = self.copies if category == _COPY else self.kernels
+                column[index if time < overs[index] else -1].append(op)
+        self.is_launched = any(self.kernels[:-1]) or any(self.copies[:-1])
         self.first = self._firsts()
-        self._place_left([op for op, time in enumerate(launch) if time is None])
+        self._place(left)
 
     def _firsts(self) -> list[int]:
-        kernels, copies = [_ALWAYS] * len(self.marks), [_ALWAYS] * len(self.marks)
-        for op, index in enumerate(self.own):
-            if index >= 0:
-                column = copies if self.is_copy[op] else kernels
-                column[index] = min(column[index], self.ops.start[op])
-        # Copies run ahead of what needs them: they tell only where a step has nothing else.
-        first = [copy if kernel == _ALWAYS else kernel for kernel, copy in zip(kernels, copies, strict=True)]
+        start = self.ops.start
+        first = [
+            # Copies run ahead of what needs them: they tell only where a step has nothing else.
+            start[some[0]] if (some := kernels or copies) else _ALWAYS
+            for kernels, copies in zip(self.kernels[:-1], self.copies, strict=False)
+        ]
         reached = _NEVER
-        for index, start in enumerate(first):
-            if start != _ALWAYS:
-                reached = first[index] = max(reached, start)
+        for index, time in enumerate(first):
+            if time != _ALWAYS:
+                reached = first[index] = max(reached, time)
         later = _ALWAYS
         for index in range(len(first) - 1, -1, -1):
             later = first[index] = later if first[index] == _ALWAYS else first[index]
         return first
 
-    def _place_left(self, left: Sequence[int]) -> None:
+    def _place(self, left: Sequence[int]) -> None:
         """Puts what nothing launched, as far as the file tells, into the step that the device is at: before a
         step's first kernel it belongs to what was before.
         """
@@ -183,43 +186,42 @@ class _Device:
         for op in left:
             start = self.ops.start[op]
             self.group[op] = index = bisect_right(self.first, start) - 1
-            if index >= 0 and start < over[index]:
-                self.own[op] = index
+            column = self.copies if self.ops.stated[op] == _COPY else self.kernels
+            column[index if index >= 0 and start < over[index] else -1].append(op)
 
     def _ends(self) -> list[int]:
         """When each step ends: copies that run beside the next step's kernels hold nobody up."""
-        ends = [mark.end for mark in self.marks]
-        next_ = [*self.first[1:], _ALWAYS]
-        for op, index in enumerate(self.own):
-            if index >= 0 and (not self.is_copy[op] or self.ops.end[op] <= next_[index]):
-                ends[index] = max(ends[index], self.ops.end[op])
+        end, ends = self.ops.end, [mark.end for mark in self.marks]
+        for index, next_ in enumerate([*self.first[1:], _ALWAYS]):
+            copied = [end[op] for op in self.copies[index] if end[op] <= next_]
+            ends[index] = max(ends[index], self._last(self.kernels[index]), *copied)
         return ends
+
+    def _last(self, some: Sequence[int]) -> int:
+        return max(map(self.ops.end.__getitem__, some), default=_NEVER)
 
     def _done_before(self) -> list[int]:
         """When the device is done with what was launched before each step."""
-        done = [_NEVER] * (len(self.marks) + 1)
-        for op, index in enumerate(self.group):
-            end = self.ops.end[op]
-            at = index + 1
-            if self.is_copy[op]:
-                at = max(at, bisect_left(self.first, end))
-            done[at] = max(done[at], end)
+        end, done = self.ops.end, [_NEVER, *map(self._last, self.kernels[:-1])]
+        for op in self.kernels[-1]:
+            at = self.group[op] + 1
+            done[at] = max(done[at], end[op])
+        for copies in self.copies:
+            for op in copies:
+                at = max(self.group[op] + 1, bisect_left(self.first, end[op]))
+                done[at] = max(done[at], end[op])
         return list(accumulate(done, max))
 
     def steps(self) -> tuple[array[int], tuple[ProfilerStep, ...]]:
         """The step of each operation, and the steps."""
-        marks, ends, counts = self.marks, self._ends(), [0] * len(self.marks)
-        numbers = [*(mark.number for mark in marks), NO_STEP]
-        kernels_end = [_NEVER] * len(marks)
-        for op, index in enumerate(self.own):
-            if index >= 0:
-                counts[index] += 1
-                kernels_end[index] = max(kernels_end[index], self.ops.end[op])
-        steps = []
-        for index, (mark, done) in enumerate(zip(marks, self._done_before(), strict=False)):
+        step, steps = array("q", (NO_STEP,)) * len(self.ops), []
+        for index, (mark, done, end) in enumerate(
+            zip(self.marks, self._done_before(), self._ends(), strict=False)
+        ):
+            own = [*self.kernels[index], *self.copies[index]]
+            for op in own:
+                step[op] = mark.number
             # What outlasts the whole step on another stream does not say when it begins.
-            start = done if done < kernels_end[index] else self.first[index] if counts[index] else mark.start
-            steps.append(
-                ProfilerStep(mark.number, max(mark.start, start), ends[index], counts[index], mark.start)
-            )
-        return array("q", [numbers[index] for index in self.own]), tuple(steps)
+            start = done if done < self._last(own) else self.first[index] if own else mark.start
+            steps.append(ProfilerStep(mark.number, max(mark.start, start), end, len(own), mark.start))
+        return step, tuple(steps)

@@ -221,7 +221,7 @@ def _ahead(path: str, unit: str, shown: Sequence[tuple[int, Recording, ProfilerS
         f"with what was launched before it, on {unit} {rank} {ahead} after the host began it; from there on "
         f"it would last {otherwise}"
     )
-    brief = f"host {ahead} ahead: step from when the device is free, else {otherwise}"
+    brief = f"step from when the device is free; from the host's start on {otherwise}"
     return [Diagnostic("note", "step-begin-assumed", message, path, brief=brief)]
 
 

@@ -28,6 +28,14 @@ def _step(number: int, start: float, dur: float) -> dict[str, Any]:
     return _event(start, f"ProfilerStep#{number}", dur, cat="user_annotation", tid=1, args={})
 
 
+def _launched(number: int, start: float) -> dict[str, Any]:
+    return _event(start, "cudaLaunchKernel", 1, cat="cuda_runtime", tid=1, args={"correlation": number})
+
+
+def _ran(number: int, start: float, dur: float, **given: Any) -> dict[str, Any]:
+    return _event(start, dur=dur, args={"stream": 7, "device": 0, "correlation": number}, **given)
+
+
 def _trace(*events: dict[str, Any], rank: int | None = 0, world: int = 2, **top: Any) -> str:
     who: dict[str, Any] = {"world_size": world} | ({} if rank is None else {"rank": rank})
     return json.dumps({"distributedInfo": who, "traceEvents": list(events)} | top)
@@ -107,6 +115,28 @@ EXAMPLES: dict[str, Example] = {
         rank0=_trace(_event(), _event(20, _NCCL), _event(args={"stream": 7, "device": 1})), rank1=_WHOLE
     ),
     "no-steps": _files(a=_trace(_event())),
+    "step-begin-assumed": _files(
+        a=_trace(
+            _step(1, 0, 10),
+            _launched(1, 1),
+            _ran(1, 5, 500),
+            _step(2, 10, 10),
+            _launched(2, 11),
+            _ran(2, 505, 400),
+        )
+    ),
+    "beside-other-steps": _files(
+        a=_trace(
+            _step(1, 0, 10),
+            _launched(1, 1),
+            _ran(1, 5, 500),
+            _step(2, 10, 10),
+            _launched(2, 11),
+            _launched(3, 12),
+            _ran(2, 505, 400),
+            _ran(3, 480, 50, tid=8),
+        )
+    ),
     "empty-step": _files(
         rank0=_trace(_event(), _step(1, -5, 50)), rank1=_trace(_event(90), _step(1, -5, 50), rank=1)
     ),

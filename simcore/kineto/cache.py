@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import astuple
 
 from simcore.diagnostics import Diagnostic
 from simcore.kineto.recording import ProfilerStep, Recording
@@ -24,9 +25,10 @@ from simcore.measured.columns import (
     OpColumns,
     ToldCollective,
 )
+from simcore.records import replace
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 6
+_VERSION = 7
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -63,11 +65,11 @@ class _Kept(msgspec.Struct):
     rank: int | None
     world: int | None
     device: int | None
-    stated: bool
     cut: bool
     job: str
+    process: int | None
     on_device: bool
-    steps: list[tuple[int, int, int, int]]
+    steps: list[tuple[int, int, int, int, int]]
     groups: dict[str, tuple[str, tuple[int, ...]]]
     numbers: dict[str, bytes]
     texts: list[str]
@@ -84,7 +86,7 @@ class _Kept(msgspec.Struct):
 class _File(msgspec.Struct):
     version: int
     recordings: list[_Kept]
-    said: list[tuple[str, str, str]]
+    said: list[Diagnostic]
 
 
 _NUMBERS = {
@@ -107,9 +109,10 @@ def directory() -> str:
     return os.path.join(base, "wltui", "traces")
 
 
-def places_of(path: str, names: str | None, host: bool = True) -> tuple[str, ...]:
+def places_of(path: str, names: tuple[str | None, ...], host: bool = True) -> tuple[str, ...]:
     """The files in which columns of the one at `path` that will do may be kept, first the one to keep them
-    in; () of one that is not worth it. names, host: see `Part`; columns with the host's do without it, too.
+    in; () of one that is not worth it. names: the expressions that it is read with. host: see `HowRead`;
+    columns with the host's do without it, too.
     """
     import hashlib
 
@@ -123,7 +126,7 @@ def places_of(path: str, names: str | None, host: bool = True) -> tuple[str, ...
             ends += file.read()
     except OSError:
         return ()
-    facts = f"{_VERSION}\0{os.path.realpath(path)}\0{known.st_size}\0{known.st_mtime_ns}\0{names or ''}\0"
+    facts = f"{_VERSION}\0{os.path.realpath(path)}\0{known.st_size}\0{known.st_mtime_ns}\0{names}\0"
     key = hashlib.sha256(facts.encode("utf-8", "surrogateescape") + ends).hexdigest()[:32]
     cached = os.path.join(directory(), key + _SUFFIX)
     return (cached,) if host else (cached + _BARE, cached)
@@ -141,12 +144,11 @@ def load(cached: str, path: str) -> Read | None:
         os.utime(cached)
     except (OSError, ValueError, IndexError, KeyError, EOFError):
         return None
-    said = [Diagnostic(severity, code, message, path) for severity, code, message in kept.said]  # type: ignore[arg-type]
-    return recordings, said
+    return recordings, [replace(diagnostic, file=path) for diagnostic in kept.said]
 
 
-def is_kept(path: str, names: str | None, host: bool = True) -> bool:
-    """Whether there is something of the file at `path`. names, host: see `Part`."""
+def is_kept(path: str, names: tuple[str | None, ...], host: bool = True) -> bool:
+    """Whether there is something of the file at `path`. names, host: see `places_of`."""
     return any(map(os.path.exists, places_of(path, names, host)))
 
 
@@ -156,7 +158,7 @@ def keep(cached: str, read: Read) -> None:
     kept = _File(
         _VERSION,
         [_kept(recording) for recording in recordings],
-        [(diagnostic.severity, diagnostic.code, diagnostic.message) for diagnostic in said],
+        [replace(diagnostic, file="") for diagnostic in said],
     )
     data = msgspec.msgpack.encode(kept)
     half = f"{cached}.{os.getpid()}"
@@ -205,9 +207,9 @@ def _kept(recording: Recording) -> _Kept:
         "occupancy": columns.occupancy,
     }  # fmt: skip
     return _Kept(
-        recording.rank, recording.world, recording.device, recording.stated, recording.cut, recording.job,
-        columns.on_device,
-        [(step.number, step.start, step.end, step.ops) for step in recording.steps], recording.groups,
+        recording.rank, recording.world, recording.device, recording.cut, recording.job,
+        recording.process, columns.on_device,
+        list(map(astuple, recording.steps)), recording.groups,
         {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
         [_utf8(text) for text in texts], places, columns.collectives,
         recording.first_ns, recording.last_ns, recording.count, recording.held, _kept_gaps(columns.gaps),
@@ -283,5 +285,5 @@ def _recording(kept: _Kept, path: str) -> Recording:
     )  # fmt: skip
     steps = tuple(ProfilerStep(*step) for step in kept.steps)
     return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,
-                     kept.groups, kept.stated, kept.cut, kept.job, kept.first, kept.last, kept.count,
-                     kept.held)  # fmt: skip
+                     kept.groups, kept.cut, kept.job, kept.process, kept.first, kept.last,
+                     kept.count, kept.held)  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 
 from simcore.kineto.host import Range, Threads
 from simcore.kineto.values import MOST_US
-from simcore.kineto.vocabulary import MODULE, STEP
+from simcore.kineto.vocabulary import MODULE
 from simcore.measured.columns import ANNOTATED, CALLS, HOST_CALLS, GapColumns, HostColumns
 from simcore.records import NamedTuple
 
@@ -104,8 +104,8 @@ class Gap(NamedTuple):
 
 class Host:
     """What the threads of a host did. operations, ranges: of each thread, the latter annotations and modules;
-    calls: of the runtime, of Python, and the profiler's own. ns: makes ns of times as written, of which
-    `per_ns` make one; most: a time that no axis holds.
+    calls: of the runtime, of Python, and the profiler's own. is_step: whether a name is that of a step. ns:
+    makes ns of times as written, of which `per_ns` make one; most: a time that no axis holds.
     """
 
     def __init__(
@@ -113,12 +113,13 @@ class Host:
         operations: Threads,
         ranges: Threads,
         calls: Calls,
+        is_step: Callable[[str], object],
         ns: Times,
         per_ns: float = 0.001,
         most: float = MOST_US,
     ) -> None:
         self.operations, self.ranges, self.calls = operations, ranges, calls
-        self.ns, self.per_ns, self.most = ns, per_ns, most
+        self.is_step, self.ns, self.per_ns, self.most = is_step, ns, per_ns, most
 
     def calls_of(self, least_ns: Mapping[object, float]) -> dict[object, list[Call]]:
         """The calls of each thread that last so long, in order; steps are none. Those of the profiler itself
@@ -129,11 +130,11 @@ class Host:
         shortest = min(least_ns.values()) * self.per_ns
         for thread, least in least_ns.items():
             most = -least * self.per_ns
-            for begin, minus_end, name, number in _long(self.operations.get(thread, ()), most):
-                found[thread].append((begin, -minus_end, OPERATION, number, name))
-            for begin, minus_end, name, number in _long(self.ranges.get(thread, ()), most):
-                if not (name.startswith(MODULE) or STEP.match(name)):
-                    found[thread].append((begin, -minus_end, ANNOTATION, number, name))
+            for kind, ranges in ((OPERATION, self.operations), (ANNOTATION, self.ranges)):
+                for begin, minus_end, name, number in _long(ranges.get(thread, ()), most):
+                    # Calls of modules are calls of Python, too.
+                    if not (name.startswith(MODULE) or self.is_step(name)):
+                        found[thread].append((begin, -minus_end, kind, number, name))
         calls = self.calls
         whose = self._whose(least_ns)
         for row, (begin, end, place) in enumerate(zip(calls.start, calls.end, calls.thread, strict=True)):

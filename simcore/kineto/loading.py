@@ -50,16 +50,23 @@ def most_bytes(path: str) -> int:
 
 
 class HowRead(NamedTuple):
-    """How files are read. names: a pattern of kernels that communicate. keep: whether what was read the last
-    time is taken, and what is read now kept. step: the operations of this step alone are held, None of the
-    last one that is whole; whole: all of them. host: whether what the host did beside a device is read.
+    """How files are read. names: a pattern of kernels that communicate; step_names: one of annotations that
+    are steps. keep: whether what was read the last time is taken, and what is read now kept. step: the
+    operations of this step alone are held, None of the last one that is whole; whole: all of them. host:
+    whether what the host did beside a device is read.
     """
 
     names: str | None = None
+    step_names: str | None = None
     keep: bool = True
     step: int | None = None
     whole: bool = True
     host: bool = True
+
+    @property
+    def patterns(self) -> tuple[str | None, ...]:
+        """The expressions that decide what is read."""
+        return self.names, self.step_names
 
     @property
     def is_last(self) -> bool:
@@ -69,7 +76,16 @@ class HowRead(NamedTuple):
 
 def read_one(path: str, part: HowRead, told: Told | None = None) -> Read:
     """The recordings of a file, and what was found. told: is given the share that is read, now and then."""
-    places = places_of(path, part.names, part.host) if part.keep else ()
+    recordings, said = _read_or_kept(path, part, told)
+    if not part.host:
+        # Columns that the screens keep have it: what is said must not depend on who came first.
+        for recording in recordings:
+            recording.columns.host = None
+    return recordings, said
+
+
+def _read_or_kept(path: str, part: HowRead, told: Told | None) -> Read:
+    places = places_of(path, part.patterns, part.host) if part.keep else ()
     if part.is_last:
         last = _kept(path, [cached + LAST for cached in places])
         if last is not None:
@@ -96,9 +112,9 @@ def _read(path: str, part: HowRead, told: Told | None) -> Read:
     if form_of(read_beginning(path)[:16]) == "nsys":
         from simcore.kineto.nsys import read_nsys
 
-        return read_nsys(path, part.names)
+        return read_nsys(path, part.names, part.step_names)
     data = read_file(path, most_bytes(path), is_part_enough=True)
-    return read_file_events(path, data, part.names, part.host, told)
+    return read_file_events(path, data, part.names, part.host, told, part.step_names)
 
 
 def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
@@ -110,7 +126,7 @@ def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:
     read: list[Recording] = []
     said: list[Diagnostic] = []
     errors: list[Diagnostic] = []
-    kept = {file.path for file in files if part.keep and is_kept(file.path, part.names, part.host)}
+    kept = {file.path for file in files if part.keep and is_kept(file.path, part.patterns, part.host)}
     left = [file for file in files if file.path not in kept]
     workers = _workers(left)
     with ReadingLine([(f"rank {file.rank}", file.bytes) for file in left]) as progress:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from array import array
-from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.kineto.gaps import LEAST_CALL_NS, RUNTIME, Calls, Host, Launch, gap_columns, gaps_that_matter
 from simcore.kineto.host import NOTHING, Around, Launched, Threads, around, launchers_of, thread_words
-from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
-from simcore.kineto.vocabulary import COMMUNICATION, STEP, kernel_kind
+from simcore.kineto.recording import Recording, refuse_devices
+from simcore.kineto.steps import StepMark, StepNames, steps_of_device
+from simcore.kineto.vocabulary import COMMUNICATION, kernel_kind
 from simcore.measured.columns import DeviceColumns, OpColumns, ToldCollective
 from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
 from simcore.units import plural
@@ -42,9 +41,12 @@ _HEADER = 100
 _Row = tuple[int, int, int, int, int, int, str, int, "str | None", "str | None"]
 
 
-def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], list[Diagnostic]]:
+def read_nsys(
+    path: str, names: str | None = None, step_names: str | None = None
+) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings of an export, by device, and what was found. names: a regular expression of further
-    kernels that communicate. Raises InputError for what cannot be read, or has nothing to show.
+    kernels that communicate; step_names: one of ranges that are steps. Raises InputError for what cannot be
+    read, or has nothing to show.
     """
     try:
         connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)
@@ -52,7 +54,7 @@ def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], lis
         raise _refusal(path, f"the file cannot be opened: {printable(str(error), 120)}") from None
     try:
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        return _Reader(path, connection, names).recordings()
+        return _Reader(path, connection, names, StepNames(step_names)).recordings()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _damaged(path, "the list of tables", error) from None
     except OverflowError:
@@ -62,8 +64,11 @@ def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], lis
 
 
 class _Reader:
-    def __init__(self, path: str, connection: sqlite3.Connection, names: str | None) -> None:
+    def __init__(
+        self, path: str, connection: sqlite3.Connection, names: str | None, step_names: StepNames
+    ) -> None:
         self.path = path
+        self.step_names = step_names
         self.connection = connection
         self.found: list[Diagnostic] = []
         self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
@@ -201,12 +206,12 @@ class _Reader:
                 )
         return launches
 
-    def _ranges(self) -> tuple[list[tuple[int, int, int]], Threads]:
-        """((start, end, number) of the steps; all ranges by thread)."""
-        steps: list[tuple[int, int, int]] = []
+    def _ranges(self) -> tuple[list[StepMark], Threads]:
+        """(the steps; all ranges by thread)."""
+        steps: list[tuple[str, StepMark]] = []
         threads: Threads = {}
         if _RANGES not in self.tables:
-            return steps, threads
+            return [], threads
         for start, end, text, key, thread in self._rows(
             _RANGES, ("start", "end", "text", "textId", "globalTid")
         ):
@@ -214,11 +219,10 @@ class _Reader:
             if not name or not isinstance(start, int) or not isinstance(end, int) or end < start:
                 continue
             start, end = self.base + start, self.base + end
-            step = STEP.match(name)
-            if step is not None:
-                steps.append((start, end, int(step[1])))
+            if self.step_names.fit(name):
+                steps.append((name, StepMark(-1, start, end, start, end)))
             threads.setdefault(_whole(thread, -1), []).append((start, -end, name, 0))
-        return sorted(set(steps)), threads
+        return self.step_names.marks(steps), threads
 
     # -- a device --------------------------------------------------------------------
 
@@ -226,14 +230,10 @@ class _Reader:
         self,
         rows: list[_Row],
         launches: dict[int, Launched],
-        steps: list[tuple[int, int, int]],
+        steps: Sequence[StepMark],
         inside: dict[int, Around],
     ) -> Recording:
         ops, columns = OpColumns(), DeviceColumns()
-        begins = [start for start, _, _ in steps]
-        ends = {number: end for _, end, number in steps}
-        counts = dict.fromkeys(ends, 0)
-        step = array("q")
         communicates: dict[str, bool] = {}
         for start, end, line, _, stream, correlation, name, size, grid, block in rows:
             operation, phase, _, layer = inside.get(correlation, NOTHING)
@@ -262,19 +262,10 @@ class _Reader:
             columns.grid.append(grid)
             columns.block.append(block)
             columns.occupancy.append(-1)
-            time = launches[correlation][0] if correlation in launches else start
-            index = bisect_right(begins, time) - 1
-            number = NO_STEP
-            if index >= 0 and time < steps[index][1]:
-                number = steps[index][2]
-                ends[number] = max(ends[number], end)
-                counts[number] += 1
-            step.append(number)
-        profiler_steps = tuple(
-            ProfilerStep(number, start, ends[number], counts[number]) for start, _, number in steps
-        )
+        launch = [made[0] if (made := launches.get(row[5])) is not None else None for row in rows]
+        step, profiler_steps = steps_of_device(steps, ops, launch)
         return Recording(
-            self.path, None, None, rows[0][3], ops, columns, step, profiler_steps, {}, False, job="nsys"
+            self.path, None, None, rows[0][3], ops, columns, step, profiler_steps, {}, job="nsys"
         )
 
     def _add_gaps(self, recording: Recording, started: dict[int, Launched], ranges: Threads) -> None:
@@ -289,7 +280,7 @@ class _Reader:
                 launches[gap.op] = Launch(int(launch[2]), launch[1])
         launchers = launchers_of(started.values())
         words = dict(zip(launchers, thread_words(launchers), strict=True))
-        host = Host({}, ranges, self.made, list, 1.0, LARGEST)
+        host = Host({}, ranges, self.made, self.step_names.fit, list, 1.0, LARGEST)
         columns.gaps, _ = gap_columns(gaps, launches, host, words)
 
     def _say(self, severity: Severity, code: str, message: str) -> None:

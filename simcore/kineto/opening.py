@@ -16,7 +16,7 @@ from simcore.kineto.groups import name_groups
 from simcore.kineto.loading import HowRead, read_all, read_one
 from simcore.kineto.progress import ReadingLine
 from simcore.kineto.reading import read_file_events
-from simcore.kineto.recording import Recording
+from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, jobs_of, profiler_files
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import device_clocks, match_devices, meetings_lacking
@@ -36,6 +36,8 @@ from simcore.units import duration, plural
 
 ALL_STEPS = "all"
 _LISTED = 8
+# Of a step: what lies between two beginnings of it is worth a sentence from here on.
+_WORTH_SAYING = 0.01
 
 
 def open_profile(path: str, asked: Asked) -> MeasuredRun:
@@ -47,7 +49,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
         size = os.path.getsize(path) if os.path.isfile(path) else 0
         with ReadingLine([(os.path.basename(path), size)]) as progress:
             progress.show()
-            part = HowRead(asked.comm_names, asked.cache, host=asked.host)
+            part = HowRead(asked.comm_names, asked.step_names, asked.cache, host=asked.host)
             recordings, said = read_one(path, part, partial(progress.tell, 0))
         return _run(path, recordings, said, asked, is_set=False)
     files, others = profiler_files(path)
@@ -61,7 +63,8 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     step = _step_asked(asked)
     number = None if step in (None, ALL_STEPS) else int(step or 0)
     recordings, said = read_all(
-        files, HowRead(asked.comm_names, asked.cache, number, step == ALL_STEPS, asked.host)
+        files,
+        HowRead(asked.comm_names, asked.step_names, asked.cache, number, step == ALL_STEPS, asked.host),
     )
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
@@ -72,7 +75,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
 def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
     """The run in a Kineto file's bytes; `path` is for messages."""
     _check(asked)
-    recordings, said = read_file_events(path, data, asked.comm_names, asked.host)
+    recordings, said = read_file_events(path, data, asked.comm_names, asked.host, step_names=asked.step_names)
     return _run(path, recordings, said, asked, is_set=False)
 
 
@@ -84,11 +87,11 @@ def _step_asked(asked: Asked) -> str | None:
 
 
 def _check(asked: Asked) -> None:
-    if asked.comm_names is not None:
+    for option, pattern in (("--comm-names", asked.comm_names), ("--step-names", asked.step_names)):
         try:
-            re.compile(asked.comm_names)
+            re.compile(pattern or "")
         except (re.error, RecursionError) as error:
-            message = f"--comm-names: found {printable(asked.comm_names, 60)}, expected a regular expression"
+            message = f"{option}: found {printable(str(pattern), 60)}, expected a regular expression"
             raise UsageError(f"{message} ({error})") from None
     step = _step_asked(asked)
     if step is not None and step != ALL_STEPS and not re.fullmatch(r"\d{1,12}", step):
@@ -134,14 +137,12 @@ def _run(
         )
         message = f"{labels[id(job)]} is shown; --run opens another job of this directory: {listed}"
         said.append(Diagnostic("note", "other-runs", message, path))
-    unnamed = sorted(rank for rank, some in job.ranks.items() if not some[0].stated)
-    if unnamed and unit == "rank":
-        which = RankSet.of(unnamed).text()
-        message = f"rank {which}: the number is that of the file's name or place, the file does not state it"
-        said.append(Diagnostic("note", "rank-from-name", message, path))
+    if unit == "rank":
+        said += _ranks_from(path, job)
     step, steps = _steps(job, asked, path, said)
     traces: list[RankTrace] = []
     groups = []
+    shown: list[tuple[int, Recording, ProfilerStep]] = []
     for rank, some in sorted(job.ranks.items()):
         recording = next(
             (candidate for candidate in some if any(step == other.number for other in candidate.steps)),
@@ -150,17 +151,21 @@ def _run(
         wanted = step if any(step == other.number for other in recording.steps) else None
         if not recording.has(wanted):
             # It has another last step than the rest of its job.
-            again = read_one(recording.path, HowRead(asked.comm_names, asked.cache, host=asked.host))[0]
+            how = HowRead(asked.comm_names, asked.step_names, asked.cache, host=asked.host)
+            again = read_one(recording.path, how)[0]
             recording = next(other for other in again if other.device == recording.device)
         trace = recording.trace(rank, wanted)
         if len(trace.ops):
             traces.append(trace)
             groups.append(recording.groups)
+            if wanted is not None:
+                shown.append((rank, recording, recording.step_of(wanted)))
         else:
             message = f"{unit} {rank} has nothing in step {step}: it is left out"
             said.append(Diagnostic("warning", "empty-step", message, recording.path))
     if not traces:
         raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
+    said += [*_ahead(path, unit, shown), *_beside_others(path, unit, shown)]
     if is_set:
         said += name_groups(path, traces, groups)
     world = job.world if unit == "rank" else None
@@ -172,6 +177,69 @@ def _run(
             *(labels[id(other)] for other in left),
         ),
     )  # fmt: skip
+
+
+def _ranks_from(path: str, job: Job) -> list[Diagnostic]:
+    """Where the numbers of ranks come from, if not from the files."""
+    by: dict[str, list[int]] = {}
+    windows = []
+    for rank, some in sorted(job.ranks.items()):
+        if some[0].rank_from != "file":
+            by.setdefault(some[0].rank_from, []).append(rank)
+            windows += [rank] if len(some) > 1 else []
+    messages = []
+    if "name" in by:
+        messages.append(f"rank {RankSet.of(by['name']).text()}: the number is that of the file's name")
+    if "place" in by:
+        which = RankSet.of(by["place"]).text()
+        messages.append(f"rank {which}: the number is the place of its file among the names, counted from 0")
+    if windows:
+        which = RankSet.of(windows).text()
+        messages.append(f"rank {which}: files of one process are windows of one rank")
+    text = f"{'; '.join(messages)}; no file states its rank" if messages else ""
+    return [Diagnostic("note", "rank-from-name", text, path)] if messages else []
+
+
+def _no_steps(step_names: str | None) -> str:
+    if step_names is not None:
+        return f"no annotation fits --step-names {printable(step_names, 60)}"
+    return "there is no ProfilerStep (--step-names REGEX names other annotations of steps)"
+
+
+def _ahead(path: str, unit: str, shown: Sequence[tuple[int, Recording, ProfilerStep]]) -> list[Diagnostic]:
+    """Where the step of a device is taken to begin, if the host ran ahead, and how long it would be
+    otherwise. shown: number, recording and step of each rank.
+    """
+    if not shown:
+        return []
+    rank, _, step = max(shown, key=lambda one: (one[2].ahead_ns, -one[0]))
+    if step.ahead_ns < _WORTH_SAYING * (step.end - step.start):
+        return []
+    ahead, otherwise = duration(step.ahead_ns), duration(step.end - step.annotated)
+    message = (
+        f"the host runs ahead of the device: step {step.number} is taken to begin when the device is done "
+        f"with what was launched before it, on {unit} {rank} {ahead} after the host began it; from there on "
+        f"it would last {otherwise}"
+    )
+    brief = f"step from when the device is free; from the host's start on {otherwise}"
+    return [Diagnostic("note", "step-begin-assumed", message, path, brief=brief)]
+
+
+def _beside_others(
+    path: str, unit: str, shown: Sequence[tuple[int, Recording, ProfilerStep]]
+) -> list[Diagnostic]:
+    """What is not shown of operations that run while the device is at another step. shown: as `_ahead`."""
+    outside = [(rank, step.number, *recording.beside_others(step.number)) for rank, recording, step in shown]
+    outside = [one for one in outside if one[2]]
+    if not outside:
+        return []
+    count, which = sum(one[2] for one in outside), RankSet.of([one[0] for one in outside]).text()
+    operations = f"{plural(count, 'operation')} of step {outside[0][1]} on {unit} {which}"
+    message = (
+        f"{operations} {'runs' if count == 1 else 'run'} while the device is at another step, too: what lies "
+        f"there, up to {duration(max(one[3] for one in outside))} on one {unit}, is not shown"
+    )
+    return [Diagnostic("note", "beside-other-steps", message, path)]
 
 
 def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diagnostic]) -> list[Recording]:
@@ -251,7 +319,7 @@ def _steps(
         ]
         if with_ops:
             return with_ops[-1], steps
-        why = "there is no ProfilerStep" if not steps else "no step is whole on every rank"
+        why = "no step is whole on every rank" if steps else _no_steps(asked.step_names)
         said.append(Diagnostic("note", "no-steps", f"{why}: all that was recorded is one step", path))
         return None, steps
     if wanted == ALL_STEPS:

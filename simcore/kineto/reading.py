@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec import Raw
@@ -55,7 +54,8 @@ from simcore.kineto.host import (
     thread_words,
     with_launches,
 )
-from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
+from simcore.kineto.recording import Recording, refuse_devices
+from simcore.kineto.steps import StepMark, StepNames, steps_by_time, steps_of_device
 from simcore.kineto.values import (
     MOST_NUMBER,
     MOST_US,
@@ -78,9 +78,9 @@ from simcore.kineto.vocabulary import (
     KERNELS,
     LAUNCHES,
     MODULE,
+    ON_DEVICES,
     OVERHEAD,
     PYTHON,
-    STEP,
     category_of_group_name,
     dtype_of,
     kernel_kind,
@@ -94,7 +94,6 @@ from simcore.units import plural
 from simcore.workload.model import LARGEST
 
 _EMPTY = Raw(b"")
-_RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
 _COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
 # The call of a collective, which says what its kernel does.
@@ -111,11 +110,12 @@ def read_file_events(
     names: str | None = None,
     host: bool = True,
     told: Callable[[float], None] | None = None,
+    step_names: str | None = None,
 ) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings in a file's bytes, by device, and what was found. names: a regular expression of further
-    kernels that communicate. host: whether what the host did beside a device is wanted. told: is given the
-    share of the events that is read, now and then. Raises InputError for what is no trace, or has nothing to
-    show.
+    kernels that communicate; step_names: one of annotations that are steps. host: whether what the host did
+    beside a device is wanted. told: is given the share of the events that is read, now and then. Raises
+    InputError for what is no trace, or has nothing to show.
     """
     enabled = gc.isenabled()
     # A million small objects that live until the end: looking for garbage among them takes a third of the
@@ -123,7 +123,7 @@ def read_file_events(
     gc.disable()
     try:
         file, diagnostics = opened(path, data)
-        reader = _Reader(path, file, names, host, told)
+        reader = _Reader(path, file, names, host, told, step_names)
         recordings = reader.recordings()
         if diagnostics:
             for recording in recordings:
@@ -145,19 +145,15 @@ class _Call(NamedTuple):
     elements: int
 
 
-class _Step(NamedTuple):
-    """A step's annotation. start, end: ns; us, us_end: the same as written."""
-
-    start: int
-    end: int
-    number: int
-    us: float
-    us_end: float
-
-
 class _Reader:
     def __init__(
-        self, path: str, file: KinetoFile, names: str | None, host: bool, told: Callable[[float], None] | None
+        self,
+        path: str,
+        file: KinetoFile,
+        names: str | None,
+        host: bool,
+        told: Callable[[float], None] | None,
+        step_names: str | None,
     ) -> None:
         self.path = path
         self.told = told
@@ -183,12 +179,15 @@ class _Reader:
         self.threads: Threads = {}
         self.ranges: Threads = {}
         self.calls: dict[Any, Args] = {}
-        self.steps: list[_Step] = []
+        self.steps: list[StepMark] = []
+        # Annotations on the devices themselves, of steps alone.
+        self.on_devices: dict[int, list[tuple[str, StepMark]]] = {}
+        self.step_names = StepNames(step_names)
         self.annotated: list[_Call] = []
         takers = (
             (KERNELS, self._take_kernel), (COPIES, self._take_copy), (LAUNCHES, self._take_launch),
             (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_python),
-            (OVERHEAD, self._take_overhead),
+            (OVERHEAD, self._take_overhead), (ON_DEVICES, self._take_on_device),
         )  # fmt: skip
         self.takers: dict[str | None, Callable[[int, Event], None]] = {
             cat: take for cats, take in takers for cat in cats
@@ -207,7 +206,7 @@ class _Reader:
         if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
-        self.steps.sort()
+        self.steps = self.step_names.marks(self._step_ranges())
         if self.rows:
             devices = self._devices()
         else:
@@ -305,12 +304,7 @@ class _Reader:
 
     def _take_annotation(self, number: int, event: Event) -> None:
         name = self._name(event)
-        step = STEP.match(name)
-        if step is not None:
-            us = event.ts or 0
-            times = (us, us + max(event.dur or 0, 0))
-            self.steps.append(_Step(*self._times(number, event), int(step[1]), *times))
-        elif COLLECTIVE_ANNOTATION.match(name):
+        if COLLECTIVE_ANNOTATION.match(name):
             start = event.ts or 0
             end = start + max(event.dur or 0, 0)
             elements = elements_of(args_of(event).dims)
@@ -347,14 +341,30 @@ class _Reader:
             elif event.ph == "f":
                 self.flows.backward[(event.pid, event.tid), time] = number
 
-    def _times(self, number: int, event: Event) -> tuple[int, int]:
-        """(start, end) of an event, ns of an absolute clock."""
-        dur = event.dur or 0
-        if dur < 0:
-            self.negative += 1
-            dur = 0
-        start = self._ns(number, event.ts or 0)
-        return start, start + self._ns(number, dur, 0)
+    def _take_on_device(self, number: int, event: Event) -> None:
+        """Annotations that stand on a device, of steps alone: all others stand on the host, too."""
+        name = event.name
+        if type(name) is str and self.step_names.fit(name):
+            device, start = whole(event.pid), event.ts or 0
+            mark = self._mark(number, start, start + max(event.dur or 0, 0))
+            self.on_devices.setdefault(-1 if device is None else device, []).append((name, mark))
+
+    def _step_ranges(self) -> Iterator[tuple[str, StepMark]]:
+        """The annotations and operations of the host whose names are those of steps."""
+        names = {name for name in self.pool if self.step_names.fit(name)}
+        if names:
+            for threads in (self.ranges, self.threads):
+                for ranges in threads.values():
+                    for start, minus_end, name, number in ranges:
+                        if name in names:
+                            if -minus_end < start:
+                                self.negative += 1
+                            yield name, self._mark(number, start, max(-minus_end, start))
+
+    def _mark(self, number: int, start: float, end: float) -> StepMark:
+        """An annotation of a step, its number not known yet."""
+        start_ns = self._ns(number, start)
+        return StepMark(-1, start, end, start_ns, start_ns + self._ns(number, end - start, 0))
 
     def _ns(self, number: int, us: float, base: int | None = None) -> int:
         """A time as ns, exact where it is written in whole us or is below 2^43 us."""
@@ -468,41 +478,17 @@ class _Reader:
         columns: DeviceColumns,
         started: dict[int, Launched],
     ) -> Recording:
-        steps = self.steps
-        step = array("q", (NO_STEP,)) * len(ops)
-        ends = {step.number: step.end for step in steps}
-        counts = dict.fromkeys(ends, 0)
-        if steps:
-            begins, begins_us = [step.start for step in steps], [step.us for step in steps]
-            for op, correlation in enumerate(columns.correlation):
-                launch = started.get(correlation)
-                # Those that nothing launched, as far as the file tells, belong to the step in which they
-                # start.
-                if launch is None:
-                    time: float = ops.start[op]
-                    index = bisect_right(begins, time) - 1
-                    is_inside = index >= 0 and time < steps[index].end
-                else:
-                    time = launch[0]
-                    index = bisect_right(begins_us, time) - 1
-                    is_inside = index >= 0 and time < steps[index].us_end
-                if is_inside:
-                    number = steps[index].number
-                    step[op] = number
-                    if ops.end[op] > ends[number]:
-                        ends[number] = ops.end[op]
-                    counts[number] += 1
+        marks = self.steps
+        if device is not None and marks:
+            launch = [None if (made := started.get(key)) is None else made[0] for key in columns.correlation]
+            step, steps = steps_of_device(marks, ops, launch)
+        else:
+            if device is not None:
+                marks = self.step_names.marks(self.on_devices.get(device, ()), is_of_device=True)
+            step, steps = steps_by_time(marks, ops)
         rank, world = whole(self.who.rank), whole(self.who.world_size)
-        stated = rank is not None
-        if rank is None:
-            named = _RANK.search(os.path.basename(self.path))
-            rank = int(named[1]) if named else None
-        profiler_steps = [
-            ProfilerStep(step.number, step.start, ends[step.number], counts[step.number]) for step in steps
-        ]
         if device is not None:
-            windows = [(step.start, step.end) for step in profiler_steps]
-            self._add_gaps(ops, columns, started, windows)
+            self._add_gaps(ops, columns, started, [(step.start, step.end) for step in steps])
         job = f"{world}/{self.who.backend}/{sorted({description for description, _ in self.groups.values()})}"
         return Recording(
             self.path,
@@ -512,10 +498,10 @@ class _Reader:
             ops,
             columns,
             step,
-            tuple(profiler_steps),
+            steps,
             self.groups,
-            stated,
             job=job,
+            process=self._process(),
         )
 
     def _add_gaps(
@@ -533,10 +519,16 @@ class _Reader:
             if launch is not None and -MOST_US < launch[2] < MOST_US:
                 launches[gap.op] = Launch(self._ns(0, launch[2]), launch[1])
         words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
-        host = Host(self.threads, self.ranges, self.made, self._all_ns)
+        host = Host(self.threads, self.ranges, self.made, self.step_names.fit, self._all_ns)
         columns.gaps, named = gap_columns(gaps, launches, host, words)
         if columns.host is not None:
             add_calls(columns.host, named, self.launchers)
+
+    def _process(self) -> int | None:
+        """The process that launched, else that ran operations: that of most threads."""
+        threads: Iterable[Any] = self.launchers or self.threads
+        counts = Counter(number for pid, _ in threads if (number := whole(pid)) is not None)
+        return counts.most_common(1)[0][0] if counts else None
 
     # -- a host without a device -----------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns, RankTrace, SubColumns
@@ -25,23 +25,32 @@ def refuse_devices(path: str, count: int) -> None:
 
 
 class ProfilerStep(Struct, frozen=True):
-    """A step of the host's annotation: its number, when it starts and when the last kernel that it launched
-    ends, or itself if that is later, ns. ops: how many operations of the device it launched.
+    """A step of a device or of a host: its number, when it begins and ends, ns. ops: how many operations of
+    the device are of it. annotated: when the host's annotation begins; a device that is not done with the
+    step before begins later.
     """
 
     number: int
     start: int
     end: int
     ops: int
+    annotated: int
+
+    @property
+    def ahead_ns(self) -> int:
+        """How long before the device the host began the step."""
+        return self.start - self.annotated
 
 
 class Recording(Struct):
     """Operations of one device in order of start, ns of an absolute clock.
 
-    rank: None where the file does not say. stated: whether the file said it, not its name. world: how many
+    rank: None where the file does not say; rank_from: what said it, `file`, `name` (its file's) or `place`
+    (the next free number). world: how many
     ranks, None if not told. device: None of a host without one. groups: the process groups by name, with
     description and members. step: of each operation the number of its step, NO_STEP outside of all.
     cut: whether the file ends in the middle. job: what tells the job from others in the same directory.
+    process: number of the process that launched, None if not told.
     first_ns, last_ns, count: when the first operation starts and the last one ends, how many there are. held:
     the only step whose operations are here, None of all.
     """
@@ -55,13 +64,14 @@ class Recording(Struct):
     step: array[int]
     steps: tuple[ProfilerStep, ...]
     groups: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    stated: bool = True
     cut: bool = False
     job: str = ""
+    process: int | None = None
     first_ns: int = 0
     last_ns: int = 0
     count: int = 0
     held: int | None = None
+    rank_from: Literal["file", "name", "place"] = "file"
 
     def __post_init__(self) -> None:
         if not self.count:
@@ -87,18 +97,45 @@ class Recording(Struct):
         return replace(self, ops=_ops(self.ops, kept), columns=_columns(self.columns, kept, window),
                        step=_taken(self.step, kept), held=wanted)  # fmt: skip
 
+    def step_of(self, number: int) -> ProfilerStep:
+        """The step of a number that the recording has."""
+        return next(step for step in self.steps if step.number == number)
+
+    def beside_others(self, wanted: int) -> tuple[int, int]:
+        """(how many operations of a step run before it begins or after it ends, ns that they do): a device
+        may be at two steps at once.
+        """
+        profiled = self.step_of(wanted)
+        outside = [
+            end - start - max(0, min(end, profiled.end) - max(start, profiled.start))
+            for step, start, end in zip(self.step, self.ops.start, self.ops.end, strict=True)
+            if step == wanted and (start < profiled.start or end > profiled.end)
+        ]
+        return len(outside), sum(outside)
+
     def trace(self, number: int, wanted: int | None) -> RankTrace:
         """The step `wanted`, None for all that was recorded, as the trace of rank `number`.
 
-        Operations that the step did not launch are left out.
+        Operations that the step did not launch are left out, and what lies outside of its window.
         """
-        kept: range | list[int] = range(len(self.ops))
         if wanted is None:
-            window = (self.first_ns, self.last_ns)
-        else:
-            kept = [op for op, step in enumerate(self.step) if step == wanted]
-            profiled = next(step for step in self.steps if step.number == wanted)
-            window = (profiled.start, profiled.end)
+            return self._part(number, range(len(self.ops)), (self.first_ns, self.last_ns))
+        profiled, ops = self.step_of(wanted), self.ops
+        first, last = profiled.start, profiled.end
+        inside = [
+            op for op, step in enumerate(self.step)
+            if step == wanted and (
+                (ops.start[op] < last and ops.end[op] > first)
+                or (ops.start[op] == ops.end[op] and first <= ops.start[op] <= last)
+            )
+        ]  # fmt: skip
+        part = replace(self._part(number, inside, (first, last)), ahead_ns=profiled.ahead_ns)
+        for op, (start, end) in enumerate(zip(part.ops.start, part.ops.end, strict=True)):
+            if start < first or end > last:
+                part.ops.start[op], part.ops.end[op] = max(start, first), min(end, last)
+        return part
+
+    def _part(self, number: int, kept: range | list[int], window: tuple[int, int]) -> RankTrace:
         return RankTrace(number, None, self.path, True, _ops(self.ops, kept), SubColumns(),
                          _columns(self.columns, kept, window), window)  # fmt: skip
 

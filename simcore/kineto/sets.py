@@ -19,6 +19,10 @@ _HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7
 _STAMP = re.compile(r"[0-9]{8,}")
 # What the profiler's own writer gives to packed files.
 _PACKED = ".json.gz"
+# `HOST_PID.STAMP.pt.trace.json`, as the profiler's handler for TensorBoard names files.
+_NAME_PROCESS = re.compile(r"(.+)_(\d{1,10})\.\d{10,}\.")
+# Ranks of one run begin within minutes; a directory of a day has runs hours apart.
+_OTHER_RUN_NS = 3600 * 10**9
 _NAME_RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 # Folders of a job are nested so deep: `iteration_100/`, `step_5/rank_0/`.
 _DEPTH = 3
@@ -115,22 +119,75 @@ class Job(Struct, frozen=True):
 def jobs_of(recordings: Iterable[Recording]) -> list[Job]:
     """The jobs, the one to open first: complete ones, then those of most ranks, then the newest.
 
-    Ranks of which nobody knows the number get the next that is free, in the order of the files' names.
+    Metadata says which rank a file is of; else its process, as a process that has other windows is one rank;
+    else the file's name; else it gets the next number that is free, in the order of the names.
     """
     by_job: dict[str, list[Recording]] = {}
     for recording in recordings:
         by_job.setdefault(recording.job, []).append(recording)
-    jobs = [job for some in by_job.values() for job in _jobs(some)]
+    jobs = [job for some in by_job.values() for run in _runs(some) for job in _jobs(run)]
     jobs.sort(key=lambda job: (not job.is_complete, -len(job.ranks), -job.start_ns))
     return jobs
 
 
-def _jobs(recordings: Sequence[Recording]) -> list[Job]:
+def _runs(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """Recordings by run: where nothing tells ranks apart but the order of their files, those of other hours
+    are another run.
+    """
+    if any(recording.rank is not None or _named_rank(recording) is not None for recording in recordings):
+        return [list(recordings)]
+    runs: list[list[Recording]] = []
+    reached = 0
+    for recording in sorted(recordings, key=lambda recording: recording.first_ns):
+        if not runs or recording.first_ns - reached > _OTHER_RUN_NS:
+            runs.append([])
+            reached = recording.last_ns
+        runs[-1].append(recording)
+        reached = max(reached, recording.last_ns)
+    return runs
+
+
+def _number_ranks(recordings: Sequence[Recording]) -> None:
+    """Gives a number to each recording whose file states none."""
     taken = {recording.rank for recording in recordings if recording.rank is not None}
+    taken |= {rank for recording in recordings if (rank := _named_rank(recording)) is not None}
     free = (number for number in range(len(recordings) + len(taken) + 1) if number not in taken)
+    windows: dict[tuple[str, int], list[Recording]] = {}
     for recording in sorted(recordings, key=lambda recording: recording.path):
-        if recording.rank is None:
-            recording.rank, recording.stated = next(free), False
+        if recording.rank is not None:
+            continue
+        process = _process(recording)
+        known = windows.setdefault(process, []) if process is not None else []
+        if known and all(_is_other_window(recording, window) for window in known):
+            recording.rank, recording.rank_from = known[0].rank, known[0].rank_from
+        elif (named := _named_rank(recording)) is not None:
+            recording.rank, recording.rank_from = named, "name"
+        else:
+            recording.rank, recording.rank_from = next(free), "place"
+        known.append(recording)
+
+
+def _named_rank(recording: Recording) -> int | None:
+    named = _NAME_RANK.search(os.path.basename(recording.path))
+    return None if named is None else int(named[1])
+
+
+def _process(recording: Recording) -> tuple[str, int] | None:
+    """(host, process) of a recording, as far as it is known; None where no process is."""
+    named = _NAME_PROCESS.match(os.path.basename(recording.path))
+    if named is not None:
+        return named[1], int(named[2])
+    return None if recording.process is None else ("", recording.process)
+
+
+def _is_other_window(recording: Recording, window: Recording) -> bool:
+    """Whether a process can have recorded both: one after the other, and no step in both."""
+    apart = recording.first_ns >= window.last_ns or recording.last_ns <= window.first_ns
+    return apart and not {step.number for step in recording.steps} & {step.number for step in window.steps}
+
+
+def _jobs(recordings: Sequence[Recording]) -> list[Job]:
+    _number_ranks(recordings)
     parts = _split(recordings)
     merged: list[dict[int, list[Recording]]] = []
     steps: list[set[int]] = []

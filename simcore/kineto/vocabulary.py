@@ -13,6 +13,8 @@ LAUNCHES = frozenset((
 ))  # fmt: skip
 HOST_OPS = frozenset(("cpu_op", "Operator", "operator"))
 ANNOTATIONS = frozenset(("user_annotation",))
+# The same over what they launched.
+ON_DEVICES = frozenset(("gpu_user_annotation",))
 # Calls of Python, those of modules among them.
 PYTHON = frozenset(("python_function",))
 # What the profiler takes for itself: `CUPTI Buffer Flush`, `Lazy Function Loading`.

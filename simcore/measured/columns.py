@@ -232,7 +232,8 @@ class RankTrace(Struct, frozen=True):
 
     path: of the file. timed: whether any operation has a time; else start and end are 0. device: of a
     profiler trace, whose operations may overlap. window: when its step starts and ends, where operations
-    alone do not say it.
+    alone do not say it. ahead_ns: how long before the window its host began the step, as the device was
+    still busy with the step before.
     """
 
     number: int
@@ -243,6 +244,7 @@ class RankTrace(Struct, frozen=True):
     subs: SubColumns
     device: DeviceColumns | None = None
     window: tuple[int, int] | None = None
+    ahead_ns: int = 0
 
     @property
     def first_ns(self) -> int:

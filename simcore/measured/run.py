@@ -14,7 +14,7 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.matching import name_of
 from simcore.measured.places import Degrees
 from simcore.ranks import Block, RankSet
-from simcore.records import Struct
+from simcore.records import Struct, replace
 from simcore.units import duration, plural
 from simcore.workload.model import LARGEST
 
@@ -388,5 +388,5 @@ def told_once(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
         message = first.message
         if len(same) > 1:
             message += f" (in {len(same)} files, first here)"
-        told.append(Diagnostic(first.severity, first.code, message, first.file, first.line, first.column))
+        told.append(replace(first, message=message))
     return told

@@ -120,7 +120,9 @@ def _largest(results: Timed) -> str:
             words += f", {duration(first)} of it before its first operation"
             before = outside[most][0]
             if 10 * before >= first:
-                words += f", {duration(before)} of that before its step begins"
+                is_busy = results.measured.ranks[most].ahead_ns
+                when = "while it is at the step before" if is_busy else "before its step begins"
+                words += f", {duration(before)} of that {when}"
     outside_ns = sum(map(sum, outside)) if name == "idle" else 0
     if outside_ns * _WORTH_OUTSIDE >= whole:
         words += f"; {percent(outside_ns, whole)} % of the time lies outside of the {whose} own steps"

@@ -207,11 +207,14 @@ class MeasuredSpanWords:
         )
 
     def _before(self, rank: RankTrace, start_ns: int) -> str:
-        """When the host of a rank begins the step, of a gap that is there before it does."""
+        """When a rank begins the step, of a gap that is there before it does; what it is at until then."""
         recorded = self._run.recorded
         if rank.window is None or recorded is None or recorded.step is None or rank.window[0] <= start_ns:
             return ""
-        return f"its host begins step {recorded.step} at {self._lanes.axis.clock(rank.window[0])}"
+        begin = self._lanes.axis.clock(rank.window[0])
+        if rank.ahead_ns:
+            return f"at the step before until {begin}"
+        return f"its host begins step {recorded.step} at {begin}"
 
     def _why(self, number: int, start: int, end: int) -> str:
         """Why a rank runs nothing in a span of its lane; "" where its trace does not tell."""

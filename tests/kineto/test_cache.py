@@ -13,8 +13,11 @@ from simcore.kineto import cache, loading
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import DeviceColumns, RankTrace
 from simcore.parameters import Asked
-from tests.kineto.corpus import DLRM, needs_corpus, raw
+from tests.command_line.running import wltui_here
+from tests.kineto.corpus import CORPUS, DLRM, GLOO, NSYS, needs_corpus, raw
 from tests.kineto.test_bad_input import event
+from tests.kineto.test_layers import around, kernel, launch
+from tests.kineto.test_nsys import made
 
 
 @pytest.fixture
@@ -126,3 +129,90 @@ def test_a_kept_set_of_the_corpus_is_what_was_read(folder: Path, monkeypatch: py
     for rank in (0, 1):
         (folder / f"rank{rank}.json").unlink()
     assert opened(folder) == opened(folder) == opened(folder, keep=False)
+
+
+# What comes before a report: commands, and what the screens open, which read the host, too.
+_BEFORE = (
+    "check",
+    "report",
+    "report --json",
+    "compare",
+    "export",
+    "screens",
+    "report --step all",
+    "--step-names",
+)
+
+
+def _printed(source: str, tmp_path: Path, *more: str) -> tuple[str, ...]:
+    """The report, its JSON and an export of a trace."""
+    made = tmp_path / "made.csv"
+    made.unlink(missing_ok=True)
+    pages = [wltui_here("report", source, *more).stdout, wltui_here("report", source, "--json", *more).stdout]
+    wltui_here("export", source, "--format", "csv", "-o", str(made), *more)
+    return (*pages, made.read_text())
+
+
+def _come_before(what: str, source: str, tmp_path: Path) -> None:
+    if what == "screens":
+        open_input(source, Asked(host=True))
+    elif what == "compare":
+        wltui_here("compare", source, source)
+    elif what == "export":
+        (tmp_path / "other.json").unlink(missing_ok=True)
+        assert not wltui_here(
+            "export", source, "--format", "chrome", "-o", str(tmp_path / "other.json")
+        ).returncode
+    elif what == "--step-names":
+        wltui_here("report", source, "--step-names", "forward")
+    else:
+        command, *more = what.split()
+        wltui_here(command, source, *more)
+
+
+def _traces(tmp_path: Path) -> list[str]:
+    """Traces of all kinds: one with a host whose launches are late, without a device, in a set, of Nsight."""
+    late = [
+        around("user_annotation", "ProfilerStep#0", 100, 6000), around("cpu_op", "aten::mm", 101, 20),
+        launch(1, 105), kernel(1, 120) | {"dur": 500}, launch(2, 5100), kernel(2, 5130) | {"dur": 500},
+    ]  # fmt: skip
+    host = [around("cpu_op", "aten::mm", 100, 50), around("user_annotation", "gloo:all_reduce", 160, 9)]
+    kinds = {"late": late, "host": host, "cut": [*late, kernel(3, 5700)]}
+    sources = []
+    for name, events in kinds.items():
+        text = json.dumps({"traceEvents": events})
+        path = tmp_path / f"{name}.json"
+        path.write_text(text[:-40] if name == "cut" else text)
+        sources.append(str(path))
+    (tmp_path / "set").mkdir()
+    for rank in (0, 1):
+        top = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": late}
+        (tmp_path / "set" / f"rank{rank}.json").write_text(json.dumps(top))
+    nsys = made(tmp_path / "a.sqlite", [(10, 100, 0, "gemm"), (210, 300, 0, "gemm")], [(0, 320, "forward")])
+    return [*sources, str(tmp_path / "set"), str(nsys)]
+
+
+def test_what_is_said_does_not_depend_on_what_was_opened_before(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report, its JSON and an export are the same with an empty cache and behind each command."""
+    for number, source in enumerate(_traces(tmp_path)):
+        alone = _printed(source, tmp_path, "--no-cache")
+        assert all(alone)
+        for index, what in enumerate(_BEFORE):
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"state {number} {index}"))
+            _come_before(what, source, tmp_path)
+            assert _printed(source, tmp_path) == alone, (source, what)
+            assert _printed(source, tmp_path) == alone, (source, what, "again")
+
+
+@needs_corpus
+@pytest.mark.parametrize("source", [DLRM, GLOO, CORPUS / "h100_qwen.json.gz", NSYS], ids=lambda one: one.name)
+def test_what_is_said_of_the_corpus_does_not_either(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path
+) -> None:
+    alone = _printed(str(source), tmp_path, "--no-cache")
+    for what in ("screens", "report --step all"):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / what))
+        _come_before(what, str(source), tmp_path)
+        assert _printed(str(source), tmp_path) == alone, what

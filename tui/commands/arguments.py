@@ -50,11 +50,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def asked_of(arguments: argparse.Namespace, host: bool = False) -> Asked:
     """Which of a directory's measured runs is asked for, and what of it. host: see `Asked`."""
-    given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names")}
+    given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names", "step_names")}
     # What `export` calls ranks are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
     keep = not getattr(arguments, "no_cache", False)
-    return Asked(given["run"], given["step"], ranks, given["comm_names"], keep, host)
+    return Asked(ranks=ranks, cache=keep, host=host, **given)
 
 
 def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
@@ -85,6 +85,11 @@ def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
         "--comm-names",
         metavar="REGEX",
         help="kernels of profiler traces with such names communicate, besides those that are known",
+    )
+    parser.add_argument(
+        "--step-names",
+        metavar="REGEX",
+        help="annotations of profiler traces with such names are the steps, in place of ProfilerStep#N",
     )
     parser.add_argument(
         "--no-cache",

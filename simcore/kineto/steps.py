@@ -1,0 +1,227 @@
+"""Which step each operation of a device belongs to, and when a device's step begins and ends.
+
+A step is an annotation of the host (`ProfilerStep#12`). The host runs ahead: the kernels that it launches in
+an annotation may run much later. So a step of a device has what was launched in its annotation; it begins
+when the annotation does or, if that is later, when the device is done with what was launched before; it ends
+with the last kernel of its own, or with the annotation if that is later.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from simcore.kineto.recording import NO_STEP, ProfilerStep
+from simcore.kineto.vocabulary import STEP
+from simcore.measured.columns import OpColumns
+from simcore.measured.vocabulary import CATEGORIES, COPY
+from simcore.records import NamedTuple
+
+_COPY = CATEGORIES.index(COPY)
+_NUMBER = re.compile(r"\d{1,12}")
+_NEVER, _ALWAYS = -(1 << 70), 1 << 70
+# An annotation that has so many others of its kind inside is a window of theirs.
+_WINDOW_OF = 2
+
+
+class StepMark(NamedTuple):
+    """An annotation of a step. begin, over: when it starts and ends, in the unit of launches; start, end: the
+    same in ns.
+    """
+
+    number: int
+    begin: float
+    over: float
+    start: int
+    end: int
+
+
+class StepNames:
+    """Which names of annotations are steps: the profiler's, or those that fit a regular expression."""
+
+    def __init__(self, names: str | None) -> None:
+        self.is_asked = names is not None
+        self._pattern = STEP if names is None else re.compile(names)
+
+    def fit(self, name: str) -> bool:
+        """Whether a name is that of a step."""
+        return self._pattern.search(name) is not None
+
+    def number(self, name: str) -> int:
+        """The number in the name of a step: that of the expression's first group, else the last one in the
+        name; -1 where there is none.
+        """
+        found = self._pattern.search(name)
+        said = found[1] if found is not None and found.re.groups else name
+        return int(numbers[-1]) if (numbers := _NUMBER.findall(said or "")) else -1
+
+    def marks(self, named: Iterable[tuple[str, StepMark]], is_of_device: bool = False) -> list[StepMark]:
+        """The steps among annotations in order of time, each number once, none inside another.
+
+        named: (name, annotation without its number). is_of_device: whether each stream has an annotation of
+        its own. Steps without numbers, or with one twice, are counted from 0.
+        """
+        marks = [mark._replace(number=self.number(name)) for name, mark in named]
+        marks = _merged(marks, is_of_device and not self.is_asked)
+        if not self.is_asked:
+            inside = _count_inside(marks)
+            marks = [mark for mark, count in zip(marks, inside, strict=True) if count < _WINDOW_OF]
+        kept: list[StepMark] = []
+        for mark in marks:
+            if not kept or mark.end > kept[-1].end:
+                kept.append(mark)
+        numbers = {mark.number for mark in kept}
+        if -1 in numbers or len(numbers) < len(kept):
+            kept = [mark._replace(number=number) for number, mark in enumerate(kept)]
+        return kept
+
+
+def _merged(marks: list[StepMark], anywhere: bool) -> list[StepMark]:
+    """Marks of one number that overlap as one, the outer of two that begin together first. anywhere: also
+    those that do not overlap.
+    """
+    last: dict[int, int] = {}
+    merged: list[StepMark] = []
+    for mark in sorted(marks, key=lambda mark: (mark.begin, -mark.over)):
+        at = last.get(mark.number) if mark.number >= 0 else None
+        if at is not None and (anywhere or mark.begin < merged[at].over):
+            known = merged[at]
+            merged[at] = known._replace(over=max(known.over, mark.over), end=max(known.end, mark.end))
+        else:
+            last[mark.number] = len(merged)
+            merged.append(mark)
+    return merged
+
+
+def _count_inside(marks: Sequence[StepMark]) -> list[int]:
+    """How many marks lie inside each, those inside of these not counted."""
+    counts = [0] * len(marks)
+    open_: list[int] = []
+    for index, mark in enumerate(marks):
+        while open_ and marks[open_[-1]].over < mark.over:
+            open_.pop()
+        if open_:
+            counts[open_[-1]] += 1
+        open_.append(index)
+    return counts
+
+
+def steps_by_time(marks: Sequence[StepMark], ops: OpColumns) -> tuple[array[int], tuple[ProfilerStep, ...]]:
+    """(the step of each operation, the steps) where operations are of the annotation in which they start."""
+    step = array("q", (NO_STEP,)) * len(ops)
+    begins, ends, counts = [mark.start for mark in marks], [mark.end for mark in marks], [0] * len(marks)
+    for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True) if marks else ()):
+        index = bisect_right(begins, start) - 1
+        if index >= 0 and start < marks[index].end:
+            step[op] = marks[index].number
+            ends[index] = max(ends[index], end)
+            counts[index] += 1
+    return step, tuple(
+        ProfilerStep(mark.number, mark.start, end, count, mark.start)
+        for mark, end, count in zip(marks, ends, counts, strict=True)
+    )
+
+
+def steps_of_device(
+    marks: Sequence[StepMark], ops: OpColumns, launch: Sequence[float | None]
+) -> tuple[array[int], tuple[ProfilerStep, ...]]:
+    """(the step of each operation of a device, the steps on it).
+
+    ops: in order of start. launch: of each when it was launched, None where the file does not tell.
+    """
+    if not marks:
+        return array("q", (NO_STEP,)) * len(ops), ()
+    device = _Device(marks, ops, launch)
+    return device.steps() if device.is_launched else steps_by_time(marks, ops)
+
+
+class _Device:
+    """The steps of one device. group: of each operation the last step that the host had begun when it
+    launched it, -1 for none. kernels, copies: the operations of each step, behind all steps those of none.
+    first: when each step's first kernel starts, ascending; of a step without one that of the next.
+    """
+
+    def __init__(self, marks: Sequence[StepMark], ops: OpColumns, launch: Sequence[float | None]) -> None:
+        self.marks, self.ops = marks, ops
+        begins = [mark.begin for mark in marks]
+        overs = [*(mark.over for mark in marks), -float("inf")]
+        self.group = [-1 if time is None else bisect_right(begins, time) - 1 for time in launch]
+        self.kernels: list[list[int]] = [[] for _ in overs]
+        self.copies: list[list[int]] = [[] for _ in overs]
+        left = []
+        for op, (index, time, category) in enumerate(zip(self.group, launch, ops.stated, strict=True)):
+            if time is None:
+                left.append(op)
+            else:
+                column = self.copies if category == _COPY else self.kernels
+                column[index if time < overs[index] else -1].append(op)
+        self.is_launched = any(self.kernels[:-1]) or any(self.copies[:-1])
+        self.first = self._firsts()
+        self._place(left)
+
+    def _firsts(self) -> list[int]:
+        start = self.ops.start
+        first = [
+            # Copies run ahead of what needs them: they tell only where a step has nothing else.
+            start[some[0]] if (some := kernels or copies) else _ALWAYS
+            for kernels, copies in zip(self.kernels[:-1], self.copies, strict=False)
+        ]
+        reached = _NEVER
+        for index, time in enumerate(first):
+            if time != _ALWAYS:
+                reached = first[index] = max(reached, time)
+        later = _ALWAYS
+        for index in range(len(first) - 1, -1, -1):
+            later = first[index] = later if first[index] == _ALWAYS else first[index]
+        return first
+
+    def _place(self, left: Sequence[int]) -> None:
+        """Puts what nothing launched, as far as the file tells, into the step that the device is at: before a
+        step's first kernel it belongs to what was before.
+        """
+        over = self._ends() if left else []
+        for op in left:
+            start = self.ops.start[op]
+            self.group[op] = index = bisect_right(self.first, start) - 1
+            column = self.copies if self.ops.stated[op] == _COPY else self.kernels
+            column[index if index >= 0 and start < over[index] else -1].append(op)
+
+    def _ends(self) -> list[int]:
+        """When each step ends: copies that run beside the next step's kernels hold nobody up."""
+        end, ends = self.ops.end, [mark.end for mark in self.marks]
+        for index, next_ in enumerate([*self.first[1:], _ALWAYS]):
+            copied = [end[op] for op in self.copies[index] if end[op] <= next_]
+            ends[index] = max(ends[index], self._last(self.kernels[index]), *copied)
+        return ends
+
+    def _last(self, some: Sequence[int]) -> int:
+        return max(map(self.ops.end.__getitem__, some), default=_NEVER)
+
+    def _done_before(self) -> list[int]:
+        """When the device is done with what was launched before each step."""
+        end, done = self.ops.end, [_NEVER, *map(self._last, self.kernels[:-1])]
+        for op in self.kernels[-1]:
+            at = self.group[op] + 1
+            done[at] = max(done[at], end[op])
+        for copies in self.copies:
+            for op in copies:
+                at = max(self.group[op] + 1, bisect_left(self.first, end[op]))
+                done[at] = max(done[at], end[op])
+        return list(accumulate(done, max))
+
+    def steps(self) -> tuple[array[int], tuple[ProfilerStep, ...]]:
+        """The step of each operation, and the steps."""
+        step, steps = array("q", (NO_STEP,)) * len(self.ops), []
+        for index, (mark, done, end) in enumerate(
+            zip(self.marks, self._done_before(), self._ends(), strict=False)
+        ):
+            own = [*self.kernels[index], *self.copies[index]]
+            for op in own:
+                step[op] = mark.number
+            # What outlasts the whole step on another stream does not say when it begins.
+            start = done if done < self._last(own) else self.first[index] if own else mark.start
+            steps.append(ProfilerStep(mark.number, max(mark.start, start), end, len(own), mark.start))
+        return step, tuple(steps)

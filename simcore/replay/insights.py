@@ -353,7 +353,7 @@ def _stragglers(results: Timed) -> list[str]:
             if 0 < straggler.start_ns <= straggler.host_ns:
                 gaps += f" ({duration(straggler.start_ns)} of it before its first operation)"
             why.append(gaps)
-        them = "it" if straggler.last == 1 else "them"
+        them = "that" if straggler.last == 1 else "them"
         words += f"; before {them} it {', and '.join(why)} than the median of the others" if why else ""
         if straggler.gap is not None:
             words += f"; for {duration(straggler.call_ns)} its host {call_words(straggler.gap)}"

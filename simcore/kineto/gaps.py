@@ -17,7 +17,7 @@ from typing import Any
 from simcore.kineto.host import Range, Threads
 from simcore.kineto.values import MOST_US
 from simcore.kineto.vocabulary import MODULE
-from simcore.measured.columns import ANNOTATED, CALLS, HOST_CALLS, GapColumns, HostColumns
+from simcore.measured.columns import CALLS, HOST_CALLS, GapColumns, HostColumns
 from simcore.records import NamedTuple
 
 # A gap matters from this share of a step on; a shorter one than this is the time that a launch takes.
@@ -325,14 +325,14 @@ def _deepest(gap: Gap, until: int, calls: Sequence[Call]) -> tuple[Call | None, 
 
 
 def add_calls(host: HostColumns, named: Iterable[tuple[object, Call]], places: Mapping[object, int]) -> None:
-    """Adds calls that are named to what the host did, each once; annotations, and the outermost operations of
-    a thread, are there already. places: of the threads.
+    """Adds calls that are named to what the host did, each once; the outermost operations of a thread are
+    there already, and annotations too, but among others that may hide them. places: of the threads.
     """
     there = set(zip(host.start, host.end, host.thread, host.name, strict=True))
     for thread, call in named:
         place = places[thread]
         times = call.start, -call.minus_end
-        if not there.isdisjoint({(*times, lane, call.name) for lane in (ANNOTATED, place, CALLS - place)}):
+        if not there.isdisjoint({(*times, lane, call.name) for lane in (place, CALLS - place)}):
             continue
         there.add((*times, CALLS - place, call.name))
         host.name.append(call.name)

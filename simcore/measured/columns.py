@@ -87,7 +87,7 @@ class ToldCollective(Struct, frozen=True):
 class HostColumns(Struct):
     """What the host did beside a device, columns, ns: the outermost operations of each thread that launched
     something, then annotations, both in the order of start, then the calls that `GapColumns` names and that
-    are neither.
+    are no outermost operations.
 
     thread: index into `threads`, the words for them; ANNOTATED of an annotation, whatever its thread; CALLS
     less that index of a call. line: place in the file. launch, launched, launcher: of each operation of the

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import in_short
 from simcore.kernel_names import short_name
-from simcore.measured.columns import HOST_CALLS, RankTrace
+from simcore.measured.columns import ANNOTATED, HOST_CALLS, RankTrace
 from simcore.measured.lanes import host_lane
 from simcore.records import NamedTuple
 from simcore.units import duration
@@ -92,7 +92,10 @@ def call_lane(rank: RankTrace, gap: HostGap) -> str | None:
         return None
     columns = zip(host.start, host.end, host.name, host.thread, strict=True)
     call = gap.begin, gap.over, gap.name
-    return next((host_lane(host, thread) for *row, thread in columns if tuple(row) == call), None)
+    lanes = (
+        host_lane(host, thread) for *row, thread in columns if thread != ANNOTATED and tuple(row) == call
+    )
+    return next(lanes, None)
 
 
 def long_gaps(results: Timed) -> list[tuple[int, HostGap]]:

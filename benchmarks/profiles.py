@@ -48,6 +48,14 @@ TIMES_JSON, TIMES_SIZE, TIMES_ONE = 0.5, 3.0, 5.0
 # Eight ranks are at their peak while two are read: what 64 hold of their steps comes to a part of that.
 TIMES_EIGHT, FIRST_PICTURE, RUNS = 1.25, 2.5, 5
 TIMES_HTA, OF_HTA = 7, 0.6
+# Of a report the time that it takes without the causes of gaps, with stacks of Python and without.
+TIMES_CAUSES = {"kernels": 1.05, "stacks": 1.3}
+WITHOUT_CAUSES = (
+    sys.executable, "-c",
+    "import sys; from simcore.kineto import reading; from tui.cli import main; "
+    "reading._LEAST_CALL_US = float('inf'); reading._Reader._add_gaps = lambda *given: None; "
+    "sys.exit(main(sys.argv[1:]))",
+)  # fmt: skip
 HTA = os.environ.get("WLTUI_HTA_PYTHON", "")
 BREAKDOWN = ROOT / "tests" / "kineto" / "hta_breakdown.py"
 COMPLETE = ("What would help most", "Notes", "quit")
@@ -146,6 +154,12 @@ def one_file(table: Table, folder: Path, share: float) -> None:
         )
         table.judge(f"{name}: times json.load", ratio, TIMES_JSON)
         table.judge(f"{name}: memory over the file's size", memory, TIMES_SIZE)
+        bare = (*WITHOUT_CAUSES, "report", "--no-cache", str(path))
+        times = times_between((*WLTUI, "report", "--no-cache", str(path)), bare, RUNS)[2]
+        table.add(
+            f"  with the causes of gaps {times:.2f} times as long as without (budget {TIMES_CAUSES[name]})"
+        )
+        table.judge(f"{name}: times without the causes of gaps", times, TIMES_CAUSES[name])
         if not HTA:
             table.add("  HolisticTraceAnalysis: not measured, WLTUI_HTA_PYTHON names no Python that has it")
             continue

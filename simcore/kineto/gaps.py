@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from operator import sub
 from typing import Any
 
 from simcore.kineto.host import Range, Threads
@@ -104,13 +103,15 @@ class Gap(NamedTuple):
 
 class Host:
     """What the threads of a host did. operations, ranges: of each thread, the latter annotations and modules;
-    calls: of the runtime, of Python, and the profiler's own. is_step: whether a name is that of a step. ns:
+    lasting: how long its operations last, in the same order; calls: of the runtime, of Python, and the
+    profiler's own. is_step: whether a name is that of a step. ns:
     makes ns of times as written, of which `per_ns` make one; most: a time that no axis holds.
     """
 
     def __init__(
         self,
         operations: Threads,
+        lasting: Mapping[object, array[float]],
         ranges: Threads,
         calls: Calls,
         is_step: Callable[[str], object],
@@ -118,7 +119,7 @@ class Host:
         per_ns: float = 0.001,
         most: float = MOST_US,
     ) -> None:
-        self.operations, self.ranges, self.calls = operations, ranges, calls
+        self.operations, self.lasting, self.ranges, self.calls = operations, lasting, ranges, calls
         self.is_step, self.ns, self.per_ns, self.most = is_step, ns, per_ns, most
 
     def calls_of(self, least_ns: Mapping[object, float]) -> dict[object, list[Call]]:
@@ -129,12 +130,15 @@ class Host:
         found[None] = []
         shortest = min(least_ns.values()) * self.per_ns
         for thread, least in least_ns.items():
-            most = -least * self.per_ns
-            for kind, ranges in ((OPERATION, self.operations), (ANNOTATION, self.ranges)):
-                for begin, minus_end, name, number in _long(ranges.get(thread, ()), most):
-                    # Calls of modules are calls of Python, too.
-                    if not (name.startswith(MODULE) or self.is_step(name)):
-                        found[thread].append((begin, -minus_end, kind, number, name))
+            wanted = least * self.per_ns
+            # The operations themselves lie all over the memory: of most of them their length is enough.
+            lasting = self.lasting.get(thread, ())
+            long = [self.operations[thread][row] for row, length in enumerate(lasting) if length >= wanted]
+            self._add(found[thread], OPERATION, long)
+            ranges = self.ranges.get(thread, ())
+            # Calls of modules are calls of Python, too.
+            long = [one for one in ranges if one[0] + one[1] <= -wanted and not one[2].startswith(MODULE)]
+            self._add(found[thread], ANNOTATION, long)
         calls = self.calls
         whose = self._whose(least_ns)
         for row, (begin, end, place) in enumerate(zip(calls.start, calls.end, calls.thread, strict=True)):
@@ -142,6 +146,11 @@ class Host:
                 kind = calls.kind[row]
                 found[whose[place]].append((begin, end, kind, calls.number[row], calls.name[row]))
         return {thread: self._in_order(some) for thread, some in found.items()}
+
+    def _add(self, found: list[tuple[Any, Any, int, int, str]], kind: int, ranges: Iterable[Range]) -> None:
+        for begin, minus_end, name, number in ranges:
+            if not self.is_step(name):
+                found.append((begin, -minus_end, kind, number, name))
 
     def _whose(self, wanted: Mapping[object, float]) -> dict[int, object]:
         """Place among the threads of the calls -> the thread that is wanted. The profiler's own time may
@@ -170,11 +179,6 @@ class Host:
         )
 
 
-def _long(ranges: Iterable[Range], most: float) -> list[Range]:
-    """Those whose start less their end is at most so much: they are looked at where they are many."""
-    return [host_range for host_range in ranges if host_range[0] + host_range[1] <= most]
-
-
 def _number(thread: object) -> object:
     """The number of a thread without that of its process."""
     return thread[1] if isinstance(thread, tuple) else thread
@@ -188,11 +192,14 @@ def gaps_that_matter(
     start, end: of its operations in order of start. Before the first it ran nothing, from however early.
     """
     least = [max(LEAST_NS, (last - first) * SHARE) for first, last in windows]
-    shortest = min(least, default=0)
-    reached = list(accumulate(end, max))
-    long = [op for op, ns in enumerate(map(sub, start[1:], reached), 1) if ns >= shortest]
-    idle = [Gap(-_EVER, start[0], 0)] if start else []
-    idle += [Gap(reached[op - 1], start[op], op) for op in long]
+    shortest = int(min(least, default=0))
+    idle, reached = [], -_EVER
+    # `accumulate` with `max` takes three times as long.
+    for op, (begin, over) in enumerate(zip(start, end, strict=True)):
+        if begin - reached >= shortest:
+            idle.append(Gap(reached, begin, op))
+        if over > reached:
+            reached = over
     starts, ends = [gap.start for gap in idle], [gap.end for gap in idle]
     kept = set()
     for (first, last), shortest in zip(windows, least, strict=True):

@@ -280,7 +280,7 @@ class _Reader:
                 launches[gap.op] = Launch(int(launch[2]), launch[1])
         launchers = launchers_of(started.values())
         words = dict(zip(launchers, thread_words(launchers), strict=True))
-        host = Host({}, ranges, self.made, self.step_names.fit, list, 1.0, LARGEST)
+        host = Host({}, {}, ranges, self.made, self.step_names.fit, list, 1.0, LARGEST)
         columns.gaps, _ = gap_columns(gaps, launches, host, words)
 
     def _say(self, severity: Severity, code: str, message: str) -> None:

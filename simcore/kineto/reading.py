@@ -177,6 +177,8 @@ class _Reader:
         self.flows = Flows()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
+        # How long each of the operations is, us.
+        self.lasting: dict[object, array[float]] = {}
         self.ranges: Threads = {}
         self.calls: dict[Any, Args] = {}
         self.steps: list[StepMark] = []
@@ -235,6 +237,7 @@ class _Reader:
         last_pid = last_tid = call_pid = call_tid = object()
         place = -1
         add_op: Callable[[Range], None] = list[Range]().append
+        add_length: Callable[[float], None] = array("d").append
         for batch in batches(self.path, self.file, self.told):
             for number, event in enumerate(batch, first):
                 if event.ph != "X":
@@ -263,12 +266,17 @@ class _Reader:
                         made_kind(RUNTIME_CALL)
                         made_thread(place)
                         made_number(number)
-                        made_name(self._name(event))
+                        name = event.name
+                        made_name(pool[name] if type(name) is str else _NO_NAME)
                 elif take is host_op and (name := event.name) != _CALL and type(name) is str:
                     if event.tid != last_tid or event.pid != last_pid:
                         last_pid, last_tid = event.pid, event.tid
-                        add_op = threads.setdefault((last_pid, last_tid), []).append
-                    add_op((start, -start - (event.dur or 0), pool[name], number))
+                        thread = last_pid, last_tid
+                        add_op = threads.setdefault(thread, []).append
+                        add_length = self.lasting.setdefault(thread, array("d")).append
+                    dur = event.dur or 0
+                    add_op((start, -start - dur, pool[name], number))
+                    add_length(dur)
                 else:
                     take(number, event)
             first += len(batch)
@@ -298,6 +306,7 @@ class _Reader:
 
     def _take_host_op(self, number: int, event: Event) -> None:
         self._take_range(self.threads, number, event)
+        self.lasting.setdefault((event.pid, event.tid), array("d")).append(event.dur or 0)
         if event.name == _CALL:
             args = args_of(event)
             self.calls[key_of(args.external)] = args
@@ -408,9 +417,10 @@ class _Reader:
         host = None
         if self.with_host:
             host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
-        threads = {thread: self.threads.get(thread, []) for thread in (*self.threads, *self.ranges)}
-        for thread, ranges in self.ranges.items():
-            threads[thread] = threads[thread] + ranges
+        threads = {
+            thread: self.threads.get(thread, []) + self.ranges.get(thread, [])
+            for thread in (*self.threads, *self.ranges)
+        }
         inside = around(threads, started, self.flows)
         devices = {number: list[int]() for number in sorted(set(device))}
         refuse_devices(self.path, len(devices))
@@ -519,7 +529,7 @@ class _Reader:
             if launch is not None and -MOST_US < launch[2] < MOST_US:
                 launches[gap.op] = Launch(self._ns(0, launch[2]), launch[1])
         words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
-        host = Host(self.threads, self.ranges, self.made, self.step_names.fit, self._all_ns)
+        host = Host(self.threads, self.lasting, self.ranges, self.made, self.step_names.fit, self._all_ns)
         columns.gaps, named = gap_columns(gaps, launches, host, words)
         if columns.host is not None:
             add_calls(columns.host, named, self.launchers)

@@ -70,16 +70,16 @@ class Calls:
 
     def __init__(self, threads: dict[object, int], code: str = "d") -> None:
         self.start: array[Any] = array(code)
-        self.end: array[Any] = array(code)
+        self.length: array[Any] = array(code)
         self.kind, self.thread, self.number = bytearray(), array("i"), array("q")
         self.name: list[str] = []
         self.threads = threads
 
-    def add(self, kind: int, thread: object, start: Any, end: Any, number: int, name: str) -> None:
+    def add(self, kind: int, thread: object, start: Any, length: Any, number: int, name: str) -> None:
         """Adds a call."""
         place = self.threads.setdefault(thread, len(self.threads))
         self.start.append(start)
-        self.end.append(end)
+        self.length.append(length)
         self.kind.append(kind)
         self.thread.append(place)
         self.number.append(number)
@@ -141,10 +141,11 @@ class Host:
             self._add(found[thread], ANNOTATION, long)
         calls = self.calls
         whose = self._whose(least_ns)
-        for row, (begin, end, place) in enumerate(zip(calls.start, calls.end, calls.thread, strict=True)):
-            if end - begin >= shortest and place in whose:
-                kind = calls.kind[row]
-                found[whose[place]].append((begin, end, kind, calls.number[row], calls.name[row]))
+        for row in [row for row, length in enumerate(calls.length) if length >= shortest]:
+            place, begin = calls.thread[row], calls.start[row]
+            if place in whose:
+                call = (begin, begin + calls.length[row], calls.kind[row], calls.number[row], calls.name[row])
+                found[whose[place]].append(call)
         return {thread: self._in_order(some) for thread, some in found.items()}
 
     def _add(self, found: list[tuple[Any, Any, int, int, str]], kind: int, ranges: Iterable[Range]) -> None:
@@ -202,10 +203,10 @@ def gaps_that_matter(
             reached = over
     starts, ends = [gap.start for gap in idle], [gap.end for gap in idle]
     kept = set()
-    for (first, last), shortest in zip(windows, least, strict=True):
+    for (first, last), least_of_it in zip(windows, least, strict=True):
         for gap in idle[bisect_right(ends, first) : bisect_left(starts, last)]:
             inside = Gap(max(gap.start, first), min(gap.end, last), gap.op)
-            if inside.end - inside.start >= shortest:
+            if inside.end - inside.start >= least_of_it:
                 kept.add(inside)
     return sorted(kept)
 

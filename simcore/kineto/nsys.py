@@ -201,9 +201,8 @@ class _Reader:
             if isinstance(correlation, int):
                 launches[correlation] = launch
             if over - start >= LEAST_CALL_NS:
-                self.made.add(
-                    RUNTIME, launch[1], launch[0], launch[2], 0, _VERSION.sub("", self._text(name, _NO_NAME))
-                )
+                called = _VERSION.sub("", self._text(name, _NO_NAME))
+                self.made.add(RUNTIME, launch[1], launch[0], over - start, 0, called)
         return launches
 
     def _ranges(self) -> tuple[list[StepMark], Threads]:

@@ -229,7 +229,7 @@ class _Reader:
         first = 0
         takers, threads, pool = self.takers, self.threads, self.pool
         launches, made = self.launches, self.made
-        made_start, made_end, made_kind = made.start.append, made.end.append, made.kind.append
+        made_start, made_length, made_kind = made.start.append, made.length.append, made.kind.append
         made_thread, made_number, made_name = made.thread.append, made.number.append, made.name.append
         host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
         add_correlation, add_time = launches.correlation.append, launches.time.append
@@ -262,7 +262,7 @@ class _Reader:
                         add_thread(place)
                     if dur >= _LEAST_CALL_US:
                         made_start(start)
-                        made_end(start + dur)
+                        made_length(dur)
                         made_kind(RUNTIME_CALL)
                         made_thread(place)
                         made_number(number)
@@ -334,7 +334,7 @@ class _Reader:
         """A call that is long enough to cover a part of a gap."""
         start, dur = event.ts, event.dur
         if start is not None and dur is not None and dur >= _LEAST_CALL_US:
-            self.made.add(kind, (event.pid, event.tid), start, start + dur, number, self._name(event))
+            self.made.add(kind, (event.pid, event.tid), start, dur, number, self._name(event))
 
     def _take_range(self, threads: Threads, number: int, event: Event) -> None:
         start = event.ts or 0

@@ -31,6 +31,7 @@ _OF_CALLER = 0.9
 # Of whole us, as old files have them, a call may seem to end behind the one that makes it.
 _ROUNDING_NS = 1000
 _EVER = 1 << 63
+_NEAR = 1 - 1e-6
 PYTHON, ANNOTATION, OPERATION, RUNTIME, OVERHEAD = range(len(HOST_CALLS))
 
 # Times as written -> ns.
@@ -71,7 +72,7 @@ class Calls:
     def __init__(self, threads: dict[object, int], code: str = "d") -> None:
         self.start: array[Any] = array(code)
         self.length: array[Any] = array(code)
-        self.kind, self.thread, self.number = bytearray(), array("i"), array("q")
+        self.kind, self.thread, self.number = bytearray(), array("i"), array("i")
         self.name: list[str] = []
         self.threads = threads
 
@@ -103,7 +104,7 @@ class Gap(NamedTuple):
 
 class Host:
     """What the threads of a host did. operations, ranges: of each thread, the latter annotations and modules;
-    lasting: how long its operations last, in the same order; calls: of the runtime, of Python, and the
+    lasting: how long the first of the former last, in their order; calls: of the runtime, of Python, and the
     profiler's own. is_step: whether a name is that of a step. ns:
     makes ns of times as written, of which `per_ns` make one; most: a time that no axis holds.
     """
@@ -131,9 +132,10 @@ class Host:
         shortest = min(least_ns.values()) * self.per_ns
         for thread, least in least_ns.items():
             wanted = least * self.per_ns
-            # The operations themselves lie all over the memory: of most of them their length is enough.
-            lasting = self.lasting.get(thread, ())
-            long = [self.operations[thread][row] for row, length in enumerate(lasting) if length >= wanted]
+            # The operations themselves lie all over the memory: of most of them their length is enough, of
+            # 24 bits here. Those that come too near are looked at again.
+            near, lasting = wanted * _NEAR, self.lasting.get(thread, ())
+            long = [self.operations[thread][row] for row, length in enumerate(lasting) if length >= near]
             self._add(found[thread], OPERATION, long)
             ranges = self.ranges.get(thread, ())
             # Calls of modules are calls of Python, too.

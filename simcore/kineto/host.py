@@ -20,9 +20,8 @@ from simcore.records import replace
 # (start, -end, name, place in the file), times in the unit of the file: in order an outer one comes first.
 Range = tuple[float, float, str, int]
 Threads = dict[object, list[Range]]
-# When, and on which thread; of a call also when it was over: times in the unit of the file.
+# When, and on which thread, in the unit of the file.
 Place = tuple[float, object]
-Launched = tuple[float, object, float]
 # Operation, phase, collective, layer: each None where nothing says it.
 Around = tuple[str | None, str | None, str | None, str | None]
 NOTHING: Around = (None, None, None, None)
@@ -43,13 +42,24 @@ class Launches:
         self.over = array("d")
         self.threads: dict[object, int] = {}
 
-    def of(self, wanted: set[int]) -> dict[int, Launched]:
-        """Correlation -> (start, thread, end) of those that are wanted."""
+    def taken(self, wanted: set[int]) -> dict[int, Place]:
+        """Correlation -> start and thread of those that are wanted, once: the memory of these columns is free
+        then.
+        """
         threads = list(self.threads)
-        columns = zip(self.correlation, self.time, self.thread, self.over, strict=True)
+        launches = {
+            correlation: (time, threads[thread])
+            for correlation, time, thread in zip(self.correlation, self.time, self.thread, strict=True)
+            if correlation in wanted
+        }
+        self.time, self.thread = array("d"), array("i")
+        return launches
+
+    def ends(self, wanted: set[int]) -> dict[int, float]:
+        """Correlation -> end of those that are wanted."""
         return {
-            correlation: (time, threads[thread], over)
-            for correlation, time, thread, over in columns
+            correlation: over
+            for correlation, over in zip(self.correlation, self.over, strict=True)
             if correlation in wanted
         }
 
@@ -65,9 +75,9 @@ class Flows:
 
 
 def around(
-    threads: Threads, launches: Mapping[int, Place] | Mapping[int, Launched], flows: Flows | None = None
+    threads: Threads, launches: Mapping[int, Place], flows: Flows | None = None
 ) -> dict[int, Around]:
-    """Of each launch that has a range around it, by correlation. Sorts the ranges."""
+    """Of each launch that has a range around it, by correlation."""
     words = _Words(threads)
     layers: dict[tuple[object, float], str] = {}
     if flows is not None and words.has_layers:
@@ -99,18 +109,18 @@ class _Words:
 
 def _swept(
     threads: Threads,
-    points: Mapping[Any, Place] | Mapping[int, Launched],
+    points: Mapping[Any, Place],
     words: _Words,
     layers: Mapping[tuple[object, float], str],
 ) -> dict[Any, Around]:
     by_thread: dict[object, list[tuple[float, Any]]] = {}
-    for key, point in points.items():
-        by_thread.setdefault(point[1], []).append((point[0], key))
+    for key, (time, thread) in points.items():
+        by_thread.setdefault(thread, []).append((time, key))
     times_around: dict[Any, Around] = {}
+    same: dict[Around, Around] = {}
     said = words.said
     for thread, times in by_thread.items():
-        ranges = threads.get(thread, [])
-        ranges.sort()
+        ranges = sorted(threads.get(thread, ()))
         times.sort(key=lambda edge: edge[0])
         # (end, operation, phase, collective, layer, whether that stays) of what is open, the innermost last.
         open_: list[tuple[float, str | None, str | None, str | None, str | None, bool]] = []
@@ -147,7 +157,9 @@ def _swept(
             while open_ and open_[-1][0] < time:
                 open_.pop()
             if open_:
-                times_around[key] = open_[-1][1:5]
+                near = open_[-1][1:5]
+                # Equal ones once: a tuple for each kernel takes 4 % of the bytes of the file.
+                times_around[key] = same.setdefault(near, near)
     return times_around
 
 
@@ -165,7 +177,7 @@ def outermost(ranges: Iterable[Range], skipped: str | tuple[str, ...] = ()) -> l
     return outer
 
 
-def launchers_of(started: Iterable[Launched]) -> dict[object, int]:
+def launchers_of(started: Iterable[Place]) -> dict[object, int]:
     """The threads that launched something, with their places. started: when and by whom that was."""
     threads = dict.fromkeys(launch[1] for launch in started)
     return {thread: place for place, thread in enumerate(threads)}
@@ -224,14 +236,20 @@ def _add(columns: HostColumns, ranges: list[Range], thread: int, ns: Times) -> N
 
 
 def with_launches(
-    host: HostColumns, launches: Sequence[Launched | None], launchers: Mapping[object, int], ns: Times
+    host: HostColumns,
+    launches: Sequence[Place | None],
+    over: Sequence[float],
+    launchers: Mapping[object, int],
+    ns: Times,
 ) -> HostColumns:
-    """The same with the launches of the operations of one device, None of those that nothing launched."""
+    """The same with the launches of the operations of one device, None of those that nothing launched. over:
+    when each call was.
+    """
     fitting = [
-        launch if launch is not None and -MOST_US < launch[0] <= launch[2] < MOST_US else None
-        for launch in launches
+        launch if launch is not None and -MOST_US < launch[0] <= end < MOST_US else None
+        for launch, end in zip(launches, over, strict=True)
     ]
     by = [NOT_LAUNCHED if launch is None else launchers[launch[1]] for launch in fitting]
     begun = ns([0 if launch is None else launch[0] for launch in fitting])
-    over = ns([0 if launch is None else launch[2] for launch in fitting])
-    return replace(host, launch=array("q", begun), launched=array("q", over), launcher=array("i", by))
+    ended = ns([0 if launch is None else end for launch, end in zip(fitting, over, strict=True)])
+    return replace(host, launch=array("q", begun), launched=array("q", ended), launcher=array("i", by))

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.kineto.gaps import LEAST_CALL_NS, RUNTIME, Calls, Host, Launch, gap_columns, gaps_that_matter
-from simcore.kineto.host import NOTHING, Around, Launched, Threads, around, launchers_of, thread_words
+from simcore.kineto.host import NOTHING, Around, Place, Threads, around, launchers_of, thread_words
 from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.steps import StepMark, StepNames, steps_of_device
 from simcore.kineto.vocabulary import COMMUNICATION, kernel_kind
@@ -77,6 +77,8 @@ class _Reader:
         self.tables = {str(name) for (name,) in connection.execute(tables)}
         self.texts: dict[int, str] = {}
         self.left_out = 0
+        # By correlation when what launched was over.
+        self.over: dict[int, int] = {}
         self.made = Calls({}, "q")
         self.base = self._session_start()
 
@@ -187,19 +189,19 @@ class _Reader:
                     max(_whole(size, -1), -1),
                 )  # fmt: skip
 
-    def _launches(self) -> dict[int, Launched]:
-        """Correlation -> (start, thread, end) of what launched; calls that last are kept, too."""
+    def _launches(self) -> dict[int, Place]:
+        """Correlation -> (start, thread) of what launched; when it was over and calls that last are kept."""
         if _RUNTIME not in self.tables:
             return {}
-        launches: dict[int, Launched] = {}
+        launches: dict[int, Place] = {}
         wanted = ("correlationId", "start", "end", "globalTid", "nameId")
         for correlation, start, end, thread, name in self._rows(_RUNTIME, wanted):
             if not isinstance(start, int) or not -LARGEST // 2 <= start <= LARGEST // 2:
                 continue
             over = end if isinstance(end, int) and start <= end <= LARGEST // 2 else start
-            launch = self.base + start, _whole(thread, -1), self.base + over
+            launch = self.base + start, _whole(thread, -1)
             if isinstance(correlation, int):
-                launches[correlation] = launch
+                launches[correlation], self.over[correlation] = launch, self.base + over
             if over - start >= LEAST_CALL_NS:
                 called = _VERSION.sub("", self._text(name, _NO_NAME))
                 self.made.add(RUNTIME, launch[1], launch[0], over - start, 0, called)
@@ -228,7 +230,7 @@ class _Reader:
     def _device(
         self,
         rows: list[_Row],
-        launches: dict[int, Launched],
+        launches: dict[int, Place],
         steps: Sequence[StepMark],
         inside: dict[int, Around],
     ) -> Recording:
@@ -267,16 +269,16 @@ class _Reader:
             self.path, None, None, rows[0][3], ops, columns, step, profiler_steps, {}, job="nsys"
         )
 
-    def _add_gaps(self, recording: Recording, started: dict[int, Launched], ranges: Threads) -> None:
+    def _add_gaps(self, recording: Recording, started: dict[int, Place], ranges: Threads) -> None:
         """Adds why a device ran nothing, in its steps and in all that was recorded."""
         ops, columns = recording.ops, recording.columns
         windows = [(step.start, step.end) for step in recording.steps]
         gaps = gaps_that_matter(ops.start, ops.end, [(recording.first_ns, recording.last_ns), *windows])
         launches = {}
         for gap in gaps:
-            launch = started.get(columns.correlation[gap.op])
-            if launch is not None:
-                launches[gap.op] = Launch(int(launch[2]), launch[1])
+            correlation = columns.correlation[gap.op]
+            if correlation in started:
+                launches[gap.op] = Launch(self.over[correlation], started[correlation][1])
         launchers = launchers_of(started.values())
         words = dict(zip(launchers, thread_words(launchers), strict=True))
         host = Host({}, {}, ranges, self.made, self.step_names.fit, list, 1.0, LARGEST)

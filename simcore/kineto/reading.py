@@ -43,8 +43,8 @@ from simcore.kineto.host import (
     NOTHING,
     Around,
     Flows,
-    Launched,
     Launches,
+    Place,
     Range,
     Threads,
     around,
@@ -177,7 +177,7 @@ class _Reader:
         self.flows = Flows()
         # What the host did: operations; annotations and calls of modules.
         self.threads: Threads = {}
-        # How long each of the operations is, us.
+        # How long each of the operations is, us, nearly.
         self.lasting: dict[object, array[float]] = {}
         self.ranges: Threads = {}
         self.calls: dict[Any, Args] = {}
@@ -237,7 +237,7 @@ class _Reader:
         last_pid = last_tid = call_pid = call_tid = object()
         place = -1
         add_op: Callable[[Range], None] = list[Range]().append
-        add_length: Callable[[float], None] = array("d").append
+        add_length: Callable[[float], None] = array("f").append
         for batch in batches(self.path, self.file, self.told):
             for number, event in enumerate(batch, first):
                 if event.ph != "X":
@@ -273,7 +273,7 @@ class _Reader:
                         last_pid, last_tid = event.pid, event.tid
                         thread = last_pid, last_tid
                         add_op = threads.setdefault(thread, []).append
-                        add_length = self.lasting.setdefault(thread, array("d")).append
+                        add_length = self.lasting.setdefault(thread, array("f")).append
                     dur = event.dur or 0
                     add_op((start, -start - dur, pool[name], number))
                     add_length(dur)
@@ -412,16 +412,15 @@ class _Reader:
         rows = self.rows
         start, end, device = rows.start, rows.end, rows.device
         order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
-        started = self.launches.of(set(rows.correlation) - {NO_LAUNCH})
+        started = self.launches.taken(set(rows.correlation) - {NO_LAUNCH})
         self.launchers = launchers_of(started.values())
         host = None
         if self.with_host:
             host = host_columns(self.threads, self.ranges, self.launchers, self._all_ns)
-        threads = {
-            thread: self.threads.get(thread, []) + self.ranges.get(thread, [])
-            for thread in (*self.threads, *self.ranges)
-        }
-        inside = around(threads, started, self.flows)
+        # Behind the operations of a thread, which keep their places.
+        for thread, ranges in self.ranges.items():
+            self.threads.setdefault(thread, []).extend(ranges)
+        inside = around(self.threads, started, self.flows)
         devices = {number: list[int]() for number in sorted(set(device))}
         refuse_devices(self.path, len(devices))
         if len(devices) == 1:
@@ -435,7 +434,7 @@ class _Reader:
         self,
         order: list[int],
         device: int,
-        started: dict[int, Launched],
+        started: dict[int, Place],
         inside: dict[int, Around],
         host: HostColumns | None,
     ) -> Recording:
@@ -459,7 +458,9 @@ class _Reader:
         )  # fmt: skip
         if host is not None:
             launches = [started.get(launch) for launch in correlation]
-            columns.host = with_launches(host, launches, self.launchers, self._all_ns)
+            ends = self.launches.ends(set(correlation))
+            over = [ends.get(launch, 0) for launch in correlation]
+            columns.host = with_launches(host, launches, over, self.launchers, self._all_ns)
         communicates = {op_name: self.pattern.search(op_name) is not None for op_name in set(name)}
         for op, row in enumerate(order):
             if rows.is_copy[row]:
@@ -486,7 +487,7 @@ class _Reader:
         device: int | None,
         ops: OpColumns,
         columns: DeviceColumns,
-        started: dict[int, Launched],
+        started: dict[int, Place],
     ) -> Recording:
         marks = self.steps
         if device is not None and marks:
@@ -518,16 +519,18 @@ class _Reader:
         self,
         ops: OpColumns,
         columns: DeviceColumns,
-        started: dict[int, Launched],
+        started: dict[int, Place],
         windows: list[tuple[int, int]],
     ) -> None:
         """Adds why the device ran nothing, in these windows and in all that was recorded."""
         gaps = gaps_that_matter(ops.start, ops.end, [(ops.start[0], max(ops.end)), *windows])
+        following = {gap.op: columns.correlation[gap.op] for gap in gaps}
         launches = {}
-        for gap in gaps:
-            launch = started.get(columns.correlation[gap.op])
-            if launch is not None and -MOST_US < launch[2] < MOST_US:
-                launches[gap.op] = Launch(self._ns(0, launch[2]), launch[1])
+        ends = self.launches.ends(set(following.values()))
+        for op, correlation in following.items():
+            launch = started.get(correlation)
+            if launch is not None and -MOST_US < ends[correlation] < MOST_US:
+                launches[op] = Launch(self._ns(0, ends[correlation]), launch[1])
         words = dict(zip(self.launchers, thread_words(self.launchers), strict=True))
         host = Host(self.threads, self.lasting, self.ranges, self.made, self.step_names.fit, self._all_ns)
         columns.gaps, named = gap_columns(gaps, launches, host, words)

@@ -76,3 +76,23 @@ def test_a_hostile_name_is_cut_and_made_safe() -> None:
         shown = short_name(name, 31)
         assert len(shown) <= 31
         assert shown.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "enumerate(DataLoader)"),
+        ("enumerate(DataPipe)#Mapper", "enumerate(DataPipe)#Mapper"),
+        ("/usr/lib/torch/utils/data/dataloader.py(1330): _next_data", "dataloader.py(1330): _next_data"),
+        ("/usr/lib/logging/__init__.py(1477): info", "logging/__init__.py(1477): info"),
+        ("train.py(7): <module>", "train.py(7): <module>"),
+        (
+            "<built-in method poll of select.poll object at 0x7f12ab>",
+            "<built-in method poll of select.poll object>",
+        ),
+        ("<built-in function linear>", "<built-in function linear>"),
+        ("cudaStreamSynchronize", "cudaStreamSynchronize"),
+    ],
+)
+def test_calls_of_a_host_keep_what_tells_them_apart(name: str, shown: str) -> None:
+    assert shown_name(name) == shown

@@ -8,14 +8,12 @@ from simcore.analysis.compare import AccountChange
 from simcore.analysis.two_ranks import RankOf, TwoRanks
 from simcore.report.name_changes import name_lines, name_values
 from simcore.report.section import (
-    WIDTH,
     Field,
     PageAsked,
     Section,
     field_lines,
     field_values,
     page,
-    short,
     values,
     wrapped,
 )
@@ -42,7 +40,7 @@ def _side_lines(ranks: TwoRanks, asked: PageAsked) -> list[str]:
     """What has to be known before figures are believed, a line a side, and what differs most."""
     text = [line for notice in ranks.notices for line in wrapped(notice, "", _THEN)]
     for name, words in zip("AB", ranks.sides, strict=True):
-        text.append(short(f"{name}  {words}", WIDTH))
+        text += wrapped(words, f"{name}  ", _THEN)
     for sentence in ranks.by_name_words:
         text += wrapped(sentence, "", _THEN)
     return text

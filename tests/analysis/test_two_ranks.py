@@ -130,7 +130,7 @@ def assert_holds(ranks: TwoRanks) -> None:
 # -- by hand -----------------------------------------------------------------------------
 
 # Rank 1 has three gemms that are 3 ms longer each, and three copies more of 1 ms.
-_SLOW = [
+SLOW = [
     [*(("gemm", 7, 10_000 * number, 2_000) for number in range(3)), ("Memcpy", 8, 40_000, 1_000),
      ("add", 7, 50_000, 100), (_REDUCE, 20, 60_000, 5_000)],
     [*(("gemm", 7, 10_000 * number, 5_000) for number in range(3)),
@@ -140,7 +140,7 @@ _SLOW = [
 
 
 def test_longer_calls_are_told_from_more_calls() -> None:
-    ranks = two(job(_SLOW))
+    ranks = two(job(SLOW))
     gemm, copy = named(ranks, "compute", "gemm"), named(ranks, "compute", "Memcpy")
     assert (gemm.ns, gemm.calls_ns, gemm.each_ns) == (9_000_000, 0, 9_000_000)
     assert (copy.ns, copy.calls_ns, copy.each_ns) == (3_000_000, 3_000_000, 0)
@@ -154,7 +154,7 @@ def test_longer_calls_are_told_from_more_calls() -> None:
         "(as many calls, each longer) and 3.000 ms more in Memcpy (3 more calls)."
     )
     assert second.startswith("It has 9.000 ms less idle time")
-    back = two(job(_SLOW), 1, 0)
+    back = two(job(SLOW), 1, 0)
     assert named(back, "compute", "gemm").cause_words == "as many calls, each shorter"
     assert named(back, "compute", "Memcpy").cause_words == "3 fewer calls"
 
@@ -185,12 +185,12 @@ def test_as_long_a_call_with_less_of_it_beside_other_work_is_not_called_longer()
 
 
 def test_a_rank_that_never_waits_has_the_calls_of_what_the_other_waits_in() -> None:
-    wait = named(two(job(_SLOW)), "wait", _REDUCE)
+    wait = named(two(job(SLOW)), "wait", _REDUCE)
     assert (wait.a.calls, wait.b.calls, wait.b.ns) == (1, 1, 0)
 
 
 def test_of_ranks_that_do_alike_it_says_that_nothing_differs() -> None:
-    ranks = two(job([_SLOW[0], _SLOW[0]]))
+    ranks = two(job([SLOW[0], SLOW[0]]))
     assert not any(one.ns for one in (*ranks.by_name, *ranks.accounts))
     assert ranks.by_name_words == ["No account of rank 1 differs from that of rank 0."]
     assert "By name" not in ranks_page(ranks)

@@ -159,7 +159,7 @@ def name_rows(changes: Sequence[NameChange], measure: str, starts: Mapping[str, 
     rows = []
     for change in moved[:_ROWS]:
         calls = f"x{change.a.calls}" + (f"/{change.b.calls}" if change.more_calls else "")
-        words = f"{short_name(change.name, _NAME)}, {change.account}"
+        words = f"{change.account}: {short_name(change.name, _NAME)}"
         start = starts.get(change.name)
         rows.append(DifferenceRow(words, f"{measure} {calls}".strip(), change.a.ns, change.b.ns, 0, start))
     return rows

@@ -319,6 +319,7 @@ class CompareView(ScreenView):
             self.calibrating.leave()
             self.redraw()
         else:
-            # The two runs are there again when the screen is opened the next time.
+            # Of two ranks: the two runs are there again when the screen is opened the next time.
             self.session.ranks = None
+            self.show(self.session.current)
             await self._app.action_open("timeline")

@@ -278,6 +278,7 @@ class TimelineView(ScreenView):
             host.say(str(error))
             return
         self.session.ranks = a, b
+        host.compare_again()
         await host.action_open("compare")
 
     def action_path(self) -> None:

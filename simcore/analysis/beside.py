@@ -18,7 +18,7 @@ from simcore.parameters import Parameters, as_flags
 from simcore.records import NamedTuple, Struct, asdict
 from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
-from simcore.run.named_work import summed
+from simcore.run.named_work import NamedWork, summed
 from simcore.run.track import ALIKE, COMPUTE, TimedPass, Track, busy_ns, mean_ns
 from simcore.units import difference, duration, largest, listed, plural
 
@@ -494,12 +494,24 @@ class Beside(Struct, frozen=True, dict=True):
         """What all paired ranks together do by name, what differs most first; nothing where ranks are not
         paired, or a simulated run has other names.
         """
+        works = self._works
+        a = summed((work, pair.ranks) for (work, _), pair in zip(works, self.pairs, strict=False))
+        b = summed((work, pair.ranks) for (_, work), pair in zip(works, self.pairs, strict=False))
+        return name_changes(a, b) if works else []
+
+    @cached_property
+    def _works(self) -> list[tuple[NamedWork, NamedWork]]:
+        """What the ranks of each pair do by name; nothing where `by_name` has nothing."""
         kinds = {"executed" if side.origin == "executed" else "measured" for side in (self.a, self.b)}
         if not self.by_rank or len(kinds) > 1 or "simulated" in (self.a.origin, self.b.origin):
             return []
-        a = summed((self.a.named_work(pair.a), pair.ranks) for pair in self.pairs)
-        b = summed((self.b.named_work(pair.b), pair.ranks) for pair in self.pairs)
-        return name_changes(a, b)
+        return [(self.a.named_work(pair.a), self.b.named_work(pair.b)) for pair in self.pairs]
+
+    def most_changed(self, change: NameChange) -> LanePair:
+        """The ranks where what has a name of `by_name` changes most."""
+        key = change.account, change.name
+        changed = [abs(b.ns.get(key, 0) - a.ns.get(key, 0)) for a, b in self._works]
+        return self.pairs[changed.index(max(changed))]
 
     @property
     def by_name_title(self) -> str:

@@ -8,12 +8,15 @@ import pytest
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
+from simcore.analysis.beside import Beside
 from simcore.replay import MeasuredResults
+from simcore.replay.parameters import Scales
 from tests.analysis.test_two_ranks import SLOW, job
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
+from tui.compare.measured import MeasuredCompared
 from tui.compare.ranks import RanksCompared
 from tui.compare.view import CompareView
 from tui.session import Session
@@ -128,3 +131,15 @@ async def test_classes_of_a_simulated_run_and_lanes_that_head_others(make_app: M
         await press(pilot, "2", "g", "I", "j", "right_parenthesis")
         assert app.screen_name == "timeline"
         assert "do alike" in screen_rows(app)[-1] or "the same rank twice" in screen_rows(app)[-1]
+
+
+def test_names_of_two_runs_come_before_what_the_accounts_have_too() -> None:
+    run = made()
+    found = MeasuredCompared(Beside(run, run.with_scales(Scales(compute=2.0))))
+    words = [row.words for row in found.rows]
+    assert words[0] == "compute: gemm"
+    assert "compute: Memcpy" in words
+    # The slow rank has most of it.
+    assert found.where(found.rows[0].pair) == "rank 2"
+    assert (found.rows[0].measure, found.rows[0].b_ns) == ("sum x9", 2 * found.rows[0].a_ns)
+    assert words.index("all ranks, kernel") > words.index("compute: Memcpy")

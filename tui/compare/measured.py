@@ -115,13 +115,20 @@ class MeasuredCompared(Compared):
         pairs = [self.beside.pairs[number] for number in self._order]
         stages = [pair.stage for pair in pairs]
         ranks = [self.beside.rank_of(pair) for pair in pairs]
-        rows = []
+        rows: list[DifferenceRow] = []
+        of_all: list[DifferenceRow] = []
+
+        def pair_of(change: NameChange) -> int:
+            return pairs.index(self.beside.most_changed(change))
+
         for mover in self.beside.movers[:_ROWS]:
             pair = stages.index(mover.stage) if mover.rank is None else ranks.index(mover.rank)
             words = f"{where_words(mover)}, {mover.change.name}"
             measure = "mean" if mover.rank is None else "sum"
-            rows.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
-        return rows + name_rows(self.beside.by_name, "sum", {})
+            # The accounts have the mean of all ranks, too: behind the names it takes no room from them.
+            kinds = of_all if mover.rank is None and mover.stage is None else rows
+            kinds.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
+        return [*rows, *name_rows(self.beside.by_name, "sum", pair_of, {}), *of_all]
 
     @property
     def unchanged(self) -> Sequence[str]:
@@ -151,9 +158,14 @@ def told_at(run: Run, track: Track, lane: SpanLane, time_ns: int) -> str:
     return f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
 
 
-def name_rows(changes: Sequence[NameChange], measure: str, starts: Mapping[str, int]) -> list[DifferenceRow]:
-    """What differs most by name, each with its calls in A and in B. measure: of what the times are. starts:
-    where names begin in A, ns.
+def name_rows(
+    changes: Sequence[NameChange],
+    measure: str,
+    pair_of: Callable[[NameChange], int],
+    starts: Mapping[str, int],
+) -> list[DifferenceRow]:
+    """What differs most by name, each with its calls in A and in B. measure: of what the times are. pair_of:
+    where a name is. starts: where names begin in A, ns.
     """
     moved = [change for change in changes if change.name and (change.ns or change.more_calls)]
     rows = []
@@ -161,7 +173,11 @@ def name_rows(changes: Sequence[NameChange], measure: str, starts: Mapping[str, 
         calls = f"x{change.a.calls}" + (f"/{change.b.calls}" if change.more_calls else "")
         words = f"{change.account}: {short_name(change.name, _NAME)}"
         start = starts.get(change.name)
-        rows.append(DifferenceRow(words, f"{measure} {calls}".strip(), change.a.ns, change.b.ns, 0, start))
+        rows.append(
+            DifferenceRow(
+                words, f"{measure} {calls}".strip(), change.a.ns, change.b.ns, pair_of(change), start
+            )
+        )
     return rows
 
 

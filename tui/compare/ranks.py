@@ -84,7 +84,7 @@ class RanksCompared(Compared):
 
     @cached_property
     def rows(self) -> Sequence[DifferenceRow]:
-        return name_rows(self.ranks.by_name, "", self._starts)
+        return name_rows(self.ranks.by_name, "", lambda change: 0, self._starts)
 
     @cached_property
     def _starts(self) -> dict[str, int]:

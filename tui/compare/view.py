@@ -12,7 +12,6 @@ from tui.compare.calibrating import Calibrating
 from tui.compare.choice import Choice, compared
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
-from tui.compare.ranks import RanksCompared
 from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import WHAT_IF
@@ -122,6 +121,9 @@ class CompareView(ScreenView):
         if self._ranks_of is not None and self._ranks_of[0] is run and self._ranks_of[1:] == (a, b):
             return
         self._runs, self._ranks_of = None, (run, a, b)
+        # Imported here: two runs are compared without.
+        from tui.compare.ranks import RanksCompared
+
         try:
             found = RanksCompared(run, a, b)
         except UsageError as error:

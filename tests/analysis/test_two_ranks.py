@@ -205,6 +205,16 @@ def test_names_that_are_little_of_it_are_only_counted() -> None:
     )
 
 
+def test_names_of_a_file_reach_no_page_raw() -> None:
+    hostile = "\x1b[31mred\n[bold]"
+    ranks = two(job([[("gemm", 7, 0, 100)], [("gemm", 7, 0, 100), (hostile, 7, 200, 50)]]))
+    page = ranks_page(ranks)
+    assert "\x1b" not in page
+    assert "\\x1b[31mred\\x0a[bold]" in page
+    assert named(ranks, "compute", hostile).ns == 50_000
+    assert ranks_json(ranks)["by_name"][0]["name"] in (hostile, "")
+
+
 # -- what holds of all kinds of run -------------------------------------------------------
 
 

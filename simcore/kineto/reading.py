@@ -528,10 +528,11 @@ class _Reader:
             ranks = self.groups.get(key, ("", None))[1] or None
         operation = operation_word(str(said.collective))
         peer = -1
-        if operation.startswith(("send", "recv")):
-            me = whole(self.who.rank)
-            ends = (whole(said.source), whole(said.target))
-            peer = next((end for end in ends if end is not None and end not in (me, -1)), -1)
+        if operation.endswith(("send", "recv")):
+            target, source = count_of(said.target), count_of(said.source)
+            peer, own = (source, target) if operation in ("recv", "irecv") else (target, source)
+            if peer < 0 and own != whole(self.who.rank):
+                peer = own
         return ToldCollective(
             operation, group, ranks, whole(said.group_size) or len(ranks or ()), whole(said.sequence),
             text_of(said.communicator), count_of(said.elements_in), count_of(said.elements_out),

@@ -65,7 +65,8 @@ class ToldCollective(Struct, frozen=True):
     """What a profiler says of a communication. operation: `allreduce`, `send` ...; group: as the trace names
     it, None where it does not. ranks: its members, None where they are not known; size: how many, 0 if not
     known. sequence, communicator: the number of the call in its communicator, None where not told. elements:
-    that go in and come out, -1 if not known. peer: the other rank of a send or receive, -1 of others.
+    that go in and come out, -1 if not known. peer: to whom a send goes, from whom a receive comes, as it is
+    told: a rank of the world or a place in the group; -1 if not told, and of others.
     """
 
     operation: str
@@ -78,6 +79,16 @@ class ToldCollective(Struct, frozen=True):
     elements_out: int = -1
     dtype: str | None = None
     peer: int = -1
+
+    @property
+    def sends(self) -> bool:
+        """Whether it is a send by itself."""
+        return self.operation in ("send", "isend")
+
+    @property
+    def receives(self) -> bool:
+        """Whether it is a receive by itself."""
+        return self.operation in ("recv", "irecv")
 
 
 class HostColumns(Struct):

@@ -53,15 +53,15 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
         if size is None or trace.device is None or node == NONE:
             continue
         said = trace.device.collectives[call.op]
-        ranks = said.size or len(meeting.calls)
-        alone = len(meeting.calls) < ranks or not graph.together
+        ranks = 2 if meeting.is_message else said.size or len(meeting.calls)
+        alone = not graph.together or (len(meeting.calls) < ranks and not meeting.is_message)
         # Alone it lasts as long as its kernel; else from the last arrival on.
         ns = ends[node] - graph.graph.start(node, ends)
         if ns > 0 and ranks > 1:
             key = said.operation, said.group, ranks, size, alone
             ns_of.setdefault(key, []).append(ns)
             there = tuple(results.measured.ranks[call.rank].number for call in meeting.calls)
-            who = said.ranks or there
+            who = said.ranks if said.ranks and not meeting.is_message else there
             members.setdefault(key, tuple(sorted(who)) if len(set(who)) == ranks else None)
     some = [
         Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]),

@@ -49,7 +49,8 @@ def stragglers(results: Timed) -> list[Straggler]:
     last: dict[int, list[tuple[int, int]]] = {}
     took_part: dict[int, int] = {}
     for number, come in enumerate(graph.arrivals):
-        if len(come) < 2 or graph.meetings[number] == NONE:
+        # A stage that comes last to what it receives or sends is no straggler: its partner does other work.
+        if len(come) < 2 or graph.meetings[number] == NONE or ties.matches.meetings[number].is_message:
             continue
         times = sorted((ends[node], rank) for rank, node in come)
         for _, rank in times:

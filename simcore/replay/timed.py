@@ -132,7 +132,8 @@ class Durations:
             return FactorTime(_FIXED)
         call = meeting.calls[0]
         # Of a kernel without a partner nobody knows how much is waiting.
-        of = _NAMED if len(meeting.calls) == 1 and call not in self.ties.matches.alone else _COMM
+        is_known = len(meeting.calls) > 1 or meeting.sender is not None or call in self.ties.matches.alone
+        of = _COMM if is_known else _NAMED
         return FactorTime(of, self._name(call), category_of_group(meeting.kind))
 
     def _first(self, rank: int, piece: int) -> FactorTime:

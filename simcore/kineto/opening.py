@@ -14,6 +14,7 @@ from typing import Literal
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
 from simcore.kineto.groups import name_groups
 from simcore.kineto.loading import HowRead, read_all, read_one
+from simcore.kineto.partitions import part_groups
 from simcore.kineto.progress import ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import ProfilerStep, Recording
@@ -169,6 +170,7 @@ def _run(
     said += [*_ahead(path, unit, shown), *_beside_others(path, unit, shown)]
     if is_set:
         said += name_groups(path, traces, groups)
+        said += part_groups(path, traces, job.world)
     world = job.world if unit == "rank" else None
     return _device_run(
         path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,

@@ -1,9 +1,9 @@
 """How far the clocks of the hosts of several ranks lie apart, by what their devices did together.
 
-A collective ends for all of its members at once: the middle one of the differences of these ends is how far two
-clocks lie apart. A send may be over long before its receive: of both only that the receive ends no earlier
-than the send begins is known. Where no collective ties ranks, their clocks are moved only where they break
-this, and no further than needed.
+A collective ends for all of its members at once: the middle one of the differences of these ends is how far
+two clocks lie apart. A send may be over long before its receive: of both only that the receive ends no
+earlier than the send begins is known. Where no collective ties ranks, their clocks are moved only where they
+break this, and no further than needed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class _Bound(NamedTuple):
 def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     """The clock of each rank."""
     matches = match_devices(ranks, degrees, on_one_clock=False)
-    meetings = [meeting.calls for meeting in matches.meetings if len(meeting.calls) > 1 and not meeting.is_message]
+    several = [meeting for meeting in matches.meetings if len(meeting.calls) > 1]
+    meetings = [meeting.calls for meeting in several if not meeting.is_message]
     firm = [calls for calls in meetings if said_of(ranks, calls[0]).operation not in LOOSE]
     tied = {call.rank for calls in firm for call in calls}
     firm += [calls for calls in meetings if any(call.rank not in tied for call in calls)]
@@ -59,7 +60,7 @@ def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
         for times in ([end + shifts[rank] for rank, end in end_by_rank.items()],)
     )
     residual = (left[len(left) // 2], left[-1]) if left else (0, 0)
-    messages = [meeting for meeting in matches.meetings if meeting.is_message and len(meeting.calls) > 1]
+    messages = [meeting for meeting in several if meeting.is_message]
     more, bound = _by_messages(ranks, messages, shifts, root)
     shifts = [shift + more[root[rank]] for rank, shift in enumerate(shifts)]
     return DeviceClocks(
@@ -117,10 +118,8 @@ def _by_messages(
                 moves[late], moved = moves[early] + least, True
         if not moved:
             break
-    impossible = {first[late] for (early, late), least in bounds.items() if moves[late] < moves[early] + least}
-    return {
-        clock: 0 if first[clock] in impossible else move - moves[first[clock]] for clock, move in moves.items()
-    }, first
+    broken = {first[late] for (early, late), least in bounds.items() if moves[late] < moves[early] + least}
+    return {clock: 0 if at in broken else moves[clock] - moves[at] for clock, at in first.items()}, first
 
 
 def _bounds(

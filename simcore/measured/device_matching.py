@@ -2,10 +2,10 @@
 
 A profiler says of a collective its number in its communicator, or its group and sizes, or nothing. So kernels
 belong together by (communicator, number), else by (group and its ranks, operation) or (operation alone), and
-then by order, never more of them than the group is said to have members. No rule looks at a clock, so that the
-match is the same whatever the clocks show; a collective ends for all of its members at once, and that brings
-the clocks together. Order is a guess, though, which these clocks put to the test: kernels that end apart were
-not one collective.
+then by order, never more of them than the group is said to have members. No rule looks at a clock, so that
+the match is the same whatever the clocks show; a collective ends for all of its members at once, and that
+brings the clocks together. Order is a guess, though, which these clocks put to the test: kernels that end
+apart were not one collective.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
                 add_alone(call, key)
     pairs, left = transfers(ranks, degrees.world)
     if on_one_clock:
-        left += [call for pair in pairs if not _is_possible(ranks, pair) for call in (pair.send, pair.receive)]
+        left += [
+            call for pair in pairs if not _is_possible(ranks, pair) for call in (pair.send, pair.receive)
+        ]
         pairs = [pair for pair in pairs if _is_possible(ranks, pair)]
     waiting = held(ranks, pairs) if on_one_clock else set(pairs)
     for pair in pairs:

@@ -1,13 +1,13 @@
 """Which send belongs to which receive among the kernels of several ranks, and which sends wait for theirs.
 
-The partner is the rank that a call names, in the world or in its group, whichever fits the ranks of the group;
-where both fit, the one that pairs with the calls of the other side. A group of two has one partner, named or
-not. Between two ranks sends and receives belong together by order. Two ranks that send to each other in one
-kernel each, or that both name their sends alone, exchange.
+The partner is the rank that a call names, in the world or in its group, whichever fits the ranks of the
+group; where both fit, the one that pairs with the calls of the other side. A group of two has one partner,
+named or not. Between two ranks sends and receives belong together by order. Two ranks that send to each other
+in one kernel each, or that both name their sends alone, exchange.
 
-A send is over before its receive begins where its data fit into a buffer: it waits for nobody. One that begins
-before its receive and ends with it waits for it. Where the receive is there first nobody sees which of both it
-is: it is taken to be as the others of its size between these two.
+A send is over before its receive begins where its data fit into a buffer: it waits for nobody. One that
+begins before its receive and ends with it waits for it. Where the receive is there first nobody sees which of
+both it is: it is taken to be as the others of its size between these two.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list[Trans
     left = [call for call in calls if call in partners]
     # Groups of other names, or whose ranks one side alone tells, may be one.
     for by_group in (True, False):
-        pairs: dict[tuple[object, int, int], list[Call]] = {}
+        pairs: dict[tuple[_Group | None, int, int], list[Call]] = {}
         for call in left:
-            ends = sorted((call.rank, partners[call]))
-            pairs.setdefault((_group(ranks, call) if by_group else None, *ends), []).append(call)
+            first, second = sorted((call.rank, partners[call]))
+            pairs.setdefault((_group(ranks, call) if by_group else None, first, second), []).append(call)
         for some in pairs.values():
             found += _paired(ranks, some)
         matched = {call for pair in found for call in (pair.send, pair.receive)}

@@ -19,7 +19,7 @@ _COMPARED = 256
 # order pairs wrongly, 13 to 134 ms (hta_sampled).
 APART_NS = 1_000_000
 # Members give and take different sizes; of several operations launched as one nothing says which is told.
-_ANY_SIZE = ("alltoall", "gather", "scatter", "sendrecv", "allgatherv", "batchisendirecv")
+ANY_SIZE = ("alltoall", "gather", "scatter", "sendrecv", "allgatherv", "batchisendirecv")
 
 
 def said_of(ranks: Sequence[RankTrace], call: Call) -> ToldCollective:
@@ -77,12 +77,12 @@ def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> i
 def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
     """Whether two calls can be the same collective: their sizes agree as far as they are told."""
     first, second = said_of(ranks, call), said_of(ranks, two)
-    if not first.operation or first.operation.startswith(_ANY_SIZE):
+    if not first.operation or first.operation.startswith(ANY_SIZE):
         return True
-    there = (_elements(first), _elements(second))
+    there = (elements_of(first), elements_of(second))
     return min(there) < 0 or there[0] == there[1]
 
 
-def _elements(said: ToldCollective) -> int:
-    """What goes in; of a receive what comes out, where that is told."""
+def elements_of(said: ToldCollective) -> int:
+    """What goes into a call; of a receive what comes out, where that is told. -1 if not known."""
     return said.elements_out if said.receives and said.elements_out >= 0 else said.elements_in

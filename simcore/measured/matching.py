@@ -54,7 +54,8 @@ class Meeting(Struct, frozen=True):
 
 class Matches(Struct, frozen=True):
     """messages, meetings: what was matched, in the order of ranks and files. alone: calls which wait for
-    nobody: in groups of one rank, and sends of devices that their receives do not hold. unmatched: calls without a partner. places: of the ranks.
+    nobody: in groups of one rank, and sends of devices that their receives do not hold. unmatched: calls
+    without a partner. places: of the ranks.
     """
 
     messages: tuple[Message, ...]

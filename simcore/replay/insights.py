@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcore.kernel_names import short_name
 from simcore.measured.columns import PASSES
-from simcore.measured.vocabulary import POINT_TO_POINT, said_op
+from simcore.measured.vocabulary import KERNEL, POINT_TO_POINT, said_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT, RankWaiting
@@ -42,6 +42,7 @@ _LEAST_GAIN = 0.0005
 _PLAIN = {
     "exposed copy": "copies of memory beside nothing else",
     "wait": "waiting for the last member of a collective",
+    "wait of messages": "waiting for the last member of a collective, or the other end of a send or receive",
     "bubble": "the pipeline bubble: waiting for what another stage has not sent yet",
     "idle": "idle: host gaps, and the time before the first and after the last operation",
     "host": "the host's own operations",
@@ -84,12 +85,16 @@ def _largest(results: Timed) -> str:
     if compute and not totals[number]:
         return f"All of the {whose} time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
+    if name == "wait" and any(meeting.is_message for meeting in results.ties.matches.meetings):
+        name = "wait of messages"
     words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
     as_much = largest({rank: account.total_ns[number] for rank, account in enumerate(accounts)})
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
     share = f"{percent(totals[number], whole)} %"
     if totals[number] < compute:
         begin = f"Compute is {percent(compute, whole)} % of the {whose} time."
+        if share == f"{percent(0, whole)} %":
+            return begin
         begin += f" The largest other part, {share}, is"
     elif 2 * totals[number] > whole:
         begin = f"Most of the {whose} time, {share}, is"
@@ -225,9 +230,10 @@ def _slow_ranks(results: Timed) -> list[str]:
         how = "is slow: it computes" if is_slow else "computes longer:"
         words = f"{unit.capitalize()} {slow_rank.rank} {how} {duration(slow_rank.ns)}, "
         if len(slow_rank.peers) > 1:
-            words += (
-                f"the median of the other {unit}s{_of_stage(slow_rank.stage)} {duration(slow_rank.peers_ns)}"
-            )
+            whose = f"the other {unit}s{_of_stage(slow_rank.stage)}"
+            if slow_rank.stage is None and len(slow_rank.peers) + 1 < len(results.measured.ranks):
+                whose = f"{unit}s {RankSet.of(slow_rank.peers).words()} at its place in other pipelines"
+            words += f"the median of {whose} {duration(slow_rank.peers_ns)}"
         else:
             words += f"{unit} {slow_rank.peers[0]}{_of_stage(slow_rank.stage)} {duration(slow_rank.peers_ns)}"
         if not is_slow:
@@ -257,17 +263,21 @@ def _differs_most(results: Timed, rank: SlowRank) -> str:
 def _shorter(results: Timed, slow_rank: SlowRank) -> str:
     """`, though its forward is shorter (11.380 ms, rank 0 22.980 ms)`: what a slow rank computes in less time
     than the median of its peers, as one factor on all of its compute makes that shorter still; "" of nothing.
+
+    Compute of no known phase may be of any: a phase is shorter where it is so with all of that.
     """
     accounts = {
         rank.number: account for rank, account in zip(results.measured.ranks, results.accounts, strict=True)
     }
     mine = accounts[slow_rank.rank]
+    unknown = mine.ns(f"compute {KERNEL}")
     for name in ACCOUNTS:
-        if not name.startswith("compute "):
+        if not name.startswith("compute ") or name == f"compute {KERNEL}":
             continue
         others = sorted(accounts[rank].ns(name) for rank in slow_rank.peers)
         own, middle = mine.ns(name), others[len(others) // 2]
-        if own < middle / SLOW and middle - own > results.step_time_ns * LEAST:
+        most = own + unknown
+        if most < middle / SLOW and middle - most > results.step_time_ns * LEAST:
             whose = f"{results.measured.unit} {slow_rank.peers[0]}" if len(others) == 1 else "the others'"
             what = name.partition(" ")[2]
             return f", though its {what} is shorter ({duration(own)}, {whose} {duration(middle)})"

@@ -19,9 +19,9 @@ from the end of the compute before. What runs beside compute up to its end is wa
 of another phase behind it, or at the end of the step: the trace does not say by whom, and this is the least
 that a step needs. The host's gaps stay, also beside a collective.
 
-A send and its receive are kernels too. Where the send waits for the receive both are a collective of two. Else
-the send is one by itself, and so is the receive, to which the sender comes when its send begins: it takes the
-time from then, or from its own launch, to its end.
+A send and its receive are kernels too. Where the send waits for the receive both are a collective of two.
+Else the send is one by itself, and so is the receive, to which the sender comes when its send begins: it
+takes the time from then, or from its own launch, to its end.
 """
 
 from __future__ import annotations
@@ -176,13 +176,14 @@ NONE = -1
 
 
 class Ties(Struct, frozen=True):
-    """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m. senders[m]: the
-    (rank, piece) with which a rank comes to it that does not wait in it: that begins to send what the
-    collective, a receive alone, receives; None of all others. before[m]: the collective of the same group that has to be over, or NONE. transfers[k]: ((rank, piece) of
-    the sender, of the receiver) of message k. meetings, messages: (start, end) of each as measured, ns from
-    the start of the step: a collective from the last arrival, behind the one before it in its group; where
-    the ranks did not run together their lengths alone say something. first_ns: of each piece what comes
-    before any waiting (own time, a send), after_ns: what comes behind it.
+    """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m. senders[m]:
+    the (rank, piece) with which a rank comes to it that does not wait in it: that begins to send what the
+    collective, a receive alone, receives; None of all others. before[m]: the collective of the same group
+    that has to be over, or NONE. transfers[k]: ((rank, piece) of the sender, of the receiver) of message k.
+    meetings, messages: (start, end) of each as measured, ns from the start of the step: a collective from the
+    last arrival, behind the one before it in its group; where the ranks did not run together their lengths
+    alone say something. first_ns: of each piece what comes before any waiting (own time, a send), after_ns:
+    what comes behind it.
     """
 
     run: MeasuredRun

@@ -2,9 +2,9 @@
 
 More ranks call than the group has members, so they are of several groups. Of all ways to part the ranks into
 groups of that size the one is taken in which members leave their calls together and calls take least by
-themselves, from the last member to come on: groups that do alike take alike. Of the differences of two ranks'
-ends the middle one is none, so that clocks do not matter. Where several ways fit alike and their waits
-differ, nothing is told.
+themselves, from the last member to come on: groups that do alike take alike. Where no way lets them end at
+once on the clocks as they are, of the differences of two ranks' ends the middle one is none. Where several
+ways fit alike and their waits differ, nothing is told.
 """
 
 from __future__ import annotations
@@ -135,16 +135,19 @@ def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> lis
     left = sorted(_unnamed(ranks), key=lambda calls: calls.count)
     while left:
         calls = left.pop()
-        fits = [fit for fit in map(calls.fit, _ways(ranks, calls, world)) if fit is not None]
+        ways = _ways(ranks, calls, world)
+        fits = _fits(clocks, calls, ways)
         best = min(fits, key=lambda fit: fit.cost_ns, default=None)
         # Calls of one name may be of groups that part the ranks otherwise: those of one kind are of one.
-        others = [kind for kind in calls.kinds if best is None or _is_other(calls.of([kind]), best, fits)]
+        others = [
+            kind for kind in calls.kinds if best is None or _is_other(clocks, calls.of([kind]), best, ways)
+        ]
         if others and len(calls.kinds) > 1:
             rest = [kind for kind in calls.kinds if kind not in others]
             left += [calls.of([kind]) for kind in others]
             left += [calls.of(rest)] if rest else []
             continue
-        way = None if best is None else _chosen(ranks, clocks, calls, best, fits)
+        way = None if best is None else _chosen(clocks, calls, best, fits)
         if way is None:
             diagnostics.append(_unknown(path, calls))
         else:
@@ -225,19 +228,26 @@ def _all_ways(there: tuple[int, ...], size: int) -> Iterator[_Way]:
             yield ((there[0], *others), *way)
 
 
-def _is_other(calls: _Calls, best: _Fit, fits: Sequence[_Fit]) -> bool:
+def _fits(clocks: _Clocks, calls: _Calls, ways: Sequence[_Way]) -> list[_Fit]:
+    """How the calls fit each way that they fit: where there are some in which they end at once on the clocks
+    as they are, those alone.
+    """
+    fits = [fit for fit in map(calls.fit, ways) if fit is not None]
+    noise = TOLERANCE_NS * calls.count
+    at_once = [fit for fit in fits if clocks.apart_ns(calls, fit.way) <= noise * len(fit.way)]
+    return at_once or fits
+
+
+def _is_other(clocks: _Clocks, calls: _Calls, best: _Fit, ways: Sequence[_Way]) -> bool:
     """Whether calls of one kind fit another way by so much better that they are of other groups."""
     own = calls.fit(best.way)
     if own is None:
         return True
     noise = TOLERANCE_NS * calls.count
-    ways = (calls.fit(fit.way) for fit in fits)
-    return any(fit is not None and fit.cost_ns < _BETTER * own.cost_ns - noise for fit in ways)
+    return any(fit.cost_ns < _BETTER * own.cost_ns - noise for fit in _fits(clocks, calls, ways))
 
 
-def _chosen(
-    ranks: Sequence[RankTrace], clocks: _Clocks, calls: _Calls, best: _Fit, fits: Sequence[_Fit]
-) -> _Way | None:
+def _chosen(clocks: _Clocks, calls: _Calls, best: _Fit, fits: Sequence[_Fit]) -> _Way | None:
     """The way that fits best, of several that of the clocks as far as they are known, then the first; None
     where several fit and their waits differ.
     """
@@ -321,4 +331,5 @@ def _unknown(path: str, calls: _Calls) -> Diagnostic:
         f"{_what(calls)} tell no ranks, {len(calls.by_rank)} ranks call, and their ends do not show which of "
         "them belong together: no wait is stated of them"
     )
-    return Diagnostic("warning", "group-unknown", message, path)
+    brief = f"groups of {plural(sum(map(len, calls.by_rank.values())), 'call')} not known"
+    return Diagnostic("warning", "group-unknown", message, path, brief=brief)

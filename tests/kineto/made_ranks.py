@@ -1,4 +1,4 @@
-"""Small sets of ranks made for tests: what each rank runs, and the files that a profiler would write of it."""
+"""Small sets of ranks made for tests: what each rank runs, and the files that a profiler writes of it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ COMPUTE, COMM = 7, 20
 
 
 class Kernel(NamedTuple):
-    """A kernel, us. said: what a profiler tells of a communication."""
+    """A kernel, us. said: what a profiler tells of a communication. phase: of the annotation around its
+    launch.
+    """
 
     name: str
     start: float
     dur: float
     stream: int = COMPUTE
     said: dict[str, Any] = {}  # noqa: RUF012
+    phase: str = ""
 
 
-def gemm(start: float, dur: float, name: str = "gemm") -> Kernel:
+def gemm(start: float, dur: float, name: str = "gemm", phase: str = "") -> Kernel:
     """A kernel that computes."""
-    return Kernel(name, start, dur)
+    return Kernel(name, start, dur, phase=phase)
 
 
 def called(
     what: str, start: float, end: float, size: int, *, elements: int = 1024, stream: int = COMM, **said: Any
 ) -> Kernel:
-    """A kernel of a collective, or of a send or receive, in a group of `size`. said: `Src Rank` and such, with
-    _ for a space.
+    """A kernel of a collective, or of a send or receive, in a group of `size`. said: `Src Rank` and such,
+    with _ for a space.
     """
     kind = {"allreduce": "AllReduce", "broadcast": "Broadcast"}.get(what, "SendRecv")
     told = {name.replace("_", " "): value for name, value in said.items()}
@@ -61,12 +64,22 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     for number, kernels in ranks.items():
         late = 1000.0 + (late_us or {}).get(number, 0.0)
-        events = [
+        events: list[dict[str, Any]] = [
             {"ph": "X", "cat": "kernel", "name": kernel.name, "pid": 0, "tid": kernel.stream,
              "ts": late + kernel.start, "dur": kernel.dur,
              "args": {"stream": kernel.stream, "device": 0} | kernel.said}
             for kernel in kernels
         ]  # fmt: skip
+        for place, kernel in enumerate(kernels):
+            if kernel.phase:
+                events[place]["args"]["correlation"] = place + 1
+                begins = late + kernel.start - 1
+                host = {"ph": "X", "pid": 1, "tid": 1, "ts": begins}
+                events += [
+                    host | {"cat": "user_annotation", "name": f"## {kernel.phase} ##", "dur": 1},
+                    host | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 0.5,
+                            "args": {"correlation": place + 1}},
+                ]  # fmt: skip
         who = {"rank": number, "world_size": world or len(ranks), "backend": "nccl"}
         (folder / f"rank{number}.json").write_text(
             json.dumps({"distributedInfo": who, "traceEvents": events})

@@ -84,9 +84,17 @@ def held(ranks: Sequence[RankTrace], found: Sequence[Transfer]) -> set[Transfer]
         elif began <= sent:
             undecided.append(transfer)
         # Two kernels that take about as long and begin apart end as far apart: they do not wait.
-        elif 2 * abs(received - over) <= began - sent and abs(received - over) <= APART_NS:
+        elif 2 * abs(received - over) <= began - sent and _end_together(ranks, transfer):
             holding.add(transfer)
     return holding | {transfer for transfer in undecided if _kind(ranks, transfer) not in sent_ahead}
+
+
+def _end_together(ranks: Sequence[RankTrace], transfer: Transfer) -> bool:
+    """Whether a send and its receive end as one. Threads of a host are through when they get a core."""
+    (_, over), (_, received) = _times(ranks, transfer)
+    devices = (ranks[call.rank].device for call in (transfer.send, transfer.receive))
+    on_device = all(device is not None and device.on_device for device in devices)
+    return abs(received - over) <= APART_NS or not on_device
 
 
 def _times(ranks: Sequence[RankTrace], transfer: Transfer) -> tuple[tuple[int, int], tuple[int, int]]:

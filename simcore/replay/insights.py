@@ -25,7 +25,7 @@ from simcore.replay.stragglers import (
 )
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Stretch, late_waits_itself, wait_stretches, waited_in_the_end
-from simcore.units import change_percent, duration, largest, listed, percent, plural
+from simcore.units import change_percent, duration, duration_range, largest, listed, percent, plural
 
 _WAITS = 2
 # A wait is named beside the longest one of its kind from this share of it on.
@@ -340,9 +340,7 @@ def _stragglers(results: Timed) -> list[str]:
     """Ranks that come last to most collectives, and why, as far as the trace shows it."""
     lines = []
     for straggler in stragglers(results)[:_WAITS]:
-        after = duration(straggler.least_ns)
-        if straggler.last > 1:
-            after += f" to {duration(straggler.most_ns)}"
+        after = duration_range(straggler.least_ns, straggler.most_ns)
         times = f"{straggler.last} of {straggler.of} collectives"
         words = f"Rank {straggler.rank} comes last to {times}, {after} after the next-latest"
         why = []

@@ -142,3 +142,22 @@ def test_the_largest_other_part_is_said_where_it_reads_as_more_than_nothing(tmp_
 def test_waits_of_sends_are_said_to_be_of_both(tmp_path: Path) -> None:
     assert "the other end of a send or receive" in _words(opened(CASES / "send_without_ends"))
     assert "the other end" not in _words(opened(CASES / "phases_unknown_on_one_rank"))
+
+
+@pytest.mark.parametrize(
+    ("late_us", "after"), [((300, 300, 300), "300.0 us"), ((300, 400, 500), "300.0 us to 500.0 us")]
+)
+def test_how_late_a_rank_comes_is_one_figure_where_it_is_always_as_late(
+    late_us: tuple[int, ...], after: str, tmp_path: Path
+) -> None:
+    made: dict[int, list[Kernel]] = {rank: [gemm(0, 100)] for rank in range(4)}
+    for place, late in enumerate(late_us):
+        begins = 2000 * place + 200
+        for rank in range(4):
+            arrives = begins + late * (rank == 2)
+            made[rank] += [
+                gemm(arrives - 50, 50),
+                called("allreduce", arrives, begins + late + 40, 4, **_ALL),
+            ]
+    words = _words(opened(write(tmp_path, made)))
+    assert f"Rank 2 comes last to 3 of 3 collectives, {after} after the next-latest" in words

@@ -21,9 +21,11 @@ from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, field, replace
 from simcore.units import listed, plural
 
-# All ways are tried where there are no more (8 ranks in pairs: 105); else those of groups at equal distances.
-_MOST_WAYS = 2_000
-_COMPARED = 256
+# All ways are tried where there are no more (8 ranks in pairs: 105); else those of groups at equal distances,
+# of up to so many ranks.
+_MOST_WAYS, _MOST_RANKS = 2_000, 14
+_MOST_DISTANCE = 4_096
+_COMPARED, _MOST_KINDS = 256, 64
 # A way that costs no more than this beside the best fits as well; calls of a kind that cost so much less in
 # another way are of other groups than the rest.
 _AS_WELL, _BETTER = 1.05, 0.8
@@ -130,7 +132,8 @@ def _later(line: Sequence[_Call], other: Sequence[_Call]) -> int:
 def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> list[Diagnostic]:
     """Gives calls of groups without ranks those ranks that fit; says which, and of which none do."""
     clocks = _Clocks(len(ranks))
-    diagnostics: list[Diagnostic] = []
+    told: dict[tuple[str | None, int, _Way], list[_Calls]] = {}
+    unknown: dict[tuple[str | None, int], list[_Calls]] = {}
     # What most calls tell comes first: it ties clocks for the others.
     left = sorted(_unnamed(ranks), key=lambda calls: calls.count)
     while left:
@@ -140,7 +143,9 @@ def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> lis
         best = min(fits, key=lambda fit: fit.cost_ns, default=None)
         # Calls of one name may be of groups that part the ranks otherwise: those of one kind are of one.
         others = [
-            kind for kind in calls.kinds if best is None or _is_other(clocks, calls.of([kind]), best, ways)
+            kind
+            for kind in calls.kinds[:_MOST_KINDS]
+            if best is None or _is_other(clocks, calls.of([kind]), best, ways)
         ]
         if others and len(calls.kinds) > 1:
             rest = [kind for kind in calls.kinds if kind not in others]
@@ -149,12 +154,15 @@ def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> lis
             continue
         way = None if best is None else _chosen(clocks, calls, best, fits)
         if way is None:
-            diagnostics.append(_unknown(path, calls))
+            unknown.setdefault((calls.group, calls.size), []).append(calls)
         else:
             clocks.tie(calls, way)
             _name(ranks, calls, way)
-            diagnostics.append(_told(path, ranks, calls, way))
-    return diagnostics
+            told.setdefault((calls.group, calls.size, way), []).append(calls)
+    return [
+        *(_told(path, ranks, some, way) for (_, _, way), some in told.items()),
+        *(_unknown(path, some) for some in unknown.values()),
+    ]
 
 
 def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_Calls]:
@@ -199,14 +207,15 @@ def _ways(ranks: Sequence[RankTrace], calls: _Calls, world: int | None) -> list[
     there, size = sorted(calls.by_rank), calls.size
     whole = world or max(ranks[index].number for index in there) + 1
     ways: dict[_Way, None] = {}
-    for distance in range(1, whole // size + 1):
+    farthest = min(whole // size, ranks[there[-1]].number + 1, _MOST_DISTANCE)
+    for distance in range(1, farthest + 1):
         if whole % (distance * size) == 0:
             groups: dict[int, list[int]] = {}
             for index in there:
                 groups.setdefault(_place(ranks[index].number, distance, size), []).append(index)
             ways[tuple(map(tuple, groups.values()))] = None
     count = len(there) // size
-    if len(there) == whole == count * size:
+    if len(there) == whole == count * size and whole <= _MOST_RANKS:
         every = factorial(len(there)) // (factorial(size) ** count * factorial(count))
         if every <= _MOST_WAYS:
             ways |= dict.fromkeys(_all_ways(tuple(there), size))
@@ -308,28 +317,33 @@ def _name(ranks: Sequence[RankTrace], calls: _Calls, way: _Way) -> None:
                 device.collectives[call.op] = replace(said, ranks=numbers)
 
 
-def _what(calls: _Calls) -> str:
+def _what(some: Sequence[_Calls]) -> str:
     """`20 calls of allreduce in groups of 2 (tp)`."""
-    operations = listed([printable(name, 40) for name in dict.fromkeys(kind[0] for kind in calls.kinds)])
-    count = plural(sum(map(len, calls.by_rank.values())), "call")
-    name = "" if calls.group is None else f" ({printable(calls.group, 40)})"
-    return f"{count} of {operations} in groups of {calls.size}{name}"
+    names = dict.fromkeys(kind[0] for calls in some for kind in calls.kinds)
+    operations = listed([printable(name, 40) for name in names])
+    name = "" if some[0].group is None else f" ({printable(some[0].group, 40)})"
+    return f"{_count(some)} of {operations} in groups of {some[0].size}{name}"
 
 
-def _told(path: str, ranks: Sequence[RankTrace], calls: _Calls, way: _Way) -> Diagnostic:
+def _count(some: Sequence[_Calls]) -> str:
+    return plural(sum(len(line) for calls in some for line in calls.by_rank.values()), "call")
+
+
+def _told(path: str, ranks: Sequence[RankTrace], some: Sequence[_Calls], way: _Way) -> Diagnostic:
     groups = [RankSet.of([ranks[index].number for index in members]).text() for members in way]
     more = f" and {plural(len(groups) - _LISTED, 'more group')}" if len(groups) > _LISTED else ""
     message = (
-        f"{_what(calls)} tell no ranks: taken to be of those that end most alike, ranks "
+        f"{_what(some)} tell no ranks: taken to be of those that end most alike, ranks "
         f"{'; '.join(groups[:_LISTED])}{more}"
     )
     return Diagnostic("note", "group-by-ends", message, path)
 
 
-def _unknown(path: str, calls: _Calls) -> Diagnostic:
+def _unknown(path: str, some: Sequence[_Calls]) -> Diagnostic:
+    count = max(len(calls.by_rank) for calls in some)
     message = (
-        f"{_what(calls)} tell no ranks, {len(calls.by_rank)} ranks call, and their ends do not show which of "
-        "them belong together: no wait is stated of them"
+        f"{_what(some)} tell no ranks, {count} ranks call, and their ends do not show which of them belong "
+        "together: no wait is stated of them"
     )
-    brief = f"groups of {plural(sum(map(len, calls.by_rank.values())), 'call')} not known"
+    brief = f"groups of {_count(some)} not known"
     return Diagnostic("warning", "group-unknown", message, path, brief=brief)

@@ -10,6 +10,8 @@ import pytest
 from simcore.replay.parameters import Scales
 from simcore.run.ties import NONE
 from tests.export.reading import exported
+from tests.export.test_chakra_measured import accounts_of, read_again
+from tests.export.test_chakra_measured import exported as written
 from tests.kineto.made_ranks import (
     COMM,
     Kernel,
@@ -403,3 +405,28 @@ def test_every_meeting_has_its_node_and_streams_are_kept() -> None:
     results = opened(CASES / "eager_send")
     assert all(node != NONE for node in results.graph.meetings)
     assert {kernel.stream for kernel in _one_f_one_b(2, 1, 10)[0]} <= {7, COMM}
+
+
+@pytest.mark.parametrize(("world", "size"), [(10**9, 2), (10**9, 3), (10**9, 10**9), (4, 3)])
+def test_any_world_and_size_are_answered_at_once(world: int, size: int, tmp_path: Path) -> None:
+    made = {
+        rank: [
+            gemm(0, 5),
+            *(called("allreduce", 100 * at, 100 * at + 50 + rank, size, elements=at) for at in range(1, 90)),
+        ]
+        for rank in range(4)
+    }
+    results = opened(write(tmp_path, made, world=world))
+    assert all(len(some) <= size for some in members(results))
+    assert len([one for one in results.measured.diagnostics if one.code == "group-unknown"]) <= 1
+
+
+@pytest.mark.parametrize("case", ["eager_send", "send_without_ends"])
+def test_sends_come_back_from_execution_traces(case: str, tmp_path: Path) -> None:
+    results = opened(CASES / case)
+    written(results.measured, tmp_path / "et")
+    again = read_again(tmp_path / "et")
+    assert again.step_time_ns == results.step_time_ns
+    # A receive waits for a message there: that is `bubble` in execution traces.
+    waits = [account["wait"] + account["bubble"] for account in accounts_of(again)]
+    assert waits == [account.ns("wait") for account in results.accounts]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from simcore.records import NamedTuple
 from simcore.replay.accounts import FIRST_EXPOSED, IDLE
 from simcore.replay.parameters import Scales, rounded
-from simcore.replay.peers import peers_of
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
 from simcore.units import largest
@@ -85,7 +84,7 @@ def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
     """
     index = next(index for index, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
-    peers = peers_of(results)[index]
+    peers = results.peers[index]
     if not peers:
         return Scales(), 0
     middle = median_low(gaps[peer] for peer in peers)
@@ -122,7 +121,7 @@ def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, in
         for member in {who for number in numbers for who, _, _ in ties.members[number]}
     }
     start = 0
-    peers = peers_of(results)[rank]
+    peers = results.peers[rank]
     for number in numbers:
         mine = spent[rank][number]
         there = [who for who, _, _ in ties.members[number] if who in peers]
@@ -284,10 +283,9 @@ def longer_ranks(results: Timed) -> list[SlowRank]:
     """
     slow = []
     ranks = results.measured.ranks
-    peers_of_rank = peers_of(results)
     for stage, compute in compute_by_stage(results).items():
         for index, rank in enumerate(ranks):
-            peers = tuple(ranks[peer].number for peer in peers_of_rank[index])
+            peers = tuple(ranks[peer].number for peer in results.peers[index])
             if rank.stage != stage or not peers:
                 continue
             ns, others = compute[rank.number], sorted(compute[peer] for peer in peers)

@@ -23,6 +23,7 @@ from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, PROFILED, RankWaiti
 from simcore.replay.critical_path import PieceSegment, critical_path
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
+from simcore.replay.peers import peers_of
 from simcore.run.accounts import Accounts
 from simcore.run.figures import Work
 from simcore.run.measured import MeasuredGraph, PieceTimes, flights
@@ -431,6 +432,11 @@ class Timed(Struct, frozen=True, dict=True):
     def with_scales(self, scales: Scales) -> Timed:
         """The replay of the same run with other scales."""
         return type(self)(self.measured, scales, self.durations)
+
+    @cached_property
+    def peers(self) -> list[tuple[int, ...]]:
+        """The peers of each rank, indices: who does the same part of the work."""
+        return peers_of(self)
 
     @property
     def microbatches(self) -> int:

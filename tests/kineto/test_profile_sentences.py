@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from simcore.replay.peers import peers_of
 from simcore.replay.what_if import what_if
 from tests.kineto.made_ranks import Kernel, called, gemm, in_group, opened, write
 from tests.kineto.test_partners import CASES
@@ -83,7 +82,7 @@ def test_stages_of_a_pipeline_are_not_compared_as_if_they_were_peers() -> None:
     for case in ("eager_send", "send_without_ends"):
         results = opened(CASES / case)
         assert not re.search("computes|is slow|than the median", _words(results))
-        assert peers_of(results) == [(), ()]
+        assert results.peers == [(), ()]
         assert not any("as its peers" in ask.name or "as fast as" in ask.name for ask in what_if(results))
 
 

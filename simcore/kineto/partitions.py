@@ -139,13 +139,13 @@ def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> lis
     while left:
         calls = left.pop()
         ways = _ways(ranks, calls, world)
-        fits = _fits(clocks, calls, ways)
+        fits = _fits(calls, ways)
         best = min(fits, key=lambda fit: fit.cost_ns, default=None)
         # Calls of one name may be of groups that part the ranks otherwise: those of one kind are of one.
         others = [
             kind
             for kind in calls.kinds[:_MOST_KINDS]
-            if best is None or _is_other(clocks, calls.of([kind]), best, ways)
+            if best is None or _is_other(calls.of([kind]), best, ways)
         ]
         if others and len(calls.kinds) > 1:
             rest = [kind for kind in calls.kinds if kind not in others]
@@ -166,8 +166,8 @@ def part_groups(path: str, ranks: Sequence[RankTrace], world: int | None) -> lis
 
 
 def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_Calls]:
-    """Calls of groups that tell no ranks and are made by more ranks than a group has, by name and size; on
-    streams of their own where each rank has as many: a communicator has one.
+    """Calls of groups that tell no ranks, or more than they have members, and are made by more ranks than
+    that, by name and size; on streams of their own where each rank has as many: a communicator has one.
     """
     found: dict[tuple[str | None, str | None, int, bool], dict[int, list[_Call]]] = {}
     streams: dict[tuple[str | None, str | None, int, bool], dict[int, list[int]]] = {}
@@ -176,7 +176,8 @@ def _unnamed(ranks: Sequence[RankTrace]) -> Iterator[_Calls]:
             continue
         for op, said in rank.device.collectives.items():
             is_transfer = said.sends or said.receives
-            if said.ranks is not None or said.size < 2 or (is_transfer and (said.peer >= 0 or said.size > 2)):
+            is_named = said.ranks is not None and len(said.ranks) <= said.size
+            if is_named or said.size < 2 or (is_transfer and (said.peer >= 0 or said.size > 2)):
                 continue
             elements = -1 if said.operation.startswith(ANY_SIZE) else elements_of(said)
             kind = ("send and recv" if is_transfer else said.operation, elements)
@@ -237,23 +238,24 @@ def _all_ways(there: tuple[int, ...], size: int) -> Iterator[_Way]:
             yield ((there[0], *others), *way)
 
 
-def _fits(clocks: _Clocks, calls: _Calls, ways: Sequence[_Way]) -> list[_Fit]:
+def _fits(calls: _Calls, ways: Sequence[_Way]) -> list[_Fit]:
     """How the calls fit each way that they fit: where there are some in which they end at once on the clocks
-    as they are, those alone.
+    as written, those alone. Clocks that some groups have brought together would favour these.
     """
     fits = [fit for fit in map(calls.fit, ways) if fit is not None]
     noise = TOLERANCE_NS * calls.count
-    at_once = [fit for fit in fits if clocks.apart_ns(calls, fit.way) <= noise * len(fit.way)]
+    written = _Clocks(max(calls.by_rank) + 1)
+    at_once = [fit for fit in fits if written.apart_ns(calls, fit.way) <= noise * len(fit.way)]
     return at_once or fits
 
 
-def _is_other(clocks: _Clocks, calls: _Calls, best: _Fit, ways: Sequence[_Way]) -> bool:
+def _is_other(calls: _Calls, best: _Fit, ways: Sequence[_Way]) -> bool:
     """Whether calls of one kind fit another way by so much better that they are of other groups."""
     own = calls.fit(best.way)
     if own is None:
         return True
     noise = TOLERANCE_NS * calls.count
-    return any(fit.cost_ns < _BETTER * own.cost_ns - noise for fit in _fits(clocks, calls, ways))
+    return any(fit.cost_ns < _BETTER * own.cost_ns - noise for fit in _fits(calls, ways))
 
 
 def _chosen(clocks: _Clocks, calls: _Calls, best: _Fit, fits: Sequence[_Fit]) -> _Way | None:

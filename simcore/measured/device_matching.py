@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from simcore.measured.columns import TOLERANCE_NS, RankTrace, ToldCollective
-from simcore.measured.device_messages import Transfer, held, is_transfer, transfers
+from simcore.measured.device_messages import Transfer, held, transfers
 from simcore.measured.device_order import APART_NS, aligned, said_of
 from simcore.measured.matching import Call, Matches, Meeting, times_of
 from simcore.measured.places import Degrees, GroupKey, Places
@@ -50,7 +50,9 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
         device = ranks[call.rank].device
         add((call,), (key, "alone", call.rank, device.stream[call.op] if device else 0))
 
-    together = list(_together(ranks))
+    pairs, left = transfers(ranks, degrees.world)
+    apart = {*left, *(call for pair in pairs for call in (pair.send, pair.receive))}
+    together = list(_together(ranks, apart))
     refuted = _refuted(ranks, [calls for _, calls in together]) if on_one_clock else set()
     for key, calls in together:
         if len(calls) > 1 and (not on_one_clock or (calls not in refuted and _met(ranks, calls))):
@@ -58,7 +60,6 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
         else:
             for call in calls:
                 add_alone(call, key)
-    pairs, left = transfers(ranks, degrees.world)
     if on_one_clock:
         left += [
             call for pair in pairs if not _is_possible(ranks, pair) for call in (pair.send, pair.receive)
@@ -132,8 +133,10 @@ def _ends_apart_ns(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> int:
     return max(ends) - min(ends)
 
 
-def _together(ranks: Sequence[RankTrace]) -> Iterator[tuple[_Key, tuple[Call, ...]]]:
-    """(key, calls) of what is one collective, by key in the order in which they first come."""
+def _together(ranks: Sequence[RankTrace], apart: set[Call]) -> Iterator[tuple[_Key, tuple[Call, ...]]]:
+    """(key, calls) of what is one collective, by key in the order in which they first come. apart: sends and
+    receives, which are none.
+    """
     numbered: dict[_Key, list[Call]] = {}
     ordered: dict[_Key, dict[int, list[Call]]] = {}
     for number, rank in enumerate(ranks):
@@ -141,7 +144,7 @@ def _together(ranks: Sequence[RankTrace]) -> Iterator[tuple[_Key, tuple[Call, ..
             continue
         for op, said in rank.device.collectives.items():
             call = Call(number, op)
-            if is_transfer(ranks, call):
+            if call in apart:
                 continue
             if said.sequence is not None and said.communicator is not None:
                 some = numbered.setdefault((said.communicator, said.sequence), [])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from simcore.measured.columns import RankTrace, ToldCollective
 from simcore.measured.device_order import APART_NS, aligned, said_of
@@ -39,16 +39,16 @@ class Transfer(NamedTuple):
 
 def transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list[Transfer], list[Call]]:
     """(what belongs together, calls without a partner) of all sends and receives; no clock is looked at."""
-    calls = [
-        Call(number, op)
+    ways = {
+        call: way
         for number, rank in enumerate(ranks)
         if rank.device is not None
-        for op in rank.device.collectives
-        if is_transfer(ranks, Call(number, op))
-    ]
-    partners = _partners(ranks, calls, world)
+        for call in (Call(number, op) for op in rank.device.collectives)
+        if (way := _way(ranks, call)) is not None
+    }
+    partners = _partners(ranks, ways, world)
     found: list[Transfer] = []
-    left = [call for call in calls if call in partners]
+    left = [call for call in ways if call in partners]
     # Groups of other names, or whose ranks one side alone tells, may be one.
     for by_group in (True, False):
         pairs: dict[tuple[_Group | None, int, int], list[Call]] = {}
@@ -56,11 +56,11 @@ def transfers(ranks: Sequence[RankTrace], world: int | None) -> tuple[list[Trans
             first, second = sorted((call.rank, partners[call]))
             pairs.setdefault((_group(ranks, call) if by_group else None, first, second), []).append(call)
         for some in pairs.values():
-            found += _paired(ranks, some)
+            found += _paired(ranks, ways, some)
         matched = {call for pair in found for call in (pair.send, pair.receive)}
         left = [call for call in left if call not in matched]
     matched = {call for pair in found for call in (pair.send, pair.receive)}
-    return sorted(found), [call for call in calls if call not in matched]
+    return sorted(found), [call for call in ways if call not in matched]
 
 
 def is_transfer(ranks: Sequence[RankTrace], call: Call) -> bool:
@@ -130,20 +130,22 @@ def _group(ranks: Sequence[RankTrace], call: Call) -> _Group:
 # -- who the partner is ----------------------------------------------------------------------------
 
 
-def _partners(ranks: Sequence[RankTrace], calls: Sequence[Call], world: int | None) -> dict[Call, int]:
+def _partners(ranks: Sequence[RankTrace], ways: Mapping[Call, int], world: int | None) -> dict[Call, int]:
     """The index of the partner of each call, as far as it is known and there."""
     index = {rank.number: number for number, rank in enumerate(ranks)}
     groups: dict[_Group, list[Call]] = {}
-    for call in calls:
+    for call in ways:
         groups.setdefault(_group(ranks, call), []).append(call)
     partners: dict[Call, int] = {}
     for some in groups.values():
-        ends = {call: _ends(ranks, call, some, world) for call in some}
+        there = tuple(sorted({ranks[call.rank].number for call in some}))
+        ends = {call: _ends(ranks, call, there, world) for call in some}
+        counts = Counter((ways[call], ranks[call.rank].number, *both) for call, both in ends.items())
         local = max(
-            itertools.product((0, 1), repeat=2), key=lambda local: (_pairs(ranks, ends, local), -sum(local))
+            itertools.product((0, 1), repeat=2), key=lambda local: (_pairs(counts, local), -sum(local))
         )
         for call, both in ends.items():
-            which = local[_way(ranks, call) == _RECEIVES]
+            which = local[ways[call] == _RECEIVES]
             number = both[which] if both[which] is not None else both[1 - which]
             if number in index and index[number] != call.rank:
                 partners[call] = index[number]
@@ -151,13 +153,13 @@ def _partners(ranks: Sequence[RankTrace], calls: Sequence[Call], world: int | No
 
 
 def _ends(
-    ranks: Sequence[RankTrace], call: Call, group: Sequence[Call], world: int | None
+    ranks: Sequence[RankTrace], call: Call, there: tuple[int, ...], world: int | None
 ) -> tuple[int | None, int | None]:
     """The rank that a call's partner is, if the number that it names is of the world, and if it is a place in
-    the group; None where that is none of the group. group: all calls of its group.
+    the group; None where that is none of the group. there: the ranks that call in its group.
     """
     said, own = said_of(ranks, call), ranks[call.rank].number
-    members = _members(ranks, said, own, group, world)
+    members = _members(said, own, there, world)
     if members is not None and len(members) == 2:
         other = next(rank for rank in members if rank != own)
         if said.ranks is not None or said.peer < 0 or world == 2:
@@ -171,44 +173,42 @@ def _ends(
 
 
 def _members(
-    ranks: Sequence[RankTrace], said: ToldCollective, own: int, group: Sequence[Call], world: int | None
+    said: ToldCollective, own: int, there: tuple[int, ...], world: int | None
 ) -> tuple[int, ...] | None:
     """The ranks of a call's group; None where they are not known."""
     if said.ranks is not None and own in said.ranks and len(set(said.ranks)) > 1:
         return said.ranks
-    there = sorted({ranks[call.rank].number for call in group})
-    if len(there) == 2 and (said.size == 2 or world == 2):
-        return tuple(there)
-    return None
+    return there if len(there) == 2 and (said.size == 2 or world == 2) else None
 
 
-def _pairs(
-    ranks: Sequence[RankTrace], ends: dict[Call, tuple[int | None, int | None]], local: tuple[int, ...]
-) -> int:
-    """How many sends have a receive if the numbers of sends, of receives are places in the group."""
-    counts: tuple[Counter[tuple[int, int]], ...] = (Counter(), Counter())
-    for call, both in ends.items():
-        way, own = _way(ranks, call), ranks[call.rank].number
+def _pairs(calls: Mapping[tuple[int, int, int | None, int | None], int], local: tuple[int, ...]) -> int:
+    """How many sends have a receive if the numbers of sends, of receives are places in the group. calls: how
+    many there are of each way, rank and partner of both readings.
+    """
+    sent, received = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for (way, own, *both), count in calls.items():
         number = both[local[way == _RECEIVES]]
         if number is None:
             continue
         if way != _RECEIVES:
-            counts[0][own, number] += 1
+            sent[own, number] += count
         if way != _SENDS:
-            counts[1][number, own] += 1
-    return (counts[0] & counts[1]).total()
+            received[number, own] += count
+    return (sent & received).total()
 
 
 # -- what belongs together -------------------------------------------------------------------------
 
 
-def _paired(ranks: Sequence[RankTrace], calls: Sequence[Call]) -> Iterator[Transfer]:
+def _paired(
+    ranks: Sequence[RankTrace], ways: Mapping[Call, int], calls: Sequence[Call]
+) -> Iterator[Transfer]:
     """The transfers among calls between the same two ranks."""
     both = sorted({call.rank for call in calls})
     if len(both) < 2:
         return
     first, second = (
-        [[call for call in calls if call.rank == rank and _way(ranks, call) == way] for way in range(3)]
+        [[call for call in calls if call.rank == rank and ways[call] == way] for way in range(3)]
         for rank in both
     )
     for senders, receivers in ((first, second), (second, first)):

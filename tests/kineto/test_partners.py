@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +333,41 @@ def test_groups_of_one_name_are_those_that_end_together(tmp_path: Path) -> None:
     assert waits_us(results) == {0: 240, 1: 240, 2: 0, 3: 0}
 
 
+def _varied(folder: Path, told: dict[str, Any], late_us: int, is_one_stream: bool) -> Path:
+    """The handed set of two groups. told: of each of its calls; late_us: how far clocks lie apart."""
+    folder.mkdir(exist_ok=True)
+    for rank, path in enumerate(sorted((CASES / "two_groups_unnamed").iterdir())):
+        data = json.loads(path.read_text())
+        for event in data["traceEvents"]:
+            if "ts" in event:
+                event["ts"] += late_us * rank
+            if "nccl" in event["name"]:
+                event["args"] |= told | ({"stream": 20} if is_one_stream else {})
+        (folder / path.name).write_text(json.dumps(data))
+    return folder
+
+
+@pytest.mark.parametrize("late_us", [0, -700, 3_000, 3_600_000_000])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"Process Group Name": "tp", "Process Group Description": "tp"},
+        {"Process Group Name": "tp", "Process Group Ranks": "[0, 1, 2, 3]"},
+        {"Seq": 7},
+    ],
+    ids=["no name", "one name", "more ranks than members", "a number"],
+)
+@pytest.mark.parametrize("is_one_stream", [False, True])
+def test_groups_without_ranks_on_any_clocks_have_the_waits_that_they_had(
+    late_us: int, told: dict[str, Any], is_one_stream: bool, tmp_path: Path
+) -> None:
+    results = opened(_varied(tmp_path / "job", told, late_us, is_one_stream))
+    assert results.step_time_ns == 4_360_000
+    assert waits_us(results) == {0: 1600, 1: 1600, 2: 1600, 3: 0}
+    assert all(len(some) <= 2 for some in members(results))
+
+
 def test_two_kinds_of_groups_on_one_stream_are_told_apart_by_their_calls(tmp_path: Path) -> None:
     made: dict[int, list[Kernel]] = {rank: [gemm(0, 5)] for rank in range(4)}
     late = {0: 0, 1: 100, 2: 50, 3: 300}
@@ -354,8 +390,6 @@ def test_two_kinds_of_groups_on_one_stream_are_told_apart_by_their_calls(tmp_pat
 
 def test_a_listed_group_of_another_size_is_not_taken(tmp_path: Path) -> None:
     """The file lists the group of all four, the calls are of groups of two."""
-    import json
-
     made = _at_once({0: [100] * 3, 1: [50] * 3, 2: [400] * 3, 3: [50] * 3})
     write(tmp_path, made)
     for path in tmp_path.iterdir():
@@ -392,8 +426,6 @@ def test_fewer_ranks_than_the_group_has_are_matched_and_the_others_missing(tmp_p
 
 
 def test_an_arrow_leads_from_an_eager_send_to_its_receive() -> None:
-    import json
-
     run = opened(CASES / "eager_send").measured
     events = json.loads(b"".join(exported("chrome", run).pieces))["traceEvents"]
     starts = {one["id"]: one["pid"] for one in events if one["ph"] == "s"}

@@ -8,21 +8,18 @@ numbers. Where pipelines differ, or the other end of a rank's sends and receives
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING
 
 from simcore.measured.device_messages import is_transfer
 from simcore.measured.vocabulary import category_of_group
-
-if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
+from simcore.run.ties import Ties
 
 # Groups whose ranks do the same work, also where they send to each other.
 _SAME_WORK = ("tp", "dp", "expert")
 
 
-def peers_of(results: Timed) -> list[tuple[int, ...]]:
+def peers_of(ties: Ties) -> list[tuple[int, ...]]:
     """The peers of each rank, indices, without itself."""
-    places = _places(results)
+    places = _places(ties)
     return [
         tuple(
             other
@@ -33,12 +30,12 @@ def peers_of(results: Timed) -> list[tuple[int, ...]]:
     ]
 
 
-def _places(results: Timed) -> list[Hashable]:
+def _places(ties: Ties) -> list[Hashable]:
     """What each rank has in common with its peers alone; None of one without any."""
-    ranks = results.measured.ranks
-    if not results.measured.of_devices:
+    ranks = ties.run.ranks
+    if not ties.run.of_devices:
         return [(rank.stage,) for rank in ranks]
-    links = set(_links(results))
+    links = set(_links(ties))
     first = list(range(len(ranks)))
     for one, other in links:
         low, high = sorted((first[one], first[other]))
@@ -54,7 +51,7 @@ def _places(results: Timed) -> list[Hashable]:
     }
     lacking = {
         call.rank
-        for call in results.ties.matches.unmatched
+        for call in ties.matches.unmatched
         if is_transfer(ranks, call) and not _is_same_work(ranks[call.rank].ops.category(call.op))
     }
     places: list[Hashable] = []
@@ -66,9 +63,9 @@ def _places(results: Timed) -> list[Hashable]:
     return places
 
 
-def _links(results: Timed) -> Iterator[tuple[int, int]]:
+def _links(ties: Ties) -> Iterator[tuple[int, int]]:
     """Ranks that send to each other, the sender first, as far as that is between stages."""
-    for meeting in results.ties.matches.meetings:
+    for meeting in ties.matches.meetings:
         if not meeting.is_message or _is_same_work(category_of_group(meeting.kind)):
             continue
         if meeting.sender is not None:

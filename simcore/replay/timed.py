@@ -436,7 +436,7 @@ class Timed(Struct, frozen=True, dict=True):
     @cached_property
     def peers(self) -> list[tuple[int, ...]]:
         """The peers of each rank, indices: who does the same part of the work."""
-        return peers_of(self)
+        return peers_of(self.ties)
 
     @property
     def microbatches(self) -> int:

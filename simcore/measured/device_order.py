@@ -1,7 +1,7 @@
 """Which calls of several ranks stand at the same place of their order.
 
 Where a rank has fewer of them than another, its window began late or ended early: they are laid against the
-others' where sizes agree and the times between their ends are most alike. Neither rule looks at a clock.
+others' where types and sizes agree and the times between their ends are most alike. Neither rule looks at a clock.
 """
 
 from __future__ import annotations
@@ -75,8 +75,10 @@ def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> i
 
 
 def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
-    """Whether two calls can be the same collective: their sizes agree as far as they are told."""
+    """Whether two calls can be the same collective: their types and sizes agree as far as they are told."""
     first, second = said_of(ranks, call), said_of(ranks, two)
+    if first.dtype is not None and second.dtype is not None and first.dtype != second.dtype:
+        return False
     if not first.operation or first.operation.startswith(ANY_SIZE):
         return True
     there = (elements_of(first), elements_of(second))

@@ -112,6 +112,8 @@ EXAMPLES: dict[str, Example] = {
     "no-events": _files(a='{"traceEvents": [{"ph": "M"}]}'),
     "cut-file": _files(a=_trace(_event(), _event(20))[:-60]),
     "no-device": _files(a=_trace(_event(cat="cpu_op", name="aten::mm"))),
+    "unknown-category": _files(a=_trace(_event(), _event(20, cat="custom_range", args={}))),
+    "collective-by-name": _files(a=_trace(_event(), _event(20, "void mine::all_reduce_kernel<float>(int)"))),
     "negative-duration": _files(a=_trace(_event(), _event(20, dur=-1))),
     "no-time": _files(a=_trace(_event(), _event(ts=None))),
     "bad-export": _export,

@@ -1,7 +1,8 @@
 """Which calls of several ranks stand at the same place of their order.
 
 Where a rank has fewer of them than another, its window began late or ended early: they are laid against the
-others' where types and sizes agree and the times between their ends are most alike. Neither rule looks at a clock.
+others' where types and sizes agree and the times between their ends are most alike. Neither rule looks at a
+clock.
 """
 
 from __future__ import annotations

@@ -34,6 +34,16 @@ def duration(ns: int) -> str:
     raise AssertionError("every whole number but 0 is at least 1 ns")
 
 
+def duration_range(least_ns: int, most_ns: int) -> str:
+    """Durations from the least to the most; one figure where both read alike.
+
+    >>> duration_range(9_000, 509_000), duration_range(1_800_000, 1_800_100)
+    ('9.000 us to 509.0 us', '1.800 ms')
+    """
+    least, most = duration(least_ns), duration(most_ns)
+    return least if least == most else f"{least} to {most}"
+
+
 def signed(ns: int) -> str:
     """A difference with its sign.
 

@@ -101,11 +101,19 @@ def _host(rank: int) -> str:
     return json.dumps({"distributedInfo": who, "traceEvents": [_event(cat="cpu_op", name="aten::mm"), _CALL]})
 
 
+def _call(what: str, dur: float, size: int = 2) -> dict[str, Any]:
+    """A call that ends at 500 us."""
+    name = "ncclDevKernel_SendRecv" if what in ("send", "recv") else _NCCL
+    return _event(500 - dur, name, dur, args={"stream": 20, "Collective name": what, "Group size": size})
+
+
 EXAMPLES: dict[str, Example] = {
     "bad-trace": _files(a=_trace(_event(), _event(ts="soon"))),
     "no-events": _files(a='{"traceEvents": [{"ph": "M"}]}'),
     "cut-file": _files(a=_trace(_event(), _event(20))[:-60]),
     "no-device": _files(a=_trace(_event(cat="cpu_op", name="aten::mm"))),
+    "unknown-category": _files(a=_trace(_event(), _event(20, cat="custom_range", args={}))),
+    "collective-by-name": _files(a=_trace(_event(), _event(20, "void mine::all_reduce_kernel<float>(int)"))),
     "negative-duration": _files(a=_trace(_event(), _event(20, dur=-1))),
     "no-time": _files(a=_trace(_event(), _event(ts=None))),
     "bad-export": _export,
@@ -151,6 +159,16 @@ EXAMPLES: dict[str, Example] = {
         rank1=_trace(_event(), _step(2, -5, 50), rank=1),
     ),
     "loose-clock": _files(rank0=_trace(_event()), rank1=_trace(_event(), rank=1)),
+    "bound-clock": _files(
+        rank0=_trace(_event(), _call("send", 40)), rank1=_trace(_event(), _call("recv", 90), rank=1)
+    ),
+    "group-unknown": _files(
+        None,
+        **{
+            f"rank{rank}": _trace(_event(), _call("allreduce", 100 * (rank + 1)), rank=rank, world=4)
+            for rank in range(4)
+        },
+    ),
     "missing-members": _files(
         rank0=_trace(_event(20, _NCCL, args={"stream": 7, "Collective name": "allreduce", "Group size": 3})),
         rank1=_trace(

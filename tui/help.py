@@ -38,7 +38,7 @@ _GROUPS = {
     ),
     "Lanes": (
         "fold", "ranks", "unfold-all", "fold-all", "pin", "hide", "show-hidden", "order", "only-lanes",
-        "shown", "other", "other-b",
+        "shown", "other", "other-b", "as-a", "as-b",
     ),
     "Find and mark": (
         "search", "next-match", "previous-match", "filter", "range", "take-range", "mark", "marks",

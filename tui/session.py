@@ -105,7 +105,9 @@ class Session:
     read. current: the run on the screen. draft: what is being edited. running, error: of its run.
     history: the runs that were kept, the opened one first. other: the run that was shown before.
     beside: what the compare screen is to take next to the run on the screen. against: the run of another
-    file that was opened beside it. read: opens another run of the directory by its label.
+    file that was opened beside it. rank_a: chosen on the timeline to be compared; ranks: A and B, of the run
+    on the screen, which the compare screen is to show instead of two runs. read: opens another run of the
+    directory by its label.
     """
 
     opened: Run
@@ -118,6 +120,8 @@ class Session:
     stamps: dict[str, Stamp | None] = field(init=False)
     other: Run | None = field(default=None, init=False)
     beside: Run | None = field(default=None, init=False)
+    rank_a: int | None = field(default=None, init=False)
+    ranks: tuple[int, int] | None = field(default=None, init=False)
     error: str = field(default="", init=False)
     running: bool = field(default=False, init=False)
     _undo: list[Parameters] = field(default_factory=list, init=False)

@@ -16,6 +16,7 @@ from itertools import compress, pairwise
 
 from simcore.collectives import WITH_COPIES
 from simcore.folding import RankClass
+from simcore.program import Ops
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -96,6 +97,11 @@ def op_kind(timeline: Timeline, number: int, op: int, with_group: bool = False) 
     if isinstance(cost, CollectiveCost):
         return f"{cost.group} {WITH_COPIES[cost.collective]}" if with_group else WITH_COPIES[cost.collective]
     return "transfer" if isinstance(cost, TransferCost) else "compute"
+
+
+def own_account(ops: Ops, op: int) -> int:
+    """The account of an op's own time, where nothing hides it."""
+    return ops.phase[op] if ops.stream[op] == COMPUTE else _EXPOSED[ops.stream[op]]
 
 
 def class_accounts(timeline: Timeline, number: int) -> Accounts:

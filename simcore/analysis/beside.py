@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 from simcore.analysis.compare import AccountChange, AccountPart
 from simcore.analysis.compare.parts import BUSY
 from simcore.analysis.compare.reasons import leading_parts
+from simcore.analysis.name_changes import NameChange, name_changes, sentences
 from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters, as_flags
 from simcore.records import NamedTuple, Struct, asdict
 from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
+from simcore.run.named_work import NamedWork, summed
 from simcore.run.track import ALIKE, COMPUTE, TimedPass, Track, busy_ns, mean_ns
 from simcore.units import difference, duration, largest, listed, plural
 
@@ -74,12 +76,15 @@ def notices(beside: Beside) -> list[str]:
             unknown = [figure[0] for figure in beside.unlike if figure[number] is None]
             parts += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
         lines.append(f"Not the same layout: {'; '.join(parts)}. Paired by stage alone.{_how_alike(beside)}")
-    for side, name in ((beside.a, "A"), (beside.b, "B")):
-        if not side.together:
-            lines.append(f"The ranks of {name} did not run together: who waits for whom is not known.")
-        elif alone := _without_partner(side, name):
-            lines.append(alone)
-    return lines
+    return [*lines, *waits_unknown(beside.a, "A"), *waits_unknown(beside.b, "B")]
+
+
+def waits_unknown(side: Run, name: str) -> list[str]:
+    """What is not known of the waiting of a run, a sentence or none. name: how the run is called."""
+    if not side.together:
+        return [f"The ranks of {name} did not run together: who waits for whom is not known."]
+    alone = _without_partner(side, name)
+    return [alone] if alone else []
 
 
 def _without_partner(side: Run, name: str) -> str:
@@ -483,6 +488,50 @@ class Beside(Struct, frozen=True, dict=True):
             for pair in self.pairs
             if pair.stage == stage
         ]
+
+    @cached_property
+    def by_name(self) -> list[NameChange]:
+        """What all paired ranks together do by name, what differs most first; nothing where ranks are not
+        paired, or a simulated run has other names.
+        """
+        works = self._works
+        a = summed((work, pair.ranks) for (work, _), pair in zip(works, self.pairs, strict=False))
+        b = summed((work, pair.ranks) for (_, work), pair in zip(works, self.pairs, strict=False))
+        return name_changes(a, b) if works else []
+
+    @cached_property
+    def _works(self) -> list[tuple[NamedWork, NamedWork]]:
+        """What the ranks of each pair do by name; nothing where `by_name` has nothing."""
+        kinds = {"executed" if side.origin == "executed" else "measured" for side in (self.a, self.b)}
+        if not self.by_rank or len(kinds) > 1 or "simulated" in (self.a.origin, self.b.origin):
+            return []
+        return [(self.a.named_work(pair.a), self.b.named_work(pair.b)) for pair in self.pairs]
+
+    def most_changed(self, change: NameChange) -> LanePair:
+        """The ranks where what has a name of `by_name` changes most."""
+        key = change.account, change.name
+        changed = [abs(b.ns.get(key, 0) - a.ns.get(key, 0)) for a, b in self._works]
+        return self.pairs[changed.index(max(changed))]
+
+    @property
+    def by_name_title(self) -> str:
+        """Whose time `by_name` is."""
+        count = sum(pair.ranks for pair in self.pairs)
+        return f"all {count} ranks together" if count > 1 else f"rank {self.rank_of(self.pairs[0])}"
+
+    @cached_property
+    def by_name_words(self) -> list[str]:
+        """What differs most by name, in one or two sentences; nothing without `by_name`."""
+        if not self.by_name:
+            return []
+        sums = [[0, 0] for _ in ALIKE]
+        for pair in self.pairs:
+            for side, ns in enumerate((self.a.common_ns(pair.a), self.b.common_ns(pair.b))):
+                for number, account_ns in enumerate(ns):
+                    sums[number][side] += pair.ranks * account_ns
+        accounts = [AccountChange(name, *both) for name, both in zip(ALIKE, sums, strict=True)]
+        who = f", {self.by_name_title}" if len(self.pairs) > 1 else ""
+        return sentences(accounts, self.by_name, f"A{who}", "B")
 
     @property
     def unchanged(self) -> list[str]:

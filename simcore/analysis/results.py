@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
+    from simcore.run.named_work import NamedWork
 
 
 class Results(Finished, frozen=True, dict=True):
@@ -145,6 +146,12 @@ class Results(Finished, frozen=True, dict=True):
             TimedPass(a_pass.direction, a_pass.microbatch, a_pass.part, a_pass.start_ns, a_pass.end_ns)
             for a_pass in self.passes(track.number)
         ]
+
+    def named_work(self, track: Track) -> NamedWork:
+        """What a rank of a track does by name."""
+        from simcore.analysis.named_work import work_of_class
+
+        return work_of_class(self, track.number)
 
     @property
     def measured_step_ns(self) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from simcore.run.findings import Leg, Place, Spot, WhatIf
     from simcore.run.gradients import Gradient
     from simcore.run.lanes import RunLanes
+    from simcore.run.named_work import NamedWork
     from simcore.run.track import StepShape, TimedPass, Track
     from simcore.workload import Workload
 
@@ -170,6 +171,10 @@ class Run(Protocol):
 
     def common_ns(self, track: Track) -> list[int]:
         """ns of one rank of a track by `simcore.run.track.ALIKE`: they sum to the step."""
+        ...
+
+    def named_work(self, track: Track) -> NamedWork:
+        """What a rank of a track does by name: those of an account sum to its `common_ns`, compute as one."""
         ...
 
     def timed_passes(self, track: Track) -> list[TimedPass]:

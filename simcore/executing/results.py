@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.executing.figures import TraceFigures
     from simcore.executing.lanes import TraceLanes
+    from simcore.run.named_work import NamedWork
 
 # Parameters of collectives and messages, which may change nothing.
 COLLECTIVE_FIELDS = (
@@ -184,6 +185,12 @@ class TraceResults(RanTraces, frozen=True, dict=True):
     def timed_passes(self, track: Track) -> list[TimedPass]:
         """Passes of micro-batches are not in execution traces."""
         return []
+
+    def named_work(self, track: Track) -> NamedWork:
+        """What the rank of a track does by name."""
+        from simcore.executing.named_work import work_of_rank
+
+        return work_of_rank(self, track.number)
 
     @property
     def path_groupings(self) -> tuple[str, ...]:

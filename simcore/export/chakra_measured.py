@@ -115,6 +115,9 @@ class _Written:
         self.groups: list[tuple[int, ...]] = [(rank,) for rank in range(len(self.ties.pieces))]
         self.untyped = 0
         self.sizes = [self._bytes(message.send, message.receive) for message in self.ties.matches.messages]
+        self.sent = {
+            sender: meeting for meeting, sender in enumerate(self.ties.senders) if sender is not None
+        }
         numbers = self._group_numbers()
         self.collectives = [self._collective(number, group) for number, group in enumerate(numbers)]
 
@@ -175,6 +178,11 @@ class _Written:
                 share = -(-size // members)
         category = "comm" if meeting.kind == MODEL_PARALLEL else category_of_group(meeting.kind)
         return _Collective(group, _of_collective(kind, share, whole, category), ns)
+
+    def message_bytes(self, number: int) -> int:
+        """What the send is said to send that a collective receives."""
+        sender = self.ties.matches.meetings[number].sender
+        return 0 if sender is None else self._bytes(sender)
 
     def _bytes(self, *calls: Call) -> int:
         """The most bytes that a line of these says; 0 where none does."""
@@ -259,7 +267,14 @@ class _Rank:
         number = self.pieces.meeting[piece]
         if kind != AWAIT:
             collective = self.written.collectives[number]
+            before = self.held
+            if (self.rank, piece) in self.written.sent:
+                # The receive waits for the send to begin alone.
+                self._sent(piece, self.written.sent[self.rank, piece], _SEND)
+            if self.written.ties.senders[number] is not None:
+                self.held = [self._sent(piece, number, _RECV)]
             self.node_of[number] = self._add(self._name(piece), _COLL, collective.ns, collective.attributes)
+            self.held = before
         if broken:
             self._own(piece, self._first(piece))
         elif kind != LAUNCH:
@@ -285,11 +300,23 @@ class _Rank:
 
     def _message(self, piece: int, message: int, kind: int, ns: int) -> int:
         (source, _), (target, _) = self.written.ties.transfers[message]
-        size = self.written.sizes[message]
+        return self._transferred(piece, message, (source, target), self.written.sizes[message], kind, ns)
+
+    def _sent(self, piece: int, meeting: int, kind: int) -> int:
+        """One end of the message that a collective of one rank receives."""
+        sender, ((target, _, _), *_) = self.written.ties.senders[meeting], self.written.ties.members[meeting]
+        assert sender is not None
+        size = self.written.message_bytes(meeting)
+        # Numbers of messages and of collectives do not meet.
+        tag = len(self.written.sizes) + meeting
+        return self._transferred(piece, tag, (sender[0], target), size, kind, 0)
+
+    def _transferred(self, piece: int, tag: int, ends: tuple[int, int], size: int, kind: int, ns: int) -> int:
+        source, target = ends
         # ASTRA-sim takes no message of 0 bytes.
         values = attribute("is_cpu_op", False) + attribute("comm_size", max(size, 1))
         values += attribute("comm_src", source, "int32") + attribute("comm_dst", target, "int32")
-        values += attribute("comm_tag", message, "int32") + attribute("wltui_bytes", size, "uint64")
+        values += attribute("comm_tag", tag, "int32") + attribute("wltui_bytes", size, "uint64")
         return self._add(self._name(piece), kind, ns, values)
 
 

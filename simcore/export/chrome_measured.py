@@ -73,7 +73,9 @@ def _threads(rank: RankTrace, spans: list[MeasuredSpan]) -> tuple[list[int], lis
 
 
 def _flows(run: MeasuredRun, numbers: set[int]) -> Iterator[bytes]:
-    """An arrow from the last member of each collective to come to each of the others."""
+    """An arrow from the last member of each collective to come to each of the others, and from a send that
+    waits for nobody to its receive.
+    """
     matches = match_devices(run.ranks, run.degrees, run.concurrent)
     threads = {}
     for index, rank in enumerate(run.ranks):
@@ -82,10 +84,13 @@ def _flows(run: MeasuredRun, numbers: set[int]) -> Iterator[bytes]:
         threads[index] = {span.number: 1 + row for span, row in zip(spans, rows, strict=True)}
     count = 0
     for meeting in matches.meetings:
-        calls = [call for call in meeting.calls if run.ranks[call.rank].number in numbers]
+        come = meeting.calls if meeting.sender is None else (*meeting.calls, meeting.sender)
+        calls = [call for call in come if run.ranks[call.rank].number in numbers]
         if len(calls) < 2:
             continue
-        late = max(calls, key=lambda call: (run.ranks[call.rank].ops.start[call.op], -call.rank))
+        late = meeting.sender or max(
+            calls, key=lambda call: (run.ranks[call.rank].ops.start[call.op], -call.rank)
+        )
         begins = run.ranks[late.rank].ops.start[late.op]
         for call in calls:
             if call == late:

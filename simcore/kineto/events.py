@@ -74,6 +74,9 @@ class Args(msgspec.Struct, gc=False):
     source: Any = msgspec.field(default=None, name="Src Rank")
     target: Any = msgspec.field(default=None, name="Dst Rank")
     dims: Any = msgspec.field(default=None, name="Input Dims")
+    types: Any = msgspec.field(default=None, name="Input type")
+    splits_in: Any = msgspec.field(default=None, name="In split size")
+    splits_out: Any = msgspec.field(default=None, name="Out split size")
 
 
 class DeviceRow(msgspec.Struct, gc=False):
@@ -131,6 +134,14 @@ class DeviceRows:
         for index, row in enumerate(rows, done):
             if row.said is not None:
                 self.said[index] = row.said
+
+    def take_some(self, rows: DeviceRows, some: list[int]) -> None:
+        """Adds some rows of others."""
+        done = len(self)
+        for name, column in vars(rows).items():
+            if name != "said":
+                getattr(self, name).extend([column[row] for row in some])
+        self.said |= {done + at: rows.said[row] for at, row in enumerate(some) if row in rows.said}
 
 
 def _device(row: DeviceRow) -> int:

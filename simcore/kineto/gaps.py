@@ -67,12 +67,12 @@ class Call(NamedTuple):
 class Calls:
     """Calls of the host that may cover a part of a gap, columns in the order of the file, times as written.
 
-    thread: its number in `threads`, those of whoever reads the file. code: of an array of such times.
+    thread: its number in `threads`, those of whoever reads the file. kind: of an array of such times.
     """
 
-    def __init__(self, threads: dict[object, int], code: str = "d") -> None:
-        self.start: array[Any] = array(code)
-        self.length: array[Any] = array(code)
+    def __init__(self, threads: dict[object, int], kind: str = "d") -> None:
+        self.start: array[Any] = array(kind)
+        self.length: array[Any] = array(kind)
         self.kind, self.thread, self.number = bytearray(), array("i"), array("i")
         self.name: list[str] = []
         self.threads = threads

@@ -51,7 +51,10 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
                 calls.setdefault(key, {}).setdefault(index, []).append(op)
     for (operation, elements), by_rank in calls.items():
         best: tuple[tuple[int, int], str, dict[int, tuple[int, ...]]] | None = None
+        sizes = _sizes(ranks, by_rank)
         for description, members in _partitions(groups, by_rank).items():
+            if sizes and {len(some) for some in members.values()} != sizes:
+                continue
             spread = _spread(ranks, by_rank, places, members, operation)
             if spread is not None and (best is None or spread < best[0]):
                 best = (spread, description, members)
@@ -60,7 +63,7 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
         (middle, most), description, members = best
         for index, ops in by_rank.items():
             for op in ops:
-                _name(ranks[index], op, operation, description, members[index])
+                _name(ranks[index], op, description, members[index])
         message = (
             f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} "
             f"elements) name no group: taken to be of {printable(description, 40)}, whose members end most "
@@ -69,6 +72,12 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
         )
         diagnostics.append(Diagnostic("note", "group-by-ends", message, path))
     return diagnostics
+
+
+def _sizes(ranks: Sequence[RankTrace], by_rank: Mapping[int, Sequence[int]]) -> set[int]:
+    """How many members the groups of calls are said to have."""
+    devices = [(ranks[index].device, ops) for index, ops in by_rank.items()]
+    return {device.collectives[op].size for device, ops in devices if device for op in ops} - {0}
 
 
 def _partitions(
@@ -112,12 +121,10 @@ def _spread(
     return (median_low(apart), max(apart)) if apart else None
 
 
-def _name(rank: RankTrace, op: int, operation: str, description: str, members: tuple[int, ...]) -> None:
+def _name(rank: RankTrace, op: int, description: str, members: tuple[int, ...]) -> None:
     device = rank.device
     assert device is not None
     told_collective: ToldCollective = device.collectives[op]
-    device.collectives[op] = replace(
-        told_collective, operation=operation, group=description, ranks=members, size=len(members)
-    )
+    device.collectives[op] = replace(told_collective, group=description, ranks=members, size=len(members))
     rank.ops.group[op] = description
     rank.ops.stated[op] = CATEGORIES.index(category_of_group_name(description))

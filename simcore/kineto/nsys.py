@@ -16,9 +16,10 @@ from urllib.parse import quote
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.kineto.gaps import LEAST_CALL_NS, RUNTIME, Calls, Host, Launch, gap_columns, gaps_that_matter
 from simcore.kineto.host import NOTHING, Around, Place, Threads, around, launchers_of, thread_words
+from simcore.kineto.libraries import KernelNames, kernel_kind, said_collective
 from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.steps import StepMark, StepNames, steps_of_device
-from simcore.kineto.vocabulary import COMMUNICATION, kernel_kind
+from simcore.kineto.unclear import Unclear
 from simcore.measured.columns import DeviceColumns, OpColumns, ToldCollective
 from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
 from simcore.units import plural
@@ -37,8 +38,8 @@ _NO_NAME = "(no name)"
 _MOST_ROWS = 50_000_000
 # Bytes of a database's header: the size of a page is in 16-17, how many there are in 28-31.
 _HEADER = 100
-# Start, end, place in its table, device, stream, correlation, name, bytes, grid, block.
-_Row = tuple[int, int, int, int, int, int, str, int, "str | None", "str | None"]
+# Start, end, place in its table, device, stream, correlation, name, bytes, grid, block, name in full.
+_Row = tuple[int, int, int, int, int, int, str, int, "str | None", "str | None", str]
 
 
 def read_nsys(
@@ -71,7 +72,7 @@ class _Reader:
         self.step_names = step_names
         self.connection = connection
         self.found: list[Diagnostic] = []
-        self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
+        self.names, self.unclear = KernelNames(names), Unclear()
         # Views too could be named so, and what a view does is the file's: tables alone are read.
         tables = "select name from sqlite_master where type = 'table'"
         self.tables = {str(name) for (name,) in connection.execute(tables)}
@@ -100,11 +101,11 @@ class _Reader:
         steps, phases = self._ranges()
         rows: list[_Row] = []
         for line, row in enumerate(self._kernels()):
-            rows.append((*row[:2], line, *row[2:5], row[5], -1, row[6], row[7]))
+            rows.append((*row[:2], line, *row[2:5], row[5], -1, *row[6:]))
         for table, word in _COPIES.items():
             if table in self.tables:
                 for line, copy in enumerate(self._copies(table, word)):
-                    rows.append((*copy[:2], line, *copy[2:5], copy[5], copy[6], None, None))
+                    rows.append((*copy[:2], line, *copy[2:5], copy[5], copy[6], None, None, copy[5]))
         if not rows:
             raise _refusal(self.path, "found no kernel and no copy, expected a traced run")
         rows.sort(key=lambda row: row[:3])
@@ -121,7 +122,7 @@ class _Reader:
         recordings = [self._device(some, launches, steps, inside) for _, some in sorted(devices.items())]
         for recording in recordings:
             self._add_gaps(recording, started, phases)
-        return recordings, self.found
+        return recordings, [*self.found, *self.unclear.said(self.path)]
 
     # -- tables ----------------------------------------------------------------------
 
@@ -160,8 +161,8 @@ class _Reader:
             return None
         return self.base + start, self.base + end
 
-    def _kernels(self) -> Iterator[tuple[int, int, int, int, int, str, str | None, str | None]]:
-        """(start, end, device, stream, correlation, name, grid, block)."""
+    def _kernels(self) -> Iterator[tuple[int, int, int, int, int, str, str | None, str | None, str]]:
+        """(start, end, device, stream, correlation, name, grid, block, name with its namespaces)."""
         if _KERNELS not in self.tables:
             return
         wanted = (
@@ -171,10 +172,11 @@ class _Reader:
         for start, end, device, stream, correlation, short, long, *sizes in self._rows(_KERNELS, wanted):
             times = self._times(start, end)
             if times is not None:
-                name = self._text(short, self._text(long, _NO_NAME))
+                full = self._text(long, "")
+                name = self._text(short, full or _NO_NAME)
                 yield (
                     *times, _whole(device, 0), _whole(stream, -1), _whole(correlation, -1), name,
-                    _triple(sizes[:3]), _triple(sizes[3:]),
+                    _triple(sizes[:3]), _triple(sizes[3:]), full or name,
                 )  # fmt: skip
 
     def _copies(self, table: str, word: str) -> Iterator[tuple[int, int, int, int, int, str, int]]:
@@ -235,18 +237,18 @@ class _Reader:
         inside: dict[int, Around],
     ) -> Recording:
         ops, columns = OpColumns(), DeviceColumns()
-        communicates: dict[str, bool] = {}
-        for start, end, line, _, stream, correlation, name, size, grid, block in rows:
+        names = self.names
+        unclear = {full for full in {row[10] for row in rows} if said_collective(full) is not None}
+        for start, end, line, _, stream, correlation, name, size, grid, block, full in rows:
             operation, phase, _, layer = inside.get(correlation, NOTHING)
             category = _KERNEL if phase is None else CATEGORIES.index(phase)
             if name.startswith(("Memcpy", "Memset")):
                 category = _COPY
-            else:
-                if name not in communicates:
-                    communicates[name] = self.pattern.search(name) is not None
-                if communicates[name]:
-                    category = _COMM
-                    columns.collectives[len(ops.name)] = ToldCollective(kernel_kind(name))
+            elif names.communicates(full) or names.communicates(name):
+                category = _COMM
+                columns.collectives[len(ops.name)] = ToldCollective(kernel_kind(full))
+            elif full in unclear:
+                self.unclear.add(full)
             ops.name.append(name)
             ops.group.append("comm" if category == _COMM else None)
             ops.start.append(start)

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
 from simcore.kineto.groups import name_groups
 from simcore.kineto.loading import HowRead, read_all, read_one
+from simcore.kineto.partitions import part_groups
 from simcore.kineto.progress import ReadingLine
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, jobs_of, profiler_files
 from simcore.measured.columns import RankTrace
-from simcore.measured.device_matching import device_clocks, match_devices, meetings_lacking
+from simcore.measured.device_clocks import DeviceClocks, device_clocks
+from simcore.measured.device_matching import match_devices, meetings_lacking
 from simcore.measured.places import Degrees
 from simcore.measured.run import (
     MeasuredRun,
@@ -168,6 +170,7 @@ def _run(
     said += [*_ahead(path, unit, shown), *_beside_others(path, unit, shown)]
     if is_set:
         said += name_groups(path, traces, groups)
+        said += part_groups(path, traces, job.world)
     world = job.world if unit == "rank" else None
     return _device_run(
         path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,
@@ -340,6 +343,40 @@ def _steps(
     return number, steps
 
 
+def _offset_words(ranks: Sequence[RankTrace], clocks: DeviceClocks) -> str:
+    """What collectives make of the clocks."""
+    tied = [index for index, root in enumerate(clocks.root) if clocks.matched[index] or index == root]
+    most = max(tied, key=lambda index: abs(clocks.shifts[index]))
+    middle, worst = clocks.residual_ns
+    return (
+        f"clocks brought together by the ends of {plural(max(clocks.matched), 'collective')}: rank "
+        f"{ranks[most].number} moved most, by {duration(clocks.shifts[most])}; what is left differs by "
+        f"{duration(middle)} in the middle and {duration(worst)} at most"
+    )
+
+
+def _say_loose(
+    ranks: Sequence[RankTrace], clocks: DeviceClocks, say: Callable[[Severity, str, str, str], None]
+) -> None:
+    """Says which clocks no collective ties to that of the first rank."""
+    apart = [index for index, root in enumerate(clocks.root) if root]
+    bound = [index for index in apart if not clocks.bound[index]]
+    loose = [ranks[index].number for index in apart if clocks.bound[index]]
+    if bound:
+        which = RankSet.of([ranks[index].number for index in bound]).text()
+        moved = max(abs(clocks.shifts[clocks.root[index]]) for index in bound)
+        how = f"moved by {duration(moved)}{' at most' if len(bound) > 1 else ''}, no further than needed"
+        message = (
+            f"sends and receives alone tie the clock of rank {which} to the others: it is "
+            f"{how if moved else 'not moved'}, as no receive ends before its send begins"
+        )
+        say("note", "bound-clock", message, f"clock of rank {which} tied by sends and receives alone")
+    if loose:
+        which = RankSet.of(loose).text()
+        message = f"nothing ties the clock of rank {which} to the others: its times are those of its file"
+        say("warning", "loose-clock", message, f"clock of rank {which} tied to no other")
+
+
 def _device_run(
     path: str,
     ranks: Sequence[RankTrace],
@@ -372,22 +409,12 @@ def _device_run(
     clocks = device_clocks(ranks, degrees)
     recorded = Recorded(form, step, steps, clocks.shifts, clocks.matched, clocks.residual_ns)
     ranks = [rank.moved(shift) for rank, shift in zip(ranks, clocks.shifts, strict=True)]
-    loose = [rank.number for rank, matched in zip(ranks[1:], clocks.matched[1:], strict=True) if not matched]
-    if len(ranks) > 1 and len(loose) < len(ranks) - 1:
-        most = max(range(len(ranks)), key=lambda index: abs(clocks.shifts[index]))
-        middle, worst = clocks.residual_ns
-        message = (
-            f"clocks brought together by the ends of {plural(max(clocks.matched), 'collective')}: rank "
-            f"{ranks[most].number} moved most, by {duration(clocks.shifts[most])}; what is left differs by "
-            f"{duration(middle)} in the middle and {duration(worst)} at most"
-        )
-        say("note", "clock-offset", message, "clocks brought together by collectives")
+    if any(clocks.matched):
+        say("note", "clock-offset", _offset_words(ranks, clocks), "clocks brought together by collectives")
     gap = largest_gap(ranks)
     # Devices of one file are on its clock.
-    if loose and unit == "rank":
-        which = RankSet.of(loose).text()
-        message = f"nothing ties the clock of rank {which} to the others: its times are those of its file"
-        say("warning", "loose-clock", message, f"clock of rank {which} tied to no other")
+    if unit == "rank":
+        _say_loose(ranks, clocks, say)
     if gap:
         message = (
             f"the ranks did not run at the same time (up to {duration(gap)} lie between them): each is shown "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -54,15 +53,19 @@ from simcore.kineto.host import (
     thread_words,
     with_launches,
 )
+from simcore.kineto.libraries import COLLECTIVES, KernelNames, kernel_kind, said_collective
 from simcore.kineto.recording import Recording, refuse_devices
+from simcore.kineto.sizes import CALL, CallRange, CallSize, call_size, is_sized, sizes_around
 from simcore.kineto.steps import StepMark, StepNames, steps_by_time, steps_of_device
+from simcore.kineto.unclear import Unclear
+from simcore.kineto.unknown import Unknown, category_counts
 from simcore.kineto.values import (
     MOST_NUMBER,
     MOST_US,
     Pool,
     Triples,
+    are_uneven,
     count_of,
-    elements_of,
     key_of,
     ranks_of,
     text_of,
@@ -72,7 +75,6 @@ from simcore.kineto.vocabulary import (
     ANNOTATIONS,
     BACKWARD_FLOW,
     COLLECTIVE_ANNOTATION,
-    COMMUNICATION,
     COPIES,
     HOST_OPS,
     KERNELS,
@@ -83,9 +85,12 @@ from simcore.kineto.vocabulary import (
     PYTHON,
     category_of_group_name,
     dtype_of,
-    kernel_kind,
+    is_copy,
+    is_ignored,
+    is_launch,
     operation_word,
     phase_of,
+    reduced_dtype,
 )
 from simcore.measured.columns import DeviceColumns, HostColumns, OpColumns, ToldCollective
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
@@ -96,8 +101,6 @@ from simcore.workload.model import LARGEST
 _EMPTY = Raw(b"")
 _OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
 _COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
-# The call of a collective, which says what its kernel does.
-_CALL = "record_param_comms"
 _NO_NAME = "(no name)"
 # Up to here a thousand times as much is exact in a float.
 _EXACT_US = 1 << 43
@@ -135,14 +138,14 @@ def read_file_events(
 
 
 class _Call(NamedTuple):
-    """A collective's annotation of the host, us as written. elements: that go in, -1 if not known."""
+    """A collective's annotation of the host, us as written."""
 
     start: float
     end: float
     number: int
     name: str
     thread: object
-    elements: int
+    size: CallSize
 
 
 class _Reader:
@@ -167,6 +170,9 @@ class _Reader:
             message = f"baseTimeNanoseconds: found {self.base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
         self.pool = Pool()
+        # Of the host's operations: names as one, and those that may say the size of a collective.
+        self.plain_names: dict[object, str] = {}
+        self.sized_names: set[str] = set()
         self.rows = DeviceRows()
         # Those of the batch that is read.
         self.taken: list[DeviceRow] = []
@@ -186,6 +192,9 @@ class _Reader:
         self.on_devices: dict[int, list[tuple[str, StepMark]]] = {}
         self.step_names = StepNames(step_names)
         self.annotated: list[_Call] = []
+        # What operations and annotations say of the sizes of collectives, by thread.
+        self.sized: dict[object, list[CallRange]] = {}
+        self.unknown = Unknown()
         takers = (
             (KERNELS, self._take_kernel), (COPIES, self._take_copy), (LAUNCHES, self._take_launch),
             (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_python),
@@ -194,8 +203,9 @@ class _Reader:
         self.takers: dict[str | None, Callable[[int, Event], None]] = {
             cat: take for cats, take in takers for cat in cats
         }
-        self.communicates: dict[str, bool] = {}
-        self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
+        self.ignored: set[str | None] = set()
+        self.names = KernelNames(names)
+        self.unclear = Unclear()
         self.triples = Triples()
         self.negative = 0
         self.untimed = 0
@@ -205,16 +215,21 @@ class _Reader:
     def recordings(self) -> list[Recording]:
         """One a device, else of the host."""
         self._read()
+        unknown = self._take_devices()
         if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
+            message += f"; {unknown}" if unknown else ""
             raise InputError(Diagnostic("error", "no-events", message, self.path))
         self.steps = self.step_names.marks(self._step_ranges())
         if self.rows:
             devices = self._devices()
         else:
             devices = [self._host()]
-            message = "no device was recorded: the host's operations are shown as what it computes"
-            self._say("note", "no-device", message)
+            why = "no category of its events is known as a device's" if unknown else "no device was recorded"
+            self._say("note", "no-device", f"{why}: the host's operations are shown as what it computes")
+        if unknown:
+            self._say("note", "unknown-category", unknown)
+        self.found += self.unclear.said(self.path)
         if self.negative:
             message = f"{plural(self.negative, 'event')} with a negative duration, taken as 0"
             self._say("warning", "negative-duration", message)
@@ -227,8 +242,9 @@ class _Reader:
         taken here without a call each.
         """
         first = 0
-        takers, threads, pool = self.takers, self.threads, self.pool
-        launches, made = self.launches, self.made
+        threads, launches, ignored = self.threads, self.launches, self.ignored
+        taker_of, name_of = self.takers.get, self.plain_names.get
+        pool, made = self.pool, self.made
         made_start, made_length, made_kind = made.start.append, made.length.append, made.kind.append
         made_thread, made_number, made_name = made.thread.append, made.number.append, made.name.append
         host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
@@ -244,9 +260,11 @@ class _Reader:
                     if event.cat == BACKWARD_FLOW:
                         self._take_flow(event)
                     continue
-                take = takers.get(event.cat)
+                take = taker_of(event.cat)
                 if take is None:
-                    continue
+                    if event.cat in ignored:
+                        continue
+                    take = self._taker(event.cat)
                 start = event.ts
                 if start is None:
                     self.untimed += 1
@@ -266,16 +284,16 @@ class _Reader:
                         made_kind(RUNTIME_CALL)
                         made_thread(place)
                         made_number(number)
-                        name = event.name
-                        made_name(pool[name] if type(name) is str else _NO_NAME)
-                elif take is host_op and (name := event.name) != _CALL and type(name) is str:
+                        called = event.name
+                        made_name(pool[called] if type(called) is str else _NO_NAME)
+                elif take is host_op and (name := name_of(event.name)) is not None:
                     if event.tid != last_tid or event.pid != last_pid:
                         last_pid, last_tid = event.pid, event.tid
                         thread = last_pid, last_tid
                         add_op = threads.setdefault(thread, []).append
                         add_length = self.lasting.setdefault(thread, array("f")).append
                     dur = event.dur or 0
-                    add_op((start, -start - dur, pool[name], number))
+                    add_op((start, -start - dur, name, number))
                     add_length(dur)
                 else:
                     take(number, event)
@@ -284,7 +302,21 @@ class _Reader:
 
     # -- events ----------------------------------------------------------------------
 
-    def _take_kernel(self, number: int, event: Event, is_copy: bool = False) -> None:
+    def _taker(self, category: str | None) -> Callable[[int, Event], None]:
+        """What takes the events of a category that comes for the first time."""
+        if is_ignored(category):
+            self.ignored.add(category)
+            return self._ignore
+        launches = self.takers[next(iter(LAUNCHES))]
+        self.takers[category] = take = launches if is_launch(category) else self._take_unknown
+        return take
+
+    def _ignore(self, number: int, event: Event) -> None:
+        """What says nothing that is shown."""
+
+    def _take_kernel(
+        self, number: int, event: Event, is_copy: bool = False, taken: list[DeviceRow] | None = None
+    ) -> None:
         args = kernel_args_of(event)
         if args.stream == -1:
             return
@@ -292,7 +324,7 @@ class _Reader:
         # What is kept of an event must not keep the bytes that it was read from.
         args.grid = args.block = _EMPTY
         name = event.name
-        self.taken.append(
+        (self.taken if taken is None else taken).append(
             DeviceRow(event.ts or 0, event.dur or 0, number, event.pid, event.tid,
                  self.pool[name] if type(name) is str and name else _NO_NAME, is_copy, args,
                  grid, block, None if args.collective is None else args_of(event))
@@ -301,23 +333,70 @@ class _Reader:
     def _take_copy(self, number: int, event: Event) -> None:
         self._take_kernel(number, event, True)
 
+    def _take_unknown(self, number: int, event: Event) -> None:
+        """An event of a category that is not known; whether a device ran it is told at the end."""
+        taken = self.unknown.taken
+        before = len(taken)
+        self.unknown.seen[event.cat] += 1
+        if event.args:
+            self._take_kernel(number, event, is_copy(event.cat), taken)
+            if len(taken) > before:
+                self.unknown.keep(event)
+
+    def _take_devices(self) -> str:
+        """Takes what devices ran of the unknown categories; says what of them is not shown, "" if nothing."""
+        unknown, rows = self.unknown, self.rows
+        if not unknown.seen:
+            return ""
+        threads = {*self.threads, *self.ranges, *self.launches.threads}
+        some = unknown.of_devices(
+            threads,
+            {thread[0] for thread in threads if isinstance(thread, tuple)},
+            set(self.launches.correlation),
+            set(zip(rows.device, rows.stream, strict=True)),
+        )
+        rows.take_some(unknown.rows, some)
+        counts = unknown.categories_of(some)
+        if counts:
+            taken = category_counts(counts, "taken as run by a device, by the streams or launches they name")
+            self._say("note", "unknown-category", taken)
+        return category_counts(unknown.seen - counts, "not shown")
+
     def _take_launch(self, number: int, event: Event) -> None:
         """Taken where events are told apart: there are as many as kernels, twice."""
 
     def _take_host_op(self, number: int, event: Event) -> None:
+        """An operation whose name is new, or is that of a collective's call; the others are taken where
+        events are told apart.
+        """
         self._take_range(self.threads, number, event)
-        self.lasting.setdefault((event.pid, event.tid), array("d")).append(event.dur or 0)
-        if event.name == _CALL:
-            args = args_of(event)
+        self.lasting.setdefault((event.pid, event.tid), array("f")).append(event.dur or 0)
+        name = event.name
+        if type(name) is not str or not name:
+            return
+        if name not in self.sized_names:
+            if not is_sized(name):
+                self.plain_names[name] = self.pool[name]
+                return
+            self.sized_names.add(name)
+        args = args_of(event)
+        self._take_size(number, event, call_size(name, args))
+        if name == CALL:
             self.calls[key_of(args.external)] = args
+
+    def _take_size(self, number: int, event: Event, size: CallSize) -> None:
+        start = event.ts or 0
+        place = (start, -start - (event.dur or 0), number, size)
+        self.sized.setdefault((event.pid, event.tid), []).append(place)
 
     def _take_annotation(self, number: int, event: Event) -> None:
         name = self._name(event)
         if COLLECTIVE_ANNOTATION.match(name):
             start = event.ts or 0
             end = start + max(event.dur or 0, 0)
-            elements = elements_of(args_of(event).dims)
-            self.annotated.append(_Call(start, end, number, name, (event.pid, event.tid), elements))
+            size = call_size(name, args_of(event))
+            self._take_size(number, event, size)
+            self.annotated.append(_Call(start, end, number, name, (event.pid, event.tid), size))
         self._take_range(self.ranges, number, event)
 
     def _take_python(self, number: int, event: Event) -> None:
@@ -395,7 +474,14 @@ class _Reader:
 
     def _flush(self) -> None:
         """Takes the rows of a batch to their columns."""
-        base, rows = self.base, self.taken
+        self._add(self.rows, self.taken)
+        self.taken = []
+        if self.unknown.taken:
+            self._add(self.unknown.rows, self.unknown.taken)
+            self.unknown.taken = []
+
+    def _add(self, columns: DeviceRows, rows: list[DeviceRow]) -> None:
+        base = self.base
         start = [
             round(row.ts * 1000) + base if -_EXACT_US < row.ts < _EXACT_US else self._ns(row.number, row.ts)
             for row in rows
@@ -405,8 +491,7 @@ class _Reader:
             for row in rows
         ]
         self.negative += sum([row.dur < 0 for row in rows])
-        self.rows.take(rows, start, dur)
-        self.taken = []
+        columns.take(rows, start, dur)
 
     def _devices(self) -> list[Recording]:
         rows = self.rows
@@ -461,7 +546,16 @@ class _Reader:
             ends = self.launches.ends(set(correlation))
             over = [ends.get(launch, 0) for launch in correlation]
             columns.host = with_launches(host, launches, over, self.launchers, self._all_ns)
-        communicates = {op_name: self.pattern.search(op_name) is not None for op_name in set(name)}
+        communicates = {op_name: self.names.communicates(op_name) for op_name in set(name)}
+        unclear = {
+            op_name for op_name, known in communicates.items()
+            if not known and said_collective(op_name) is not None
+        }  # fmt: skip
+        sizes = self._sizes(
+            {launch for launch, op in zip(correlation, name, strict=True) if communicates[op]},
+            {launch for launch, near in zip(correlation, surroundings, strict=True) if near[2] is not None},
+            started,
+        )
         for op, row in enumerate(order):
             if rows.is_copy[row]:
                 ops.stated[op] = _COPY
@@ -470,15 +564,18 @@ class _Reader:
             if said is None and calls:
                 said = calls.get(rows.external[row])
             if said is None and not communicates[name[op]] and surroundings[op][2] is None:
+                if name[op] in unclear:
+                    self.unclear.add(name[op])
                 continue
-            told_collective = self._collective(name[op], said, surroundings[op][2])
+            size = sizes.get(correlation[op])
+            told_collective = self._collective(name[op], said, surroundings[op][2], size)
             if told_collective is None:
                 continue
             columns.collectives[op] = told_collective
             ops.group[op] = self.pool[told_collective.group or "comm"]
             ops.stated[op] = CATEGORIES.index(category_of_group_name(told_collective.group))
             ops.dtype[op] = dtype_of(told_collective.dtype)
-            most = max(told_collective.elements_in, told_collective.elements_out)
+            most = told_collective.elements
             ops.shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
         return self._recording(device, ops, columns, started)
 
@@ -566,20 +663,22 @@ class _Reader:
             operation, phase, _, layer = inside.get(op, NOTHING)
             phase = phase or phase_of(name)
             category = _KERNEL if phase is None else _OF_PHASE[phase]
-            group = shape = None
+            group = shape = dtype = None
             if made is not None:
                 word = COLLECTIVE_ANNOTATION.match(name)
                 kind = operation_word(word[1] if word else name)
-                columns.collectives[op] = ToldCollective(kind, elements_in=made.elements)
+                size = made.size
+                columns.collectives[op] = ToldCollective(kind, elements_in=size.elements_in, dtype=size.dtype)
                 group, category = "comm", _COMM
-                shape = self.pool[f"[{made.elements}]"] if made.elements >= 0 else None
+                shape = self.pool[f"[{size.elements_in}]"] if size.elements_in >= 0 else None
+                dtype = dtype_of(size.dtype)
             ops.name.append(name)
             ops.group.append(group)
             ops.start.append(start)
             ops.end.append(end)
             ops.line.append(number)
             ops.shape.append(shape)
-            ops.dtype.append("torch.float32" if shape else None)
+            ops.dtype.append(dtype)
             ops.stated.append(category)
             columns.stream.append(threads.setdefault(thread, len(threads)))
             columns.operation.append(None if operation == name else operation)
@@ -592,14 +691,25 @@ class _Reader:
 
     # -- values ----------------------------------------------------------------------
 
-    def _collective(self, name: str, said: Args | None, call: str | None) -> ToldCollective | None:
+    def _sizes(
+        self, sure: set[int], annotated: set[int], started: dict[int, tuple[float, object]]
+    ) -> dict[int, CallSize]:
+        """What the host's calls say of communications, by correlation. sure: launched what surely
+        communicates; annotated: launched what lies in the annotation of a collective.
+        """
+        launches = {launch: started[launch] for launch in sure | annotated if launch in started}
+        return sizes_around(self.sized, launches, sure)
+
+    def _collective(
+        self, name: str, said: Args | None, call: str | None, size: CallSize | None
+    ) -> ToldCollective | None:
         """What a kernel communicates; None of one that computes. said: by its event or its call; call: the
-        collective whose annotation is around its launch.
+        collective whose annotation is around its launch; size: what the calls around its launch say.
         """
         if said is None or said.collective is None:
-            if self.pattern.search(name) is None and call is None:
+            if not self.names.communicates(name) and call is None:
                 return None
-            return ToldCollective(kernel_kind(name))
+            return _of_calls(name, size)
         group = text_of(said.description) or text_of(said.group)
         ranks = ranks_of(said.ranks)
         key = text_of(said.group)
@@ -607,14 +717,21 @@ class _Reader:
             ranks = self.groups.get(key, ("", None))[1] or None
         operation = operation_word(str(said.collective))
         peer = -1
-        if operation.startswith(("send", "recv")):
-            me = whole(self.who.rank)
-            ends = (whole(said.source), whole(said.target))
-            peer = next((end for end in ends if end is not None and end not in (me, -1)), -1)
+        if operation.endswith(("send", "recv")):
+            target, source = count_of(said.target), count_of(said.source)
+            peer, own = (source, target) if operation in ("recv", "irecv") else (target, source)
+            if peer < 0 and own != whole(self.who.rank):
+                peer = own
+        elements = count_of(said.elements_in), count_of(said.elements_out)
+        dtype = text_of(said.dtype)
+        if size is not None and max(elements) < 0:
+            elements = size.elements_in, size.elements_out
+        if dtype_of(dtype) is None:
+            dtype = (None if size is None else size.dtype) or reduced_dtype(name) or dtype
+        uneven = are_uneven(said.splits_in) or are_uneven(said.splits_out)
         return ToldCollective(
             operation, group, ranks, whole(said.group_size) or len(ranks or ()), whole(said.sequence),
-            text_of(said.communicator), count_of(said.elements_in), count_of(said.elements_out),
-            text_of(said.dtype), peer,
+            text_of(said.communicator), *elements, dtype, peer, uneven,
         )  # fmt: skip
 
     def _name(self, event: Event) -> str:
@@ -623,3 +740,16 @@ class _Reader:
 
     def _say(self, severity: Any, code: str, message: str) -> None:
         self.found.append(Diagnostic(severity, code, message, self.path))
+
+
+def _of_calls(name: str, size: CallSize | None) -> ToldCollective:
+    """What a kernel without words of its own communicates, by its name and the calls around its launch."""
+    kind, dtype = kernel_kind(name), reduced_dtype(name)
+    if size is None or not size.name:
+        return ToldCollective(kind, dtype=dtype)
+    if kind != size.name and kind in COLLECTIVES:
+        # A collective made of others: what they are to move together is not what each moves.
+        return ToldCollective(kind, dtype=dtype)
+    return ToldCollective(
+        size.name, elements_in=size.elements_in, elements_out=size.elements_out, dtype=size.dtype or dtype
+    )

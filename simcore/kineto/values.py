@@ -13,7 +13,7 @@ MOST_NUMBER = 1 << 62
 # A time is the sum of three: of the file, of the event, and of its length.
 MOST_US = LARGEST // 3000
 _MOST_RANKS_LISTED = 1 << 20
-_MOST_ELEMENTS = 1 << 60
+_MOST_ELEMENTS, _MOST_DIMENSIONS = 1 << 60, 64
 # Whole numbers beyond are not told apart as floats.
 _EXACT = 1 << 53
 _WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
@@ -76,15 +76,31 @@ def ranks_of(value: Any) -> tuple[int, ...] | None:
 
 
 def elements_of(dims: Any) -> int:
-    """Elements of the first of some shapes; -1 if not known."""
-    while isinstance(dims, list) and dims and isinstance(dims[0], list):
-        dims = dims[0]
-    if not isinstance(dims, list) or not dims:
+    """Elements of a shape, 1 of one without dimensions; -1 if it is none."""
+    if not isinstance(dims, list) or len(dims) > _MOST_DIMENSIONS:
         return -1
     if not all(isinstance(dim, int) and 0 <= dim < 1 << 40 for dim in dims):
         return -1
     elements = math.prod(dims)
     return elements if elements < _MOST_ELEMENTS else -1
+
+
+def elements_in_all(dims: Any, is_list: bool) -> int:
+    """Elements of a tensor by its shape, of a list of tensors those of all; -1 if not known."""
+    if not is_list:
+        return elements_of(dims)
+    # An older profiler writes every list as an empty one.
+    if not isinstance(dims, list) or not dims:
+        return -1
+    sizes = [elements_of(shape) for shape in dims]
+    return min(sum(sizes), _MOST_ELEMENTS) if min(sizes) >= 0 else -1
+
+
+def are_uneven(splits: Any) -> bool:
+    """Whether the parts of a buffer, a list or its text, are told and differ."""
+    # Hardly any has splits.
+    parts = None if splits in (None, "[]") else ranks_of(splits)
+    return parts is not None and len(set(parts)) > 1
 
 
 def triple_of(raw: bytes) -> str | None:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 
-# Categories of events, old and new spelling, and other vendors'.
+# Categories of events, old and new spelling, and other vendors': Kineto's own are those of its ActivityType.
 KERNELS = frozenset(("kernel", "Kernel", "mtia_ccp_events", "gpu_op"))
 COPIES = frozenset(("gpu_memcpy", "Memcpy", "gpu_memset", "Memset"))
 LAUNCHES = frozenset((
-    "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "xpu_runtime", "privateuse1_runtime",
-    "mtia_runtime",
+    "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "xpu_runtime", "xpu_driver", "mtia_runtime",
+    "privateuse1_runtime", "privateuse1_driver",
 ))  # fmt: skip
+# What is known and says nothing that is shown: it lies over what does, or measures the profiler itself.
+_IGNORED = frozenset((
+    "gpu_user_annotation", "cuda_sync", "xpu_sync", "cuda_event", "overhead", "Trace", "ac2g", "fwdbwd",
+    "cpu_instant_event", "external_correlation", "collective_comm", "glow_runtime", "mtia_insight",
+    "mtia_counters", "cuda_profiler_range", "xpu_scope_profiler", "hardware_counters",
+))  # fmt: skip
+_IGNORED_ENDS = ("_annotation", "_sync", "_counters", "_overhead")
+_LAUNCH_ENDS = ("_runtime", "_driver")
 HOST_OPS = frozenset(("cpu_op", "Operator", "operator"))
 ANNOTATIONS = frozenset(("user_annotation",))
 # The same over what they launched.
@@ -23,27 +31,26 @@ MODULE = "nn.Module: "
 # The flow from an operation of the forward pass to the one of the backward pass that it has.
 BACKWARD_FLOW = "fwdbwd"
 
-# Kernels that communicate, by name: NCCL and its ports, DeepEP, and those of vLLM, SGLang and MSCCL++. HTA's
-# expression (`^nccl.*Kernel`) finds none of the 32 of DeepSeek's trace.
-COMMUNICATION = (
-    r"nccl(Dev)?Kernel|rccl|hccl|^ep::(intranode|internode)|deep_ep::|cross_device_reduce|mscclpp|nvshmem|symm_mem"
-    r"|^nccl:|^gloo:|^mpi:|^ucc:|MEMORY_SYMMETRIC"
-)
 # Annotations of the host around a collective, by backend.
 COLLECTIVE_ANNOTATION = re.compile(r"^(?:nccl|gloo|mpi|ucc|hccl|rccl|xccl):(\w+)")
 STEP = re.compile(r"^ProfilerStep\s*#\s*(\d{1,12})")
-_KERNEL_KIND = re.compile(
-    r"(?:nccl|rccl|hccl)(?:Dev|Symk|Symm)?_?(?:Kernel)?_?(?:Dev)?_?(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|"
-    r"SendRecv|AllToAll|Send|Recv|Gather|Scatter)", re.IGNORECASE
-)  # fmt: skip
-
+# As a trace writes a type -> the torch type that the words of a rank trace have for it.
 _DTYPES = {
-    "byte": 1, "char": 1, "bool": 1, "short": 2, "half": 2, "bfloat16": 2, "c10::bfloat16": 2, "c10::half": 2,
-    "int": 4, "float": 4, "long": 8, "long int": 8, "double": 8, "float8_e4m3fn": 1, "float8_e5m2": 1,
-    "c10::float8_e4m3fn": 1, "c10::float8_e5m2": 1, "signed char": 1, "unsigned char": 1,
+    "byte": "uint8", "char": "int8", "bool": "bool", "short": "int16", "int": "int32", "long": "int64",
+    "half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64",
+    "signed char": "int8", "unsigned char": "uint8", "short int": "int16", "long int": "int64",
+    "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2", "float8_e4m3fnuz": "float8_e4m3fn",
+    "float8_e5m2fnuz": "float8_e5m2",
 }  # fmt: skip
-# Bytes -> the torch type that the words of a rank trace have for it.
-_SAME_SIZE = {1: "torch.int8", 2: "torch.bfloat16", 4: "torch.float32", 8: "torch.float64"}
+# At the end of the names of NCCL's kernels that reduce; those that only move bytes all say `int8_t`.
+_REDUCED = re.compile(
+    r"nccl\w*(?:AllReduce|ReduceScatter|Reduce)\w*?"
+    r"_(f16|half|bf16|__nv_bfloat16|hip_bfloat16|f32|float|f64|double)(?![A-Za-z0-9])"
+)
+_OF_NAME = {
+    "f16": "half", "half": "half", "bf16": "bfloat16", "__nv_bfloat16": "bfloat16",
+    "hip_bfloat16": "bfloat16", "f32": "float", "float": "float", "f64": "double", "double": "double",
+}  # fmt: skip
 
 _BACKWARD = re.compile(r"backward|autograd::engine", re.IGNORECASE)
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#|## ?optimizer|optimizer[_.]step", re.IGNORECASE)
@@ -52,6 +59,21 @@ _FORWARD = re.compile(r"## ?forward|\.forward\b|^forward|Parallel\._(?:pre|post)
 
 # FSDP2 names the module of its annotations: `FSDP::pre_forward (layers.3)`.
 _FSDP = re.compile(r"^FSDP::[^(]*\(([^()]+)\)")
+
+
+def is_ignored(category: str | None) -> bool:
+    """Whether events of this category are known and say nothing that is shown."""
+    return category is not None and (category in _IGNORED or category.endswith(_IGNORED_ENDS))
+
+
+def is_launch(category: str | None) -> bool:
+    """Whether events of this category are the host's calls that launch something."""
+    return category is not None and (category in LAUNCHES or category.endswith(_LAUNCH_ENDS))
+
+
+def is_copy(category: str | None) -> bool:
+    """Whether the name of a category says that its events copy memory."""
+    return category is not None and ("memcpy" in category.lower() or "memset" in category.lower())
 
 
 def module_class(name: str) -> str:
@@ -72,14 +94,6 @@ def phase_of(name: str) -> str | None:
     if _BACKWARD.search(name):
         return "backward"
     return "forward" if _FORWARD.search(name) else None
-
-
-def kernel_kind(name: str) -> str:
-    """The collective that a kernel's name tells, else the name up to its arguments."""
-    named = _KERNEL_KIND.search(name)
-    if named is not None:
-        return named[1].lower()
-    return re.split(r"[(<]", name, maxsplit=1)[0].removeprefix("void ").strip()
 
 
 def operation_word(name: str) -> str:
@@ -104,6 +118,12 @@ def category_of_group_name(name: str | None) -> str:
 
 
 def dtype_of(text: str | None) -> str | None:
-    """A torch type of the size of the one that is written; None where it is not known."""
-    size = _DTYPES.get((text or "").lower().removeprefix("torch."))
-    return None if size is None else _SAME_SIZE[size]
+    """The torch type that is written as `Float`, `c10::BFloat16` ...; None where it is not known."""
+    word = (text or "").lower().removeprefix("torch.").removeprefix("c10::")
+    return f"torch.{_DTYPES[word]}" if word in _DTYPES else None
+
+
+def reduced_dtype(name: str) -> str | None:
+    """The type that a kernel's name says it reduces, as a trace writes types; None where it says none."""
+    said = _REDUCED.search(name)
+    return None if said is None else _OF_NAME[said[1]]

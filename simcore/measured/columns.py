@@ -69,7 +69,9 @@ class ToldCollective(Struct, frozen=True):
     """What a profiler says of a communication. operation: `allreduce`, `send` ...; group: as the trace names
     it, None where it does not. ranks: its members, None where they are not known; size: how many, 0 if not
     known. sequence, communicator: the number of the call in its communicator, None where not told. elements:
-    that go in and come out, -1 if not known. peer: the other rank of a send or receive, -1 of others.
+    that go in and come out, -1 if not known. peer: to whom a send goes, from whom a receive comes, as it is
+    told: a rank of the world or a place in the group; -1 if not told, and of others. uneven: that ranks get
+    parts of different sizes.
     """
 
     operation: str
@@ -82,6 +84,32 @@ class ToldCollective(Struct, frozen=True):
     elements_out: int = -1
     dtype: str | None = None
     peer: int = -1
+    uneven: bool = False
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether ranks are known to get parts of different sizes, which nccl-tests' figures are not for."""
+        sizes = self.elements_in, self.elements_out
+        differ = min(sizes) >= 0 and len(set(sizes)) > 1
+        return self.uneven or (differ and self.operation.startswith("alltoall"))
+
+    @property
+    def elements(self) -> int:
+        """Of the larger of its two buffers, which is what nccl-tests count; -1 if not known."""
+        if self.operation.startswith("allgather") and self.elements_out < 0:
+            # What all of them put in.
+            return self.elements_in * self.size if min(self.elements_in, self.size - 1) >= 0 else -1
+        return max(self.elements_in, self.elements_out)
+
+    @property
+    def sends(self) -> bool:
+        """Whether it is a send by itself."""
+        return self.operation in ("send", "isend")
+
+    @property
+    def receives(self) -> bool:
+        """Whether it is a receive by itself."""
+        return self.operation in ("recv", "irecv")
 
 
 class HostColumns(Struct):

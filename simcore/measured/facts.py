@@ -108,6 +108,23 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
     return facts
 
 
+def no_bandwidth(rank: RankTrace, item: int) -> str | None:
+    """Why a collective of a profiler trace has no bandwidth, in few words; None where the trace tells what it
+    takes, and of all that is no collective.
+    """
+    said = None if rank.device is None else rank.device.collectives.get(item)
+    if said is None:
+        return None
+    if said.is_uneven:
+        return "uneven splits"
+    if rank.ops.shape[item] is None:
+        inside = said.elements_in >= 0
+        return "number of ranks not in the trace" if inside else "size not in the trace"
+    if buffer_bytes(rank.ops.shape[item], rank.ops.dtype[item]) is None:
+        return "type not in the trace" if said.dtype is None else "type not known"
+    return None
+
+
 def host_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
     """(what, words) of what the host did, `item` of a lane; none of anything else."""
     row = host_item(rank, item)

@@ -39,17 +39,23 @@ class Meeting(Struct, frozen=True):
     """A collective with all its members. kind: the trace's group kind, or MODEL_PARALLEL.
 
     group: its group, the same for all collectives of these ranks. is_async: compute goes on beside it.
+    is_message: whether it is a send and its receive, or two ranks that send to each other, as kernels of
+    devices: a send that waits for nobody is one by itself, and `sender` of the one of its receive, which
+    begins no earlier than the send.
     """
 
     kind: str
     group: GroupKey
     calls: tuple[Call, ...]
     is_async: bool
+    is_message: bool = False
+    sender: Call | None = None
 
 
 class Matches(Struct, frozen=True):
-    """messages, meetings: what was matched, in the order of ranks and files. alone: calls in groups of one
-    rank, which wait for nobody. unmatched: calls without a partner. places: of the ranks.
+    """messages, meetings: what was matched, in the order of ranks and files. alone: calls which wait for
+    nobody: in groups of one rank, and sends of devices that their receives do not hold. unmatched: calls
+    without a partner. places: of the ranks.
     """
 
     messages: tuple[Message, ...]

@@ -30,9 +30,9 @@ NAMES = account_names(
 )  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3
-_OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
-_OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
-_OF_CATEGORY["host"] = HOST
+OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
+OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
+OF_CATEGORY["host"] = HOST
 # What gives way to a collective that runs at the same time.
 _BESIDE = (IDLE, HOST, ACCOUNTS.index(f"exposed {COPY}"))
 # No piece of a rank: the time behind its last operation.
@@ -49,14 +49,14 @@ def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
     if kind in (MEET, AWAIT, LAUNCH):
         meeting = ties.matches.meetings[pieces.meeting[piece]]
         if meeting.kind != MODEL_PARALLEL:
-            return _OF_CATEGORY[category_of_group(meeting.kind)]
+            return OF_CATEGORY[category_of_group(meeting.kind)]
         if graph.waits(rank, piece):
             return WAIT
     if kind == TRANSFER:
-        return _OF_CATEGORY["pp"]
+        return OF_CATEGORY["pp"]
     if sub >= 0:
-        return _OF_CATEGORY[category_of_group(trace.subs.group[sub])]
-    return _OF_CATEGORY[trace.ops.category(op)]
+        return OF_CATEGORY[category_of_group(trace.subs.group[sub])]
+    return OF_CATEGORY[trace.ops.category(op)]
 
 
 def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns: int) -> Accounts:

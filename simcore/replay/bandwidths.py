@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from statistics import median_low
 
+from simcore.measured.facts import no_bandwidth
+from simcore.measured.matching import Call
 from simcore.measured.vocabulary import buffer_bytes
 from simcore.records import NamedTuple
 from simcore.replay.timed import Timed
@@ -39,30 +43,34 @@ class Bandwidth(NamedTuple):
         return self.algbw(ns) * self.factor
 
 
+class Without(NamedTuple):
+    """Collectives of one operation and group without a bandwidth: how many, and why in few words."""
+
+    operation: str
+    group: str | None
+    times: int
+    reason: str
+
+
 def bandwidths(results: Timed) -> list[Bandwidth]:
     """By operation, group and size, the most time in all first; none of runs that no profiler recorded."""
-    if not results.measured.of_devices:
-        return []
-    graph, ends, ties = results.graph, results.ends, results.ties
     ns_of: dict[tuple[str, str | None, int, int, bool], list[int]] = {}
     members: dict[tuple[str, str | None, int, int, bool], tuple[int, ...] | None] = {}
-    for meeting, node in zip(ties.matches.meetings, graph.meetings, strict=True):
-        call = meeting.calls[0]
+    for calls, ranks, ns, is_message in _timed(results):
+        if _reason(results, calls, ranks) is not None:
+            continue
+        call = calls[0]
         trace = results.measured.ranks[call.rank]
         size = buffer_bytes(trace.ops.shape[call.op], trace.ops.dtype[call.op])
-        if size is None or trace.device is None or node == NONE:
-            continue
+        assert size is not None
+        assert trace.device is not None
         said = trace.device.collectives[call.op]
-        ranks = said.size or len(meeting.calls)
-        alone = len(meeting.calls) < ranks or not graph.together
-        # Alone it lasts as long as its kernel; else from the last arrival on.
-        ns = ends[node] - graph.graph.start(node, ends)
-        if ns > 0 and ranks > 1:
-            key = said.operation, said.group, ranks, size, alone
-            ns_of.setdefault(key, []).append(ns)
-            there = tuple(results.measured.ranks[call.rank].number for call in meeting.calls)
-            who = said.ranks or there
-            members.setdefault(key, tuple(sorted(who)) if len(set(who)) == ranks else None)
+        alone = not results.graph.together or (len(calls) < ranks and not is_message)
+        key = said.operation, said.group, ranks, size, alone
+        ns_of.setdefault(key, []).append(ns)
+        there = tuple(results.measured.ranks[call.rank].number for call in calls)
+        who = said.ranks if said.ranks and not is_message else there
+        members.setdefault(key, tuple(sorted(who)) if len(set(who)) == ranks else None)
     some = [
         Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]),
                   members[key])
@@ -72,6 +80,51 @@ def bandwidths(results: Timed) -> list[Bandwidth]:
         some,
         key=lambda bandwidth: (-bandwidth.middle_ns * bandwidth.times, bandwidth.operation, bandwidth.bytes),
     )
+
+
+def without_bandwidth(results: Timed) -> list[Without]:
+    """The collectives that `bandwidths` has not, the most frequent first."""
+    counts: Counter[tuple[str, str | None, str]] = Counter()
+    for calls, ranks, _, _ in _timed(results):
+        device = results.measured.ranks[calls[0].rank].device
+        reason = _reason(results, calls, ranks)
+        if reason is not None and device is not None:
+            said = device.collectives[calls[0].op]
+            counts[said.operation, said.group, reason] += 1
+    most = sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))
+    return [Without(operation, group, times, reason) for (operation, group, reason), times in most]
+
+
+def _timed(results: Timed) -> Iterator[tuple[tuple[Call, ...], int, int, bool]]:
+    """(calls, how many ranks it has, ns by itself, whether it is a message) of each collective that takes
+    time in the run.
+    """
+    if not results.measured.of_devices:
+        return
+    graph, ends, ties = results.graph, results.ends, results.ties
+    for meeting, node in zip(ties.matches.meetings, graph.meetings, strict=True):
+        call = meeting.calls[0]
+        device = results.measured.ranks[call.rank].device
+        if device is None or node == NONE:
+            continue
+        # Alone it lasts as long as its kernel; else from the last arrival on.
+        ns = ends[node] - graph.graph.start(node, ends)
+        if ns > 0:
+            # Where ranks are missing, or may be, those that came are not known to be all of them.
+            is_whole = len(meeting.calls) > 1 and not len(results.measured.missing)
+            there = len(meeting.calls) if is_whole else 0
+            ranks = 2 if meeting.is_message else device.collectives[call.op].size or there
+            yield meeting.calls, ranks, ns, meeting.is_message
+
+
+def _reason(results: Timed, calls: tuple[Call, ...], ranks: int) -> str | None:
+    """Why a collective has no bandwidth; None of one that has."""
+    every = (no_bandwidth(results.measured.ranks[call.rank], call.op) for call in calls)
+    # Parts are even only if they are for all of its members.
+    reasons = sorted({reason for reason in every if reason is not None}, reverse=True)
+    if reasons:
+        return reasons[0]
+    return None if ranks > 1 else "a group of one" if ranks else "number of ranks not in the trace"
 
 
 def _factor(operation: str, ranks: int) -> float:

@@ -162,7 +162,7 @@ def cause_reason(graph: MeasuredGraph, meeting: int, rank: int, cause: Cause) ->
     if cause.why == BUSY:
         return QUEUED, graph.graph.track_of(cause)
     # Nobody is known to come to a call without a partner: its rank is not the last.
-    if meeting != NONE and len(graph.ties.members[meeting]) > 1:
+    if meeting != NONE and len(graph.ties.coming(meeting)) > 1:
         pieces = graph.ties.pieces[rank]
         launched = pieces.kind[graph.waiting_piece(meeting, rank)] == AWAIT
         if launched or cause.track != rank:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcore.kernel_names import short_name
 from simcore.measured.columns import PASSES
-from simcore.measured.vocabulary import POINT_TO_POINT, said_op
+from simcore.measured.vocabulary import KERNEL, POINT_TO_POINT, said_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT, RankWaiting
@@ -34,7 +34,7 @@ from simcore.replay.stragglers import (
 )
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Stretch, late_waits_itself, wait_stretches, waited_in_the_end
-from simcore.units import change_percent, duration, largest, listed, percent, plural
+from simcore.units import change_percent, duration, duration_range, largest, listed, percent, plural
 
 _WAITS = 2
 # A wait is named beside the longest one of its kind from this share of it on.
@@ -51,6 +51,7 @@ _LEAST_GAIN = 0.0005
 _PLAIN = {
     "exposed copy": "copies of memory beside nothing else",
     "wait": "waiting for the last member of a collective",
+    "wait of messages": "waiting for the last member of a collective, or the other end of a send or receive",
     "bubble": "the pipeline bubble: waiting for what another stage has not sent yet",
     "idle": "idle: host gaps, and the time before the first and after the last operation",
     "host": "the host's own operations",
@@ -93,12 +94,16 @@ def _largest(results: Timed) -> str:
     if compute and not totals[number]:
         return f"All of the {whose} time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
+    if name == "wait" and any(meeting.is_message for meeting in results.ties.matches.meetings):
+        name = "wait of messages"
     words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
     as_much = largest({rank: account.total_ns[number] for rank, account in enumerate(accounts)})
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
     share = f"{percent(totals[number], whole)} %"
     if totals[number] < compute:
         begin = f"Compute is {percent(compute, whole)} % of the {whose} time."
+        if share == f"{percent(0, whole)} %":
+            return begin
         begin += f" The largest other part, {share}, is"
     elif 2 * totals[number] > whole:
         begin = f"Most of the {whose} time, {share}, is"
@@ -234,9 +239,10 @@ def _slow_ranks(results: Timed) -> list[str]:
         how = "is slow: it computes" if is_slow else "computes longer:"
         words = f"{unit.capitalize()} {slow_rank.rank} {how} {duration(slow_rank.ns)}, "
         if len(slow_rank.peers) > 1:
-            words += (
-                f"the median of the other {unit}s{_of_stage(slow_rank.stage)} {duration(slow_rank.peers_ns)}"
-            )
+            whose = f"the other {unit}s{_of_stage(slow_rank.stage)}"
+            if slow_rank.stage is None and len(slow_rank.peers) + 1 < len(results.measured.ranks):
+                whose = f"{unit}s {RankSet.of(slow_rank.peers).words()} at its place in other pipelines"
+            words += f"the median of {whose} {duration(slow_rank.peers_ns)}"
         else:
             words += f"{unit} {slow_rank.peers[0]}{_of_stage(slow_rank.stage)} {duration(slow_rank.peers_ns)}"
         if not is_slow:
@@ -266,17 +272,21 @@ def _differs_most(results: Timed, rank: SlowRank) -> str:
 def _shorter(results: Timed, slow_rank: SlowRank) -> str:
     """`, though its forward is shorter (11.380 ms, rank 0 22.980 ms)`: what a slow rank computes in less time
     than the median of its peers, as one factor on all of its compute makes that shorter still; "" of nothing.
+
+    Compute of no known phase may be of any: a phase is shorter where it is so with all of that.
     """
     accounts = {
         rank.number: account for rank, account in zip(results.measured.ranks, results.accounts, strict=True)
     }
     mine = accounts[slow_rank.rank]
+    unknown = mine.ns(f"compute {KERNEL}")
     for name in ACCOUNTS:
-        if not name.startswith("compute "):
+        if not name.startswith("compute ") or name == f"compute {KERNEL}":
             continue
         others = sorted(accounts[rank].ns(name) for rank in slow_rank.peers)
         own, middle = mine.ns(name), others[len(others) // 2]
-        if own < middle / SLOW and middle - own > results.step_time_ns * LEAST:
+        most = own + unknown
+        if most < middle / SLOW and middle - most > results.step_time_ns * LEAST:
             whose = f"{results.measured.unit} {slow_rank.peers[0]}" if len(others) == 1 else "the others'"
             what = name.partition(" ")[2]
             return f", though its {what} is shorter ({duration(own)}, {whose} {duration(middle)})"
@@ -339,9 +349,7 @@ def _stragglers(results: Timed) -> list[str]:
     """Ranks that come last to most collectives, and why, as far as the trace shows it."""
     lines = []
     for straggler in stragglers(results)[:_WAITS]:
-        after = duration(straggler.least_ns)
-        if straggler.last > 1:
-            after += f" to {duration(straggler.most_ns)}"
+        after = duration_range(straggler.least_ns, straggler.most_ns)
         times = f"{straggler.last} of {straggler.of} collectives"
         words = f"Rank {straggler.rank} comes last to {times}, {after} after the next-latest"
         why = []

@@ -27,6 +27,7 @@ from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 if TYPE_CHECKING:
     from simcore.replay.figures import MeasuredFigures
     from simcore.replay.lanes import MeasuredLanes
+    from simcore.run.named_work import NamedWork
 
 
 class MeasuredResults(Timed, frozen=True, dict=True):
@@ -100,6 +101,12 @@ class MeasuredResults(Timed, frozen=True, dict=True):
     def timed_passes(self, track: Track) -> list[TimedPass]:
         """The forward and backward steps of a track's rank that say their micro-batch, by their start."""
         return timed_passes(self.run.ranks[track.number])
+
+    def named_work(self, track: Track) -> NamedWork:
+        """What the rank of a track does by name."""
+        from simcore.replay.named_work import work_of_rank
+
+        return work_of_rank(self, track.number)
 
     @cached_property
     def as_read(self) -> MeasuredResults:

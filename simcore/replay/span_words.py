@@ -20,6 +20,7 @@ from simcore.measured.facts import (
     launch_of,
     launched_in,
     neighbours,
+    no_bandwidth,
     span_facts,
 )
 from simcore.measured.lanes import COPIES_LANE, HOST_LANE, NO_GROUP, STREAM_LANE, host_item, host_lane
@@ -302,7 +303,9 @@ class MeasuredSpanWords:
         if facts.bytes is not None:
             shape = in_short(facts.shape or "", 80)
             rows.append(("volume", f"{byte_size(facts.bytes)} = {shape} {_dtype(facts)}"))
-        if bandwidth := _bandwidth(facts):
+        if reason := no_bandwidth(trace, item):
+            rows.append(("bandwidth", f"not known: {reason}"))
+        elif bandwidth := _bandwidth(facts):
             rows.append(("bandwidth", bandwidth))
         if facts.subs:
             words = f"{plural(facts.subs, 'sub-operation')}, {duration(facts.subs_ns)} together"

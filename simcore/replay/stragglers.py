@@ -31,9 +31,10 @@ _NOISE_NS = 5_000
 class Straggler(NamedTuple):
     """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after
     the next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle
-    one of the other members, in all; start_ns: of the gaps what is before its first operation; operations: in
-    which it computes longer most, of the same length where there are several. call_ns: how long its host is
-    in one call in the gaps before them; gap: the longest of these, None where no call is that much of it.
+    one of its peers among the members, in all; start_ns: of the gaps what is before its first operation;
+    operations: in which it computes longer most, of the same length where there are several. call_ns: how
+    long its host is in one call in the gaps before them; gap: the longest of these, None where no call is
+    that much of it.
     """
 
     rank: int
@@ -59,7 +60,8 @@ def stragglers(results: Timed) -> list[Straggler]:
     last: dict[int, list[tuple[int, int]]] = {}
     took_part: dict[int, int] = {}
     for number, come in enumerate(graph.arrivals):
-        if len(come) < 2 or graph.meetings[number] == NONE:
+        # A stage that comes last to what it receives or sends is no straggler: its partner does other work.
+        if len(come) < 2 or graph.meetings[number] == NONE or ties.matches.meetings[number].is_message:
             continue
         times = sorted((ends[node], rank) for rank, node in come)
         for _, rank in times:
@@ -98,13 +100,16 @@ def stragglers(results: Timed) -> list[Straggler]:
 
 
 def on_time(results: Timed, late: Straggler) -> tuple[Scales, int]:
-    """What gives a late rank the median of the others' compute and host gaps, where it has more; and how many
-    ns that is less.
+    """What gives a late rank the median of its peers' compute and host gaps, where it has more; and how many
+    ns that is less: nothing where it has no peers.
     """
     index = next(index for index, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
-    middle = median_low(ns for other, ns in enumerate(gaps) if other != index)
-    busy = median_low(account.busy_ns for other, account in enumerate(accounts) if other != index)
+    peers = results.peers[index]
+    if not peers:
+        return Scales(), 0
+    middle = median_low(gaps[peer] for peer in peers)
+    busy = median_low(accounts[peer].busy_ns for peer in peers)
     own = accounts[index].busy_ns
     scales = Scales(
         rank_gaps={late.rank: min(1.0, rounded(middle / gaps[index])) if gaps[index] else 1.0},
@@ -171,13 +176,18 @@ def _before(
     compute = host = 0
     by_name: dict[str, int] = {}
     start = 0
+    peers = results.peers[rank]
     for number in numbers:
         mine = spent[rank][number]
-        others = [spent[who][number] for who, _, _ in ties.members[number] if who != rank]
+        there = [who for who, _, _ in ties.members[number] if who in peers]
+        if not there:
+            # Another stage has other work.
+            continue
+        others = [spent[who][number] for who in there]
         compute += mine[0] - median_low(other[0] for other in others)
         host += mine[1] - median_low(other[1] for other in others)
         if number == next(iter(spent[rank])):
-            begun = [idle_at_first(results, who) for who, _, _ in ties.members[number] if who != rank]
+            begun = [idle_at_first(results, who) for who in there]
             start = idle_at_first(results, rank) - median_low(begun)
         for name, ns in mine[2].items():
             by_name[name] = by_name.get(name, 0) + ns - median_low(other[2].get(name, 0) for other in others)
@@ -239,7 +249,7 @@ LEAST = 0.01
 
 
 class SlowRank(NamedTuple):
-    """A rank by its number: ns that it computes, and the median of the other ranks of its stage, `peers`."""
+    """A rank by its number: ns that it computes, and the median of its peers: the others of its stage."""
 
     rank: int
     stage: int | None
@@ -327,15 +337,16 @@ def longer_ranks(results: Timed) -> list[SlowRank]:
     the step; by stage, in the run's order. Of an even number of others the upper of the two in the middle.
     """
     slow = []
-    for stage, ranks in compute_by_stage(results).items():
-        for number, ns in ranks.items():
-            others = sorted(other for rank, other in ranks.items() if rank != number)
-            if not others:
+    ranks = results.measured.ranks
+    for stage, compute in compute_by_stage(results).items():
+        for index, rank in enumerate(ranks):
+            peers = tuple(ranks[peer].number for peer in results.peers[index])
+            if rank.stage != stage or not peers:
                 continue
+            ns, others = compute[rank.number], sorted(compute[peer] for peer in peers)
             middle = others[len(others) // 2]
             if ns > middle * SLOW and ns - middle > results.step_time_ns * LEAST:
-                peers = tuple(rank for rank in ranks if rank != number)
-                slow.append(SlowRank(number, stage, ns, middle, peers))
+                slow.append(SlowRank(rank.number, stage, ns, middle, peers))
     return slow
 
 

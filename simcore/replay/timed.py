@@ -24,6 +24,7 @@ from simcore.replay.critical_path import PieceSegment, critical_path
 from simcore.replay.idle import HostGap, gaps_of
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
+from simcore.replay.peers import peers_of
 from simcore.run.accounts import Accounts
 from simcore.run.figures import Work
 from simcore.run.measured import MeasuredGraph, PieceTimes, flights
@@ -133,7 +134,8 @@ class Durations:
             return FactorTime(_FIXED)
         call = meeting.calls[0]
         # Of a kernel without a partner nobody knows how much is waiting.
-        of = _NAMED if len(meeting.calls) == 1 and call not in self.ties.matches.alone else _COMM
+        is_known = len(meeting.calls) > 1 or meeting.sender is not None or call in self.ties.matches.alone
+        of = _COMM if is_known else _NAMED
         return FactorTime(of, self._name(call), category_of_group(meeting.kind))
 
     def _first(self, rank: int, piece: int) -> FactorTime:
@@ -439,6 +441,11 @@ class Timed(Struct, frozen=True, dict=True):
     def with_scales(self, scales: Scales) -> Timed:
         """The replay of the same run with other scales."""
         return type(self)(self.measured, scales, self.durations)
+
+    @cached_property
+    def peers(self) -> list[tuple[int, ...]]:
+        """The peers of each rank, indices: who does the same part of the work."""
+        return peers_of(self.ties)
 
     @property
     def microbatches(self) -> int:

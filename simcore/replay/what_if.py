@@ -152,9 +152,11 @@ def _asks(results: Timed) -> list[_Ask]:
         what = f"its compute {duration(slow_rank.ns)} -> {duration(slow_rank.peers_ns)}"
         name = f"rank {slow_rank.rank}{AS_FAST}{slow_rank.peers_words} ({what})"
         asks.append(_Ask(name, None, slow_rank.scales, meaning=_PEERS if len(slow_rank.peers) > 1 else _PEER))
+    peers = dict(zip((rank.number for rank in run.ranks), results.peers, strict=True))
     return asks + [
         _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late)[0], meaning=_ON_TIME)
         for late in stragglers(results)
+        if peers[late.rank]
     ]
 
 

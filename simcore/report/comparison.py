@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simcore.analysis.compare.parts import AccountChange
 from simcore.diagnostics import printable
 from simcore.report.memory import figure_values
+from simcore.report.name_changes import NAMES_OF_RUNS
 from simcore.report.section import (
     WIDTH,
     Field,
@@ -457,6 +458,7 @@ SECTIONS: tuple[Section[Compared], ...] = (
     Section("pass-changes", _pass_lines),
     Section("layer-changes", _layer_lines, _layer_json),
     _MOVERS,
+    NAMES_OF_RUNS,
     Section("unchanged", _unchanged_lines, _unchanged_json),
 )
 # What a person reads at once; --all has everything.
@@ -469,7 +471,7 @@ _BESIDE = 3
 _FIRST_KEYS = (
     "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "changed", "matched",
     "unlike", "paired_by", "accounts", "worst", "layers", "critical_path", "stages", "lanes", "movers",
-    "unchanged",
+    "by_name", "unchanged",
 )  # fmt: skip
 
 

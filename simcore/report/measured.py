@@ -5,6 +5,7 @@ the bandwidths of the collectives whose bytes a profiler's trace tells.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,7 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
     if recorded is None:
         return {}
     # Imported here: other runs have none.
+    from simcore.replay.bandwidths import without_bandwidth
     from simcore.replay.idle import gap_values, long_gaps
     from simcore.replay.stragglers import stragglers
 
@@ -158,6 +160,11 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
             "residual_ns": {"median": middle, "most": most},
         },
         "collectives": _bandwidth_values(shown, asked),
+        "collectives_without_bandwidth": [
+            {"operation": without.operation, "group": without.group, "count": without.times,
+             "reason": without.reason}
+            for without in without_bandwidth(results)
+        ],
         "stragglers": [
             late._asdict() | {"gap": None if late.gap is None else gap_values(late.gap)}
             for late in stragglers(results)
@@ -330,6 +337,8 @@ _SIMULATED = {
     "alltoallv": "all-to-all",
 }  # fmt: skip
 _GROUP_CELLS = 24
+# Kernels of a kind that are named where nothing tells what they move.
+_MOST_WITHOUT = 4
 
 
 def _rate(gbps: float) -> str:
@@ -383,18 +392,38 @@ def _bandwidths(run: Run) -> list[Bandwidth]:
     return bandwidths(recorded)
 
 
+def _without(run: Run) -> list[str]:
+    """Why further collectives have no bandwidth, by the reason."""
+    recorded = run.figures.recorded
+    if recorded is None:
+        return []
+    # Imported here: other runs have none.
+    from simcore.replay.bandwidths import without_bandwidth
+
+    counts: dict[str, Counter[str]] = {}
+    for without in without_bandwidth(recorded):
+        name = printable(without.operation, _GROUP_CELLS)
+        counts.setdefault(without.reason, Counter())[name] += without.times
+    return [
+        f"  without: {', '.join(f'{count} {name}' for name, count in names.most_common(_MOST_WITHOUT))}"
+        + (f" and {len(names) - _MOST_WITHOUT} more" if len(names) > _MOST_WITHOUT else "")
+        + f": {reason}"
+        for reason, names in counts.items()
+    ]
+
+
 def _bandwidth_lines(run: Run, asked: PageAsked) -> list[str]:
     """A line for collectives of one operation, group and size, those that take most first."""
-    bandwidths = _bandwidths(run)
+    bandwidths, without = _bandwidths(run), _without(run)
     if not bandwidths:
-        return []
+        return ["Bandwidths of collectives: none is known", *without] if without else []
     shown = bandwidths if asked.every_layer or asked.everything else bandwidths[:_MOST_BANDWIDTHS]
     more = more_line(len(bandwidths) - len(shown), where="--all-layers has all")
     waits = "  *: members are missing, so the time holds the waiting for them"
     return [
         "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
         *field_lines(_bandwidth_fields(asked), shown), *more,
-        *([waits] if any(bandwidth.waits_included for bandwidth in bandwidths) else []),
+        *([waits] if any(bandwidth.waits_included for bandwidth in bandwidths) else []), *without,
         *_beside_a_cluster(shown, asked),
     ]  # fmt: skip
 

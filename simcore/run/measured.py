@@ -1,9 +1,10 @@
 """Builds the graph of a measured run from the pieces of its ranks: a track is a rank.
 
-What waits for what in a trace is read here and nowhere else: a receive waits for its message, a rank in a
-collective for its last member and for the collective before it in the group, and at the end of one that
-runs beside compute, for that. All else takes its own time: compute, sends, the host's gaps, communication
-without a partner. Nothing is decided by who comes first, so that one graph serves all durations.
+What waits for what in a trace is read here and nowhere else: a receive waits for its message, or for its
+send to begin, a rank in a collective for its last member and for the collective before it in the group, and
+at the end of one that runs beside compute, for that. All else takes its own time: compute, sends, the host's
+gaps, communication without a partner. Nothing is decided by who comes first, so that one graph serves all
+durations.
 
 Damaged traces can have ranks wait for each other in a circle. It is broken where the lowest rank in it
 waits: that piece waits for nobody and keeps the time that was measured, as if it had no partner. The rule
@@ -35,9 +36,10 @@ class MeasuredGraph:
 
     together: False leaves each rank by itself, as it was measured: no piece waits for another rank's.
     first_ns, after_ns: of each piece of each rank what comes before any waiting and what comes behind it.
-    meetings, messages: the node of each collective and message. circles: (rank, piece) that wait for nobody,
-    because they closed a circle. measured: when each node ended in the files; it says nothing where ranks
-    that did not run together are tied.
+    meetings, messages: the node of each collective and message; arrivals: (rank, node) of those that have
+    come to each collective. circles: (rank, piece) that wait for nobody, because they closed a circle.
+    measured: when each node ended in the files; it says nothing where ranks that did not run together are
+    tied.
     """
 
     def __init__(self, ties: Ties, together: bool = True) -> None:
@@ -50,7 +52,6 @@ class MeasuredGraph:
         self.graph = Graph(len(counts), self.ranks_of)
         self.meetings = array("i", (NONE,)) * len(ties.members)
         self.messages = array("i", (NONE,)) * len(ties.transfers)
-        # (rank, node) of the members that have come to each collective.
         self.arrivals: list[list[tuple[int, int]]] = [[] for _ in ties.members]
         # Of each piece the node at which it is over, and the one at which its waiting is, NONE without any.
         self.over = [array("i", (NONE,)) * count for count in counts]
@@ -163,7 +164,7 @@ class MeasuredGraph:
             return self.ties.transfers[pieces.received[piece]][0]
         meeting = pieces.meeting[piece]
         late, _ = max(self.arrivals[meeting], key=lambda arrival: (ends[arrival[1]], -arrival[0]))
-        return late, next(came for who, came, _ in self.ties.members[meeting] if who == late)
+        return late, next(came for who, came in self.ties.coming(meeting) if who == late)
 
     def waited_for(self, rank: int, piece: int, ends: Sequence[int]) -> list[Cause]:
         """What held a piece until it went on, the first of several named first: another rank's node, or the
@@ -206,6 +207,10 @@ class _RankWalk:
         self._receiving: dict[int, int] = {}
         self._meeting: dict[int, list[int]] = {}
         self._behind: dict[int, list[int]] = {}
+        # The collectives to which a rank comes with a piece without waiting in them.
+        self._sent: dict[tuple[int, int], int] = {
+            sender: meeting for meeting, sender in enumerate(self.ties.senders) if sender is not None
+        }
 
     def run(self) -> None:
         """Adds the nodes of all pieces, and breaks circles where there are any."""
@@ -245,6 +250,8 @@ class _RankWalk:
         if kind != AWAIT and not self._has_come[rank]:
             self._has_come[rank] = True
             self._come_to(meeting, rank)
+            if (rank, piece) in self._sent:
+                self._come_to(self._sent[rank, piece], rank)
         if kind == LAUNCH:
             return now
         node = self.built.meetings[meeting]
@@ -293,7 +300,7 @@ class _RankWalk:
         """A member comes to a collective; with the last one that begins."""
         come = self.built.arrivals[meeting]
         come.append((rank, self.now[rank]))
-        if len(come) == len(self.ties.members[meeting]):
+        if len(come) == len(self.ties.coming(meeting)):
             self._begin(meeting)
 
     def _begin(self, meeting: int) -> None:
@@ -353,7 +360,7 @@ class _RankWalk:
         meeting = pieces.meeting[piece]
         while True:
             come = {who for who, _ in self.built.arrivals[meeting]}
-            missing = [who for who, _, _ in self.ties.members[meeting] if who not in come]
+            missing = [who for who, _ in self.ties.coming(meeting) if who not in come]
             if missing:
                 return min(missing)
             # All are there: it stands behind the one before it.

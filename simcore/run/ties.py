@@ -18,6 +18,10 @@ kernel starts and runs beside that line. The rank waits for it where its kernel 
 from the end of the compute before. What runs beside compute up to its end is waited for by the first kernel
 of another phase behind it, or at the end of the step: the trace does not say by whom, and this is the least
 that a step needs. The host's gaps stay, also beside a collective.
+
+A send and its receive are kernels too. Where the send waits for the receive both are a collective of two.
+Else the send is one by itself, and so is the receive, to which the sender comes when its send begins: it
+takes the time from then, or from its own launch, to its end.
 """
 
 from __future__ import annotations
@@ -172,24 +176,33 @@ NONE = -1
 
 
 class Ties(Struct, frozen=True):
-    """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m.
-    before[m]: the collective of the same group that has to be over, or NONE. transfers[k]: ((rank, piece) of
-    the sender, of the receiver) of message k. meetings, messages: (start, end) of each as measured, ns from
-    the start of the step: a collective from the last arrival, behind the one before it in its group; where
-    the ranks did not run together their lengths alone say something. first_ns: of each piece what comes
-    before any waiting (own time, a send), after_ns: what comes behind it.
+    """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m. senders[m]:
+    the (rank, piece) with which a rank comes to it that does not wait in it: that begins to send what the
+    collective, a receive alone, receives; None of all others. before[m]: the collective of the same group
+    that has to be over, or NONE. transfers[k]: ((rank, piece) of the sender, of the receiver) of message k.
+    meetings, messages: (start, end) of each as measured, ns from the start of the step: a collective from the
+    last arrival, behind the one before it in its group; where the ranks did not run together their lengths
+    alone say something. first_ns: of each piece what comes before any waiting (own time, a send), after_ns:
+    what comes behind it.
     """
 
     run: MeasuredRun
     matches: Matches
     pieces: tuple[Pieces, ...]
     members: tuple[tuple[tuple[int, int, int], ...], ...]
+    senders: tuple[tuple[int, int] | None, ...]
     before: tuple[int, ...]
     transfers: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
     meetings: tuple[tuple[int, int], ...]
     messages: tuple[tuple[int, int], ...]
     first_ns: tuple[array[int], ...]
     after_ns: tuple[array[int], ...]
+
+    def coming(self, meeting: int) -> list[tuple[int, int]]:
+        """(rank, piece) with which ranks come to a collective, those that do not wait in it last."""
+        sender = self.senders[meeting]
+        come = [(rank, piece) for rank, piece, _ in self.members[meeting]]
+        return come if sender is None else [*come, sender]
 
     @property
     def meeting_ns(self) -> list[int]:
@@ -214,7 +227,8 @@ def ties_of(run: MeasuredRun) -> Ties:
         pieces = tuple(pieces_of(number, rank, links) for number, rank in enumerate(run.ranks))
     members, transfers = _partners(matches, pieces)
     before = _orders(matches, members)
-    return _Measure(run, matches, pieces, members, before, transfers).ties()
+    senders = _senders(matches, members)
+    return _Measure(run, matches, pieces, members, senders, before, transfers).ties()
 
 
 def _links(run: MeasuredRun, matches: Matches) -> CallLinks:
@@ -274,6 +288,18 @@ def _partners(
     return members, tuple(zip(senders, receivers, strict=True))
 
 
+def _senders(
+    matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], ...]
+) -> tuple[tuple[int, int] | None, ...]:
+    """With which piece a rank begins to send what each collective receives, where it does not wait for it."""
+    sent = {
+        meeting.calls[0]: of[0][:2]
+        for meeting, of in zip(matches.meetings, members, strict=True)
+        if meeting.is_message and len(of) == 1
+    }
+    return tuple(None if meeting.sender is None else sent[meeting.sender] for meeting in matches.meetings)
+
+
 def _orders(matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], ...]) -> tuple[int, ...]:
     """The collective before each one on the lane of its group, as far as all members come in that order."""
     groups: dict[object, list[int]] = {}
@@ -304,6 +330,7 @@ class _Measure:
         matches: Matches,
         pieces: tuple[Pieces, ...],
         members: tuple[tuple[tuple[int, int, int], ...], ...],
+        senders: tuple[tuple[int, int] | None, ...],
         before: tuple[int, ...],
         transfers: tuple[tuple[tuple[int, int], tuple[int, int]], ...],
     ) -> None:
@@ -311,6 +338,7 @@ class _Measure:
         self.matches = matches
         self.pieces = pieces
         self.members = members
+        self.senders = senders
         self.before = list(before)
         self.transfers = transfers
 
@@ -338,7 +366,8 @@ class _Measure:
                     over = max(start + own, messages[columns.received[piece]][1])
                     after[rank][piece] = max(end - over, 0) if concurrent else 0
         return Ties(
-            self.run, self.matches, self.pieces, self.members, tuple(self.before), self.transfers,
+            self.run, self.matches, self.pieces, self.members, self.senders, tuple(self.before),
+            self.transfers,
             tuple(meetings), tuple(messages), tuple(first), tuple(after),
         )  # fmt: skip
 
@@ -346,7 +375,9 @@ class _Measure:
         meetings: list[tuple[int, int]] = [(0, 0)] * len(self.members)
         for number in self._in_order():
             calls = self.members[number]
-            start = max(self.pieces[rank].start[piece] for rank, piece, _ in calls)
+            sender = self.senders[number]
+            came = [(rank, piece) for rank, piece, _ in calls] + ([] if sender is None else [sender])
+            start = max(self.pieces[rank].start[piece] for rank, piece in came)
             ends = [self._end(rank, piece) for rank, _, piece in calls]
             if self.matches.meetings[number].kind == MODEL_PARALLEL:
                 meetings[number] = (start, start)

@@ -81,13 +81,16 @@ def test_a_slower_run_fails_when_asked_to() -> None:
     assert wltui_here(*slower, "20").returncode == 0
 
 
+NOTHING_ELSE = (
+    'compare FILE needs --with "PARAMETERS", a second FILE, --run2, --step2, or --rank and --rank2'
+)
 NUMBER = "a percentage of 0 or more is expected, for example 2%"
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ([SEED_002], 'compare FILE needs --with "PARAMETERS" or a second FILE to compare with'),
+        ([SEED_002], NOTHING_ELSE),
         (["-", "-"], "FILE -: standard input can be read once"),
         ([SEED_002, "--with", "'"], "--with ': no closing quotation"),
         ([SEED_002, "--with", "--nope"],

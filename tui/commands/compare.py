@@ -18,17 +18,21 @@ if TYPE_CHECKING:
 
     from simcore.analysis.beside import Beside
     from simcore.analysis.compare import Comparison
+    from simcore.analysis.two_ranks import TwoRanks
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
+    from simcore.parameters import Asked
     from simcore.workload import Workload
 
 _SLOWER = 1
+_RANK_DIGITS = 7
 _DESCRIPTION = (
     "Simulate a workload twice and say what changes and why: step times, accounts, layers, the ops that "
     "move most. Run A has the parameters of the command line; run B has the same, changed by --with. "
     "Of two files the first is A and the second B. Either may be a trace or a directory of traces, which is "
     "shown as it was measured; beside a workload the command line is the workload's, beside another trace it "
-    "is that of both replays. On the screen: wltui FILE2 --against FILE."
+    "is that of both replays. --rank and --rank2 show two ranks alone, of one run or of two. On the screen: "
+    "wltui FILE2 --against FILE."
 )
 
 
@@ -59,6 +63,17 @@ def build_parser() -> Parser:
     parser.add_argument("--run2", metavar="STAMP", help="which run of a directory of traces B is")
     add_profile(parser)
     parser.add_argument(
+        "--step2", metavar="N", help="which step of profiler traces B is: of FILE2, else of FILE"
+    )
+    parser.add_argument(
+        "--rank", metavar="R",
+        help="one rank of A beside one of B: its accounts, and what it does by name "
+        "(JSON of schema wltui.ranks/1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rank2", metavar="R", help="which rank of B; with one run alone another one of it (default: --rank)"
+    )
+    parser.add_argument(
         "--fail-if-slower",
         metavar="PERCENT",
         help="exit status 1 if B's step is longer than A's by more than this, for example 2%%",
@@ -70,19 +85,24 @@ def build_parser() -> Parser:
 def main(words: list[str]) -> int:
     """Print the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
     arguments = build_parser().parse_args(joined(words))
-    if arguments.other is None and arguments.with_words is None and arguments.run2 is None:
-        raise UsageError('compare FILE needs --with "PARAMETERS" or a second FILE to compare with')
+    ranks = _ranks(arguments)
+    same_files = arguments.other is None and arguments.run2 is None and arguments.step2 is None
+    of_one_run = same_files and arguments.with_words is None
+    if of_one_run and arguments.rank2 is None:
+        raise UsageError(
+            'compare FILE needs --with "PARAMETERS", a second FILE, --run2, --step2, or --rank and --rank2'
+        )
     if arguments.file == arguments.other == "-":
         raise UsageError("FILE -: standard input can be read once")
     limit = _percentage(arguments.fail_if_slower)
+    if of_one_run and limit is not None:
+        raise UsageError("--fail-if-slower: found two ranks of one run, expected two runs")
     parameters = parameters_from(arguments)
     # Looked at before a file is opened: what is wrong with it needs none.
     with_parameters(parameters, arguments.with_words)
 
     first = open_input(arguments.file, asked_of(arguments))
-    same = arguments.other is None and arguments.run2 is None
-    asked = replace(asked_of(arguments), run=arguments.run2)
-    second = first if same else open_input(arguments.other or arguments.file, asked)
+    second = first if same_files else open_input(arguments.other or arguments.file, _asked_of_b(arguments))
     mine = own_parameters(first, second, parameters)
     theirs = with_parameters(own_parameters(second, first, parameters), arguments.with_words)
     try:
@@ -91,21 +111,38 @@ def main(words: list[str]) -> int:
         if arguments.with_words is None or _fails(first, mine):
             raise
         raise UsageError(f"--with: {error}") from None
-    from simcore.analysis.two_runs import compared
+    a = changed if of_one_run else results_of(first, mine)
+    if ranks is None:
+        from simcore.analysis.two_runs import compared
 
-    comparison = compared(results_of(first, mine), changed)
-    say_warnings(first, second)
-    _print(comparison, arguments)
+        comparison = compared(a, changed)
+        say_warnings(first, second)
+        _print(comparison, arguments)
+    else:
+        from simcore.analysis.two_ranks import RankOf, TwoRanks
+
+        two_ranks = TwoRanks(RankOf(a, ranks[0]), RankOf(changed, ranks[1]))
+        say_warnings(first, second)
+        _print_ranks(two_ranks, arguments)
     if limit is None:
         return 0
     from simcore.report.comparison import slower_words
 
-    slower = slower_words(comparison.a.step_time_ns, comparison.b.step_time_ns, limit)
+    slower = slower_words(a.step_time_ns, changed.step_time_ns, limit)
     if slower is None:
         return 0
     sys.stdout.flush()
     print(f"wltui: {slower}", file=sys.stderr)
     return _SLOWER
+
+
+def _asked_of_b(arguments: argparse.Namespace) -> Asked:
+    """Which of a directory's runs B is: of A's directory another step of the same run, else another run."""
+    asked = asked_of(arguments)
+    run = arguments.run2
+    if run is None and arguments.other is None:
+        run = arguments.run
+    return replace(asked, run=run, step=arguments.step2 or asked.step)
 
 
 def _print(comparison: Comparison | Beside, arguments: argparse.Namespace) -> None:
@@ -118,6 +155,33 @@ def _print(comparison: Comparison | Beside, arguments: argparse.Namespace) -> No
         print(json_text(comparison_json(comparison)))
     else:
         print(comparison_page(comparison, arguments.all), end="")
+
+
+def _print_ranks(ranks: TwoRanks, arguments: argparse.Namespace) -> None:
+    from simcore.report.two_ranks import ranks_json, ranks_page
+
+    if arguments.json:
+        from simcore.json_text import json_text
+
+        print(json_text(ranks_json(ranks)))
+    else:
+        print(ranks_page(ranks, arguments.all), end="")
+
+
+def _ranks(arguments: argparse.Namespace) -> tuple[int, int] | None:
+    """The ranks of A and of B that are asked for, None where none are. Raises `UsageError`."""
+    if arguments.rank is None and arguments.rank2 is None:
+        return None
+    if arguments.rank is None:
+        raise UsageError(f"--rank2 {printable(arguments.rank2, 60)}: --rank, the rank of A, is expected too")
+    rank = _rank("--rank", arguments.rank)
+    return rank, rank if arguments.rank2 is None else _rank("--rank2", arguments.rank2)
+
+
+def _rank(option: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > _RANK_DIGITS:
+        raise UsageError(f"{option} {printable(text, 60)}: one rank is expected, for example 7")
+    return int(text)
 
 
 def joined(words: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ from simcore.run.lanes import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.change_words import flags_in
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
+from tui.compare.source import Compared
 from tui.frame import Glyphs, Line, end_cut, row_of, rule, shortened, shorter_sentences, width_of, wrapped
 from tui.panels import beside, box
 from tui.timeline.drawing import drawn_lane, kinds_of
@@ -213,6 +214,8 @@ _UPPER = 21
 _AROUND_ROWS = 6
 # More lines of a lane than one.
 _TALLER = 2
+# Lines of what differs most between two ranks, of a tall screen.
+_WHY_LINES = 5
 # Characters of a reason that say something: `Why: bubble` alone does not.
 _LEAST_WHY = 20
 _ANY = 1000
@@ -232,7 +235,7 @@ def draw(
     """The lines of the screen. names: of the two runs. is_found: whether what takes long is found; until then
     nothing is said of single ops.
     """
-    lines = _head(model, names, width, is_found)
+    lines = _head(model, names, width, height, is_found)
     wide = width >= _WIDE
     rows = _LEAST_LOWER
     if height >= _TALL:
@@ -282,7 +285,7 @@ def _alone(model: CompareModel, room: int) -> list[str]:
     return [f"{plural(len(names), 'lane')} of {side} alone" for side, names in lanes_alone]
 
 
-def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: bool) -> list[Line]:
+def _head(model: CompareModel, names: tuple[str, str], width: int, height: int, is_found: bool) -> list[Line]:
     compared = model.compared
     lines: list[Line] = []
     longest = max(map(len, names))
@@ -306,6 +309,22 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: boo
                 (words, ""),
             ]
         )
+    if not compared.of_one_step:
+        lines.append(_steps(compared, width, is_found))
+    if is_found and compared.is_other_model and compared.notices:
+        # Before the figures of two models are held against each other.
+        lines.insert(0, [(f" {compared.notices[0]}", "warn")])
+    if not is_found:
+        words = "comparing by name" if compared.of_one_step else "comparing the critical paths"
+    else:
+        words = compared.why if compared.of_one_step else f"Why: {compared.why}."
+    most = 2 if not compared.of_one_step else _WHY_LINES if height >= _TALL else 3
+    return [shortened(line, width) for line in [*lines, *_why(words, width, most)]]
+
+
+def _steps(compared: Compared, width: int, is_found: bool) -> Line:
+    """B - A, and what was matched."""
+    a, b = compared.runs
     by_work = per_work(a, b)
     steps = difference(*compared.steps)
     # More micro-batches in a step are more work, and no loss.
@@ -316,23 +335,23 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, is_found: boo
     role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
     if compared.is_other_model or is_other_work(a, b):
         role = "warn"
-    lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
-    if is_found and compared.is_other_model and compared.notices:
-        # Before the figures of two models are held against each other.
-        lines.insert(0, [(f" {compared.notices[0]}", "warn")])
-    words = f"Why: {compared.why}." if is_found else "comparing the critical paths"
+    return [(" B - A  ", "dim"), (steps, role), (matched, "dim")]
+
+
+def _why(words: str, width: int, most: int) -> list[Line]:
+    """Why B - A in `most` lines: whole sentences before half of one."""
     without, _, bracket = words.rpartition(" (")
-    # What it is and its cause before more of it in brackets, and whole sentences before half of one.
+    # What it is and its cause before more of it in brackets.
     forms = [words, *([f"{without}."] if bracket.endswith(").") else [])]
     forms += shorter_sentences(words, _LEAST_WHY)
-    told = next((form for form in forms if len(wrapped(form, width - 8)) <= 2), words)
+    told = next((form for form in forms if len(wrapped(form, width - 8)) <= most), words)
     why = [
         (f" {line}" if not number else f"      {line}")
         for number, line in enumerate(wrapped(told, width - 8))
     ]
-    if len(why) > 2:
-        why[1] += " ..."
-    return [shortened(line, width) for line in [*lines, *([(line, "")] for line in why[:2])]]
+    if len(why) > most:
+        why[most - 1] += " ..."
+    return [[(line, "")] for line in why[:most]]
 
 
 def _in_clauses(text: str, room: int) -> str:
@@ -411,6 +430,8 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
         diff = f"{more:+4}" if side and more else "    "
         tail = busy + (diff if left > 20 else "")
         room = left - len(tail) - 1
+        if len(title) > room and first:
+            title = f"{mark} {name.replace('rank ', '')}"
         if len(title) > room:
             # A number that is cut is another number.
             title = end_cut(f"{mark}{name}" if first else lane.count.rjust(room), room)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from simcore.analysis.beside import (
@@ -16,7 +16,9 @@ from simcore.analysis.beside import (
     why_words,
 )
 from simcore.analysis.compare import AccountChange, Alike
+from simcore.analysis.name_changes import NameChange
 from simcore.analysis.run import Run
+from simcore.kernel_names import short_name
 from simcore.run.lanes import KINDS
 from simcore.run.track import Track, busy_ns
 from tui.compare.source import Compared, DifferenceRow
@@ -26,6 +28,7 @@ from tui.timeline.lanes import SpanLane
 _WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
 _NOT_NAMED = ("wait", "bubble", "idle")
 _ROWS = 20
+_NAME = 36
 
 
 class MeasuredCompared(Compared):
@@ -82,7 +85,7 @@ class MeasuredCompared(Compared):
         )
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
-        changes = self.beside.movers
+        changes = self.rows
         for pair in range(self.pairs):
             if is_cancelled():
                 break
@@ -90,27 +93,10 @@ class MeasuredCompared(Compared):
         return changes
 
     def told(self, pair: int, side: int, time_ns: int) -> str:
-        lane = self.lanes(pair)[side]
-        index = lane.at(time_ns)
         lane_pair = self._pair(pair)
-        track = (lane_pair.a, lane_pair.b)[side]
-        alike = _alike_words(track) if self.beside.by_rank else ""
-        if index is None or not 0 <= time_ns < self.steps[side]:
-            return "nothing" + (": the step is over" if time_ns >= self.steps[side] else "") + alike
-        kind = KINDS[lane.spans.category[index]]
-        words = _WORDS.get(kind, kind)
-        name = "" if lane.spans.op[index] < 0 or kind in _NOT_NAMED else lane.label(lane.spans.op[index], 28)
-        passes = (self.beside.a, self.beside.b)[side].timed_passes(track)
-        batch = next(
-            (
-                timed_pass.microbatch
-                for timed_pass in passes
-                if timed_pass.start_ns <= time_ns < timed_pass.end_ns
-            ),
-            None,
-        )
-        said = f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
-        return said + alike
+        track, run = (lane_pair.a, lane_pair.b)[side], (self.beside.a, self.beside.b)[side]
+        said = told_at(run, track, self.lanes(pair)[side], time_ns)
+        return said + (_alike_words(track) if self.beside.by_rank else "")
 
     @property
     def why(self) -> str:
@@ -129,13 +115,20 @@ class MeasuredCompared(Compared):
         pairs = [self.beside.pairs[number] for number in self._order]
         stages = [pair.stage for pair in pairs]
         ranks = [self.beside.rank_of(pair) for pair in pairs]
-        rows = []
+        rows: list[DifferenceRow] = []
+        of_all: list[DifferenceRow] = []
+
+        def pair_of(change: NameChange) -> int:
+            return pairs.index(self.beside.most_changed(change))
+
         for mover in self.beside.movers[:_ROWS]:
             pair = stages.index(mover.stage) if mover.rank is None else ranks.index(mover.rank)
             words = f"{where_words(mover)}, {mover.change.name}"
             measure = "mean" if mover.rank is None else "sum"
-            rows.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
-        return rows
+            # The accounts have the mean of all ranks, too: behind the names it takes no room from them.
+            kinds = of_all if mover.rank is None and mover.stage is None else rows
+            kinds.append(DifferenceRow(words, measure, mover.change.a_ns, mover.change.b_ns, pair, None))
+        return [*rows, *name_rows(self.beside.by_name, "sum", pair_of, {}), *of_all]
 
     @property
     def unchanged(self) -> Sequence[str]:
@@ -144,6 +137,48 @@ class MeasuredCompared(Compared):
     @property
     def notices(self) -> Sequence[str]:
         return notices(self.beside)
+
+
+def told_at(run: Run, track: Track, lane: SpanLane, time_ns: int) -> str:
+    """What a rank of a track does at a time of its step. lane: that of the track."""
+    index = lane.at(time_ns)
+    if index is None or not 0 <= time_ns < run.step_time_ns:
+        return "nothing" + (": the step is over" if time_ns >= run.step_time_ns else "")
+    kind = KINDS[lane.spans.category[index]]
+    words = _WORDS.get(kind, kind)
+    name = "" if lane.spans.op[index] < 0 or kind in _NOT_NAMED else lane.label(lane.spans.op[index], 28)
+    batch = next(
+        (
+            timed_pass.microbatch
+            for timed_pass in run.timed_passes(track)
+            if timed_pass.start_ns <= time_ns < timed_pass.end_ns
+        ),
+        None,
+    )
+    return f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
+
+
+def name_rows(
+    changes: Sequence[NameChange],
+    measure: str,
+    pair_of: Callable[[NameChange], int],
+    starts: Mapping[str, int],
+) -> list[DifferenceRow]:
+    """What differs most by name, each with its calls in A and in B. measure: of what the times are. pair_of:
+    where a name is. starts: where names begin in A, ns.
+    """
+    moved = [change for change in changes if change.name and (change.ns or change.more_calls)]
+    rows = []
+    for change in moved[:_ROWS]:
+        calls = f"x{change.a.calls}" + (f"/{change.b.calls}" if change.more_calls else "")
+        words = f"{change.account}: {short_name(change.name, _NAME)}"
+        start = starts.get(change.name)
+        rows.append(
+            DifferenceRow(
+                words, f"{measure} {calls}".strip(), change.a.ns, change.b.ns, pair_of(change), start
+            )
+        )
+    return rows
 
 
 def _named(beside: Beside, side: Run, other: Run) -> str:

@@ -30,10 +30,12 @@ class DifferenceRow(NamedTuple):
 class Compared:
     """Run B against run A. Pairs of lanes are numbered by how much their busy share differs.
 
-    runs: A and B. accounts_title: of which ranks the accounts are.
+    runs: A and B, which may be one. accounts_title: of which ranks the accounts are.
     """
 
     accounts_title = ""
+    # Whether A and B are of one run: then their steps are one.
+    of_one_step = False
 
     def __init__(self, a: Run, b: Run) -> None:
         self.runs = a, b

@@ -73,8 +73,8 @@ class CompareView(ScreenView):
         binding("F", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
         binding("t", "try", "try what a calibration fitted; else the best change", "compare.try"),
         binding("S", "save", "save the fitted parameters as a file, for --params", "compare.save"),
-        binding("left_parenthesis", "other_a", "another run as A", "compare.other"),
-        binding("right_parenthesis", "other_b", "another run as B", "compare.other-b"),
+        binding("left_parenthesis", "other_a", "another run, or rank, as A", "compare.other"),
+        binding("right_parenthesis", "other_b", "another run, or rank, as B", "compare.other-b"),
         binding("escape", "leave", "out of the calibration; else back to the timeline", "compare.leave"),
     ]
 
@@ -82,6 +82,8 @@ class CompareView(ScreenView):
         super().__init__(session, ascii_only=ascii_only, id=id)
         self._choice = Choice(session)
         self._runs: tuple[Run, Run] | None = None
+        # The run and the ranks of it that are shown instead of two runs.
+        self._ranks_of: tuple[Run, int, int] | None = None
         self.names = ("", "")
         self.model: CompareModel | None = None
         self.refused = ""
@@ -92,7 +94,13 @@ class CompareView(ScreenView):
         self.hints = self._hints_now()
 
     def _compare(self) -> None:
-        """The model over the chosen runs: a new one where these are others."""
+        """The model over the chosen runs, or ranks of one: a new one where these are others."""
+        if self.session.beside is not None:
+            self.session.ranks = None
+        if self.session.ranks is not None:
+            self._compare_ranks(*self.session.ranks)
+            return
+        self._ranks_of = None
         pair = self._choice.pair
         if pair is None:
             self.model, self._runs = None, None
@@ -106,6 +114,22 @@ class CompareView(ScreenView):
             self.model, self.refused = CompareModel(compared(*self._runs)), ""
         except UsageError as error:
             self.model, self.refused = None, str(error)
+
+    def _compare_ranks(self, a: int, b: int) -> None:
+        """The model over two ranks of the run on the screen."""
+        run = self.session.current
+        if self._ranks_of is not None and self._ranks_of[0] is run and self._ranks_of[1:] == (a, b):
+            return
+        self._runs, self._ranks_of = None, (run, a, b)
+        # Imported here: two runs are compared without.
+        from tui.compare.ranks import RanksCompared
+
+        try:
+            found = RanksCompared(run, a, b)
+        except UsageError as error:
+            self.model, self.refused = None, str(error)
+        else:
+            self.names, self.model, self.refused = found.names, CompareModel(found), ""
 
     @property
     def compared_runs(self) -> tuple[Run, Run] | None:
@@ -224,24 +248,36 @@ class CompareView(ScreenView):
         self._do(CompareModel.next_panel)
 
     async def action_go(self) -> None:
-        model, runs = self.model, self._runs
-        if model is None or runs is None or self.calibrating.is_open:
+        model = self.model
+        if model is None or self.calibrating.is_open:
             return
         if model.panel == MOVERS:
             self._do(CompareModel.go_to_mover)
             return
         # The timeline has the run on the screen, which is B unless another was taken.
-        sides = [side for side in (1, 0) if runs[side] is self.session.current]
+        sides = [side for side in (1, 0) if model.compared.runs[side] is self.session.current]
         if sides:
             await self._app.go_to(*model.at_cursor(sides[0]))
         else:
             self._app.say(_NOT_ON_SCREEN)
 
     def action_other_a(self) -> None:
-        self._other(self._choice.next_a)
+        self._other(self._choice.next_a) if self.session.ranks is None else self._other_rank(0)
 
     def action_other_b(self) -> None:
-        self._other(self._choice.next_b)
+        self._other(self._choice.next_b) if self.session.ranks is None else self._other_rank(1)
+
+    def _other_rank(self, side: int) -> None:
+        """The first rank of the next track as A (0) or B (1), not that of the other side."""
+        ranks = list(self.session.ranks or ())
+        tracks = self.session.current.tracks
+        there = [next((at for at, track in enumerate(tracks) if rank in track.ranks), 0) for rank in ranks]
+        free = [at for at in range(len(tracks)) if at != there[1 - side]]
+        following = [at for at in free if at > there[side]] or free
+        ranks[side] = tracks[following[0]].first_rank
+        self.session.ranks = (ranks[0], ranks[1])
+        self._compare()
+        self.redraw()
 
     def _other(self, choose: Callable[[], bool]) -> None:
         if self.calibrating.is_open:
@@ -285,4 +321,7 @@ class CompareView(ScreenView):
             self.calibrating.leave()
             self.redraw()
         else:
+            # Of two ranks: the two runs are there again when the screen is opened the next time.
+            self.session.ranks = None
+            self.show(self.session.current)
             await self._app.action_open("timeline")

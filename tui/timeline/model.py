@@ -135,6 +135,15 @@ class TimelineModel(Navigation):
         return self.current.key.rank if self.current.key.rank >= 0 else None
 
     @property
+    def first_rank(self) -> int | None:
+        """The rank that the lane with the cursor is of, or the first of those that do alike; None of a lane
+        that heads others.
+        """
+        if self.rank is not None or self.current.key.path:
+            return self.rank
+        return self.source.of.ranks(self.current.number).first
+
+    @property
     def whose(self) -> str:
         """The ranks whose figures are those of the lane with the cursor."""
         if self.rank is not None:

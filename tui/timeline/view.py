@@ -18,6 +18,7 @@ from textual.events import (
     MouseScrollUp,
 )
 
+from simcore.diagnostics import UsageError
 from tui.frame import Line
 from tui.frame_view import ScreenView, binding
 from tui.panel import Panel
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from tui.timeline.asking import Asking
 
 _NO_EQUAL_RANKS = "this lane is of one rank: there are no equal ranks to show one by one"
+_NO_RANK = "this lane is of many ranks: Space shows those below it"
+_NO_A = "no rank is A yet: ( takes the one of this lane, ) then compares it with another"
 _ONE_ORDER = "these lanes have one order"
 
 
@@ -99,6 +102,8 @@ class TimelineView(ScreenView):
         binding("backslash", "filter", "show only spans that match", "timeline.filter"),
         binding("v", "range", "begin a range at the cursor; again: end it", "timeline.range"),
         binding("V", "take", "this span as the range; again: its pass; the step", "timeline.take-range"),
+        binding("left_parenthesis", "as_a", "this rank as A, to be compared", "timeline.as-a"),
+        binding("right_parenthesis", "as_b", "this rank as B: both side by side (6)", "timeline.as-b"),
         binding("m", "mark", "mark this place", "timeline.mark"),
         binding("apostrophe", "marks", "the marks: jump to one, remove one", "timeline.marks"),
         binding(
@@ -139,6 +144,8 @@ class TimelineView(ScreenView):
         if model.filter.is_on and not model.selection.is_there:
             hints.insert(0, ("Esc", "no filter"))
         hints.append(("Enter", "details"))
+        if self.session.rank_a is not None:
+            hints.insert(0, (")", f"compare with rank {self.session.rank_a}"))
         return (*hints, ("5", "change parameters"))
 
     def frame(self, width: int, height: int) -> list[Line]:
@@ -246,6 +253,33 @@ class TimelineView(ScreenView):
 
     def action_critical(self, direction: int) -> None:
         self._do(lambda: jumps.step_critical(self.model, direction))
+
+    def action_as_a(self) -> None:
+        rank = self.model.first_rank
+        if rank is not None:
+            self.session.rank_a = rank
+            self.changed()
+        message = (
+            _NO_RANK if rank is None else f"rank {rank} is A: ) on the lane of another one compares them"
+        )
+        cast("Host", self.app).say(message)
+
+    async def action_as_b(self) -> None:
+        host, a, b = cast("Host", self.app), self.session.rank_a, self.model.first_rank
+        if a is None or b is None:
+            host.say(_NO_A if a is None else _NO_RANK)
+            return
+        # Imported here: not before somebody compares.
+        from simcore.analysis.two_ranks import RankOf, TwoRanks
+
+        try:
+            TwoRanks(RankOf(self.session.current, a), RankOf(self.session.current, b))
+        except UsageError as error:
+            host.say(str(error))
+            return
+        self.session.ranks = a, b
+        host.compare_again()
+        await host.action_open("compare")
 
     def action_path(self) -> None:
         self._do(lambda: jumps.toggle_path(self.model))

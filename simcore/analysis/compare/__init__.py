@@ -80,6 +80,10 @@ class Comparison(Struct, frozen=True, dict=True):
     lanes: ClassVar[tuple[()]] = ()
     stages: ClassVar[tuple[()]] = ()
     kind_movers: ClassVar[None] = None
+    # Ops that were matched say it one by one.
+    by_name: ClassVar[tuple[()]] = ()
+    by_name_title: ClassVar[str] = ""
+    by_name_words: ClassVar[tuple[()]] = ()
 
     @property
     def difference_ns(self) -> int:

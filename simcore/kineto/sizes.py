@@ -1,0 +1,148 @@
+"""What the calls of the host around a launch say of the size of the collective that was launched.
+
+An old profiler says nothing of a collective on its kernel. Around the launch lie the operation of torch
+(`c10d::alltoall_base_`), `record_param_comms` and the backend's annotation (`nccl:all_to_all`), and with
+`record_shapes` each has the shapes of its arguments: an outer one tells more, an inner one is better typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from simcore.kineto.events import Args
+from simcore.kineto.libraries import said_collective
+from simcore.kineto.values import elements_in_all, text_of
+from simcore.kineto.vocabulary import COLLECTIVE_ANNOTATION, dtype_of, operation_word
+from simcore.records import NamedTuple
+
+# The call of a collective, which says what its kernel does.
+CALL = "record_param_comms"
+# (names, which argument goes in, which one comes out, None where none does), of torch's `Ops.cpp`,
+# `Functional.cpp` and `SymmetricMemory.cpp`.
+_OPERATIONS = tuple((re.compile(names), *places) for names, *places in (
+    (rf"^{CALL}$", 0, None),
+    (r"^c10d::_?(?:allgather|reduce_scatter|alltoall|gather|scatter)", 1, 0),
+    (r"^c10d::(?:allreduce_|broadcast_|reduce_|send$|recv_)", 0, 0),
+    (r"^_?c10d_functional::(?:all_reduce|broadcast)", 0, 0),
+    (r"^_?c10d_functional::(?:all_gather|reduce_scatter|all_to_all)", 0, None),
+    (r"^symm_mem::one_shot_all_reduce_copy", 1, 1),
+    (r"^symm_mem::(?:multimem_|one_shot_|two_shot_)+all_reduce", 0, 0),
+    (r"^symm_mem::multimem_all_gather_out", 0, 2),
+    (r"^symm_mem::reduce_scatter_out", 0, 3),
+))  # fmt: skip
+# Its annotation has the first tensor of a list alone, so that it does not tell how many there are.
+_LISTED = "c10d::alltoall_"
+
+
+class CallSize(NamedTuple):
+    """Of a call: name, elements that go in and come out, -1 where not told, and their type as written."""
+
+    name: str
+    elements_in: int = -1
+    elements_out: int = -1
+    dtype: str | None = None
+
+
+# (start, -end, place in the file, what it says) of the calls of a thread, times as written.
+CallRange = tuple[float, float, int, CallSize]
+
+
+def is_sized(name: str) -> bool:
+    """Whether an operation or annotation of this name may say the size of a collective."""
+    if COLLECTIVE_ANNOTATION.match(name) is not None:
+        return True
+    return any(names.search(name) is not None for names, _, _ in _OPERATIONS)
+
+
+def call_size(name: str, args: Args) -> CallSize:
+    """What a call that `is_sized` says by the shapes and types of its arguments."""
+    dims = args.dims if isinstance(args.dims, list) else []
+    types = args.types if isinstance(args.types, list) else []
+    if COLLECTIVE_ANNOTATION.match(name) is not None:
+        # All of its arguments are tensors that go in.
+        sizes = [_elements(dims, types, place) for place in range(len(dims))]
+        known = bool(sizes) and min(sizes) >= 0
+        return CallSize(name, sum(sizes) if known else -1, -1, _type(types, 0))
+    for names, given, made in _OPERATIONS:
+        if names.search(name) is not None:
+            out = -1 if made is None else _elements(dims, types, made)
+            return CallSize(name, _elements(dims, types, given), out, _type(types, given))
+    return CallSize(name)
+
+
+def _elements(dims: list[object], types: list[object], place: int) -> int:
+    """Elements of an argument, of a list those of all its tensors; -1 of what is none or has no shape."""
+    kind = types[place] if place < len(types) else None
+    shape = dims[place] if place < len(dims) else None
+    # A tensor without dimensions has none; neither has what is no tensor.
+    if not isinstance(shape, list) or kind in ("", "Scalar") or (kind is None and not shape):
+        return -1
+    return elements_in_all(shape, kind == "TensorList" or any(isinstance(inner, list) for inner in shape))
+
+
+def _type(types: list[object], place: int) -> str | None:
+    """The type of an argument if it is one of tensors."""
+    said = text_of(types[place]) if place < len(types) else None
+    return said if dtype_of(said) is not None else None
+
+
+def sizes_around(
+    calls: Mapping[object, list[CallRange]], launches: Mapping[int, tuple[float, object]], sure: set[int]
+) -> dict[int, CallSize]:
+    """What is said of each launch in a call, by correlation; the name is one word for the collective, ""
+    where none is told. sure: what surely communicates: the size of its call is that of nothing beside it. Of
+    several such launches in a call none has a size. Sorts the calls.
+    """
+    by_thread: dict[object, list[tuple[float, int]]] = {}
+    for correlation, (time, thread) in launches.items():
+        if thread in calls:
+            by_thread.setdefault(thread, []).append((time, correlation))
+    sizes: dict[int, CallSize] = {}
+    for thread, times in by_thread.items():
+        ranges = calls[thread]
+        ranges.sort(key=lambda call: call[:3])
+        times.sort()
+        # Outermost call -> its launches.
+        of_call: dict[int, list[int]] = {}
+        # Those that are open, the innermost last.
+        open_: list[CallRange] = []
+        at, count = 0, len(ranges)
+        for time, correlation in times:
+            while at < count and ranges[at][0] <= time:
+                while open_ and -open_[-1][1] <= ranges[at][0]:
+                    open_.pop()
+                open_.append(ranges[at])
+                at += 1
+            while open_ and -open_[-1][1] < time:
+                open_.pop()
+            if open_:
+                of_call.setdefault(open_[0][2], []).append(correlation)
+                sizes[correlation] = _together([call[3] for call in open_])
+        for some in of_call.values():
+            moving = [correlation for correlation in some if correlation in sure] or some
+            for correlation in some:
+                if len(moving) > 1 or correlation not in moving:
+                    sizes[correlation] = CallSize(sizes[correlation].name)
+    return sizes
+
+
+def _together(around: list[CallSize]) -> CallSize:
+    """What the calls around one launch say, the outermost first."""
+    if any(size.name == _LISTED and size.elements_in < 0 for size in around):
+        around = [size for size in around if COLLECTIVE_ANNOTATION.match(size.name) is None]
+    told = next((size for size in around if size.elements_in >= 0), CallSize(""))
+    dtype = next((size.dtype for size in around if size.dtype is not None), None)
+    out = next((size.elements_out for size in around if size.elements_out >= 0), -1)
+    return CallSize(_operation(around), told.elements_in, out, dtype)
+
+
+def _operation(around: Iterable[CallSize]) -> str:
+    """One word for the collective that these calls are; "" where none names it."""
+    for size in around:
+        annotation = COLLECTIVE_ANNOTATION.match(size.name)
+        name = size.name.rpartition("::")[2] if annotation is None else annotation[1]
+        word = said_collective(name) or operation_word(name)
+        if word and size.name != CALL:
+            return word
+    return ""

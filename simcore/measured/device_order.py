@@ -1,0 +1,91 @@
+"""Which calls of several ranks stand at the same place of their order.
+
+Where a rank has fewer of them than another, its window began late or ended early: they are laid against the
+others' where types and sizes agree and the times between their ends are most alike. Neither rule looks at a
+clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median_low
+
+from simcore.measured.columns import RankTrace, ToldCollective
+from simcore.measured.matching import Call, times_of
+
+# Of two windows so many laid against each other are tried, beside the two that begin or end together.
+_MOST_SHIFTS = 64
+_COMPARED = 256
+# Kernels of one collective end 1 to 332 us apart on clocks brought together (dlrm_8, hta_sampled); those that
+# order pairs wrongly, 13 to 134 ms (hta_sampled).
+APART_NS = 1_000_000
+# Members give and take different sizes; of several operations launched as one nothing says which is told.
+ANY_SIZE = ("alltoall", "gather", "scatter", "sendrecv", "allgatherv", "batchisendirecv")
+
+
+def said_of(ranks: Sequence[RankTrace], call: Call) -> ToldCollective:
+    """What the profiler says of a call."""
+    device = ranks[call.rank].device
+    assert device is not None
+    return device.collectives[call.op]
+
+
+def aligned(ranks: Sequence[RankTrace], by_rank: Mapping[int, list[Call]]) -> Iterator[tuple[Call, ...]]:
+    """The calls of one kind, rank by rank, at the same place: the rank that has most of them leads."""
+    lead = max(by_rank, key=lambda rank: (len(by_rank[rank]), -rank))
+    places: list[list[Call]] = [[call] for call in by_rank[lead]]
+    for rank in sorted(by_rank):
+        if rank == lead:
+            continue
+        shift = _shift(ranks, by_rank[lead], by_rank[rank])
+        for index, call in enumerate(by_rank[rank]):
+            at = index + shift
+            if 0 <= at < len(by_rank[lead]) and _agree(ranks, by_rank[lead][at], call):
+                places[at].append(call)
+            else:
+                yield (call,)
+    for calls in places:
+        yield tuple(sorted(calls))
+
+
+def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> int:
+    """At which call of the leading rank the first one of another belongs."""
+    more = len(lead) - len(other)
+    if not more and all(
+        _agree(ranks, call, other_call) for call, other_call in zip(lead, other, strict=True)
+    ):
+        return 0
+    tried: list[int] = sorted(
+        {more, *range(-min(_MOST_SHIFTS, len(other) - 1), min(_MOST_SHIFTS, len(lead) - 1) + 1)}
+    )
+
+    def fit(shift: int) -> tuple[int, int, int]:
+        pairs = [
+            (lead[index + shift], call)
+            for index, call in enumerate(other[:_COMPARED])
+            if 0 <= index + shift < len(lead)
+        ]
+        agree = sum(_agree(ranks, *pair) for pair in pairs)
+        apart = [times_of(ranks[b.rank], b)[1] - times_of(ranks[a.rank], a)[1] for a, b in pairs]
+        middle = median_low(apart) if apart else 0
+        spread = median_low(abs(ns - middle) for ns in apart) if apart else 0
+        # Sizes first; then times that are alike; of equal ones windows that end together.
+        return -agree, spread, abs(shift - more)
+
+    return min(tried, key=fit)
+
+
+def _agree(ranks: Sequence[RankTrace], call: Call, two: Call) -> bool:
+    """Whether two calls can be the same collective: their types and sizes agree as far as they are told."""
+    first, second = said_of(ranks, call), said_of(ranks, two)
+    if first.dtype is not None and second.dtype is not None and first.dtype != second.dtype:
+        return False
+    if not first.operation or first.operation.startswith(ANY_SIZE):
+        return True
+    there = (elements_of(first), elements_of(second))
+    return min(there) < 0 or there[0] == there[1]
+
+
+def elements_of(said: ToldCollective) -> int:
+    """What goes into a call; of a receive what comes out, where that is told. -1 if not known."""
+    return said.elements_out if said.receives and said.elements_out >= 0 else said.elements_in

@@ -1,0 +1,78 @@
+"""Which ranks do the same part of the work, so that what one computes can be held against the others.
+
+They are those of a stage. A profiler states no stage: there ranks that send to each other are stages of one
+pipeline, and the peers of a rank are those at its place in the other pipelines, in the order of their
+numbers. Where pipelines differ, or the other end of a rank's sends and receives is not there, it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from simcore.measured.device_messages import is_transfer
+from simcore.measured.vocabulary import category_of_group
+from simcore.run.ties import Ties
+
+# Groups whose ranks do the same work, also where they send to each other.
+_SAME_WORK = ("tp", "dp", "expert")
+
+
+def peers_of(ties: Ties) -> list[tuple[int, ...]]:
+    """The peers of each rank, indices, without itself."""
+    places = _places(ties)
+    return [
+        tuple(
+            other
+            for other, there in enumerate(places)
+            if place is not None and there == place and other != index
+        )
+        for index, place in enumerate(places)
+    ]
+
+
+def _places(ties: Ties) -> list[Hashable]:
+    """What each rank has in common with its peers alone; None of one without any."""
+    ranks = ties.run.ranks
+    if not ties.run.of_devices:
+        return [(rank.stage,) for rank in ranks]
+    links = set(_links(ties))
+    first = list(range(len(ranks)))
+    for one, other in links:
+        low, high = sorted((first[one], first[other]))
+        first = [low if at == high else at for at in first]
+    pipelines: dict[int, list[int]] = {}
+    for index, at in enumerate(first):
+        pipelines.setdefault(at, []).append(index)
+    place_of = {index: place for some in pipelines.values() for place, index in enumerate(some)}
+    shapes = {
+        frozenset((place_of[one], place_of[other]) for one, other in links if first[one] == at)
+        for at, some in pipelines.items()
+        if len(some) > 1
+    }
+    lacking = {
+        call.rank
+        for call in ties.matches.unmatched
+        if is_transfer(ranks, call) and not _is_same_work(ranks[call.rank].ops.category(call.op))
+    }
+    places: list[Hashable] = []
+    for index, at in enumerate(first):
+        if len(pipelines[at]) > 1:
+            places.append((len(pipelines[at]), place_of[index]) if len(shapes) == 1 else None)
+        else:
+            places.append(None if index in lacking else ())
+    return places
+
+
+def _links(ties: Ties) -> Iterator[tuple[int, int]]:
+    """Ranks that send to each other, the sender first, as far as that is between stages."""
+    for meeting in ties.matches.meetings:
+        if not meeting.is_message or _is_same_work(category_of_group(meeting.kind)):
+            continue
+        if meeting.sender is not None:
+            yield meeting.sender.rank, meeting.calls[0].rank
+        elif len(meeting.calls) > 1:
+            yield meeting.calls[0].rank, meeting.calls[1].rank
+
+
+def _is_same_work(category: str) -> bool:
+    return category in _SAME_WORK

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Raw
 
 from simcore.diagnostics import Diagnostic, InputError
+from simcore.kineto.damage import Damage
 from simcore.kineto.events import (
     NO_LAUNCH,
     Args,
@@ -108,13 +109,13 @@ def read_file_events(
     # time.
     gc.disable()
     try:
-        file, diagnostics = opened(path, data)
-        reader = _Reader(path, file, names, host, told, step_names)
+        file, damage = opened(path, data)
+        reader = _Reader(path, file, damage, names, host, told, step_names)
         recordings = reader.recordings()
-        if diagnostics:
+        if damage.is_cut:
             for recording in recordings:
                 recording.cut = True
-        return recordings, [*diagnostics, *reader.found]
+        return recordings, [*damage.diagnostics(), *reader.found]
     finally:
         if enabled:
             gc.enable()
@@ -136,12 +137,14 @@ class _Reader:
         self,
         path: str,
         file: KinetoFile,
+        damage: Damage,
         names: str | None,
         host: bool,
         told: Callable[[float], None] | None,
         step_names: str | None,
     ) -> None:
         self.path = path
+        self.damage = damage
         self.told = told
         self.with_host = host
         self.file = file
@@ -227,7 +230,7 @@ class _Reader:
         add_thread, launchers = launches.thread.append, launches.threads
         last_pid = last_tid = object()
         add_op: Callable[[Range], None] = list[Range]().append
-        for batch in batches(self.path, self.file, self.told):
+        for batch in batches(self.path, self.file, self.damage, self.told):
             for number, event in enumerate(batch, first):
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:

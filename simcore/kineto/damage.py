@@ -1,0 +1,96 @@
+"""What was found damaged in a trace that was read all the same: of each kind how often, and at which byte first."""
+
+from __future__ import annotations
+
+from simcore.diagnostics import Diagnostic, InputError
+
+# A trace of which more is lost is none.
+MOST_LOST = 1000
+_LISTED = 4
+# Bytes by which a list is found again in its file.
+_TOLD_BY = 1 << 12
+# Kind -> the code of its warning; what was found, one of it and several; what is done about it.
+_KINDS = {
+    "mark": ("damaged-file", "a byte order mark", "byte order marks", "passed over"),
+    "lines": ("damaged-file", "events one after the other, not in a list", "", "read as a list"),
+    "not-utf-8": ("not-utf-8", "1 byte that is not UTF-8 text", "{} bytes that are not UTF-8 text",
+                  "a mark stands for what cannot be shown"),
+    "control": ("damaged-file", "1 control character inside a text", "{} control characters inside texts",
+                "kept, and shown escaped"),
+    "escape": ("damaged-file", "1 backslash that begins no escape", "{} backslashes that begin no escape",
+               "kept as they stand"),
+    "no-number": ("damaged-file", "1 value that is no number (NaN, Infinity)",
+                  "{} values that are no numbers (NaN, Infinity)", "taken as absent"),
+    "quote": ("damaged-file", "1 quote inside a name that is not escaped",
+              "{} quotes inside names that are not escaped", "taken as a part of the name"),
+    "comma": ("damaged-file", "1 comma too many or too few", "{} commas too many or too few",
+              "read as if there were one"),
+    "bracket": ("damaged-file", "no end of the list of events", "", "what follows them is read behind it"),
+    "beside": ("damaged-file", "what cannot be read beside the events", "",
+               "rank, groups and times are taken as far as they can be"),
+    "behind": ("damaged-file", "more behind the end of the trace", "", "left out: it may be another trace"),
+    "lost": ("lost-events", "1 event that cannot be read", "{} events that cannot be read", "left out"),
+}  # fmt: skip
+
+
+class Damage:
+    """Collects what is damaged in the file at `path`, of these bytes. is_cut: whether it ends in the middle."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.is_cut = False
+        self._data = data
+        self._counts: dict[str, int] = {}
+        self._places: dict[str, list[int]] = {}
+        self._texts_from: int | None = None
+
+    def add(self, kind: str, byte: int, count: int = 1) -> None:
+        """Notes a place of a kind of `_KINDS`. Raises InputError where too many events are lost."""
+        self._counts[kind] = self._counts.get(kind, 0) + count
+        places = self._places.setdefault(kind, [])
+        if len(places) < _LISTED:
+            places.append(byte)
+        if kind == "lost" and self._counts[kind] > MOST_LOST:
+            message = f"found more than {MOST_LOST} events that cannot be read, up to byte {byte}"
+            raise InputError(Diagnostic("error", "bad-trace", message, self.path))
+
+    def add_bytes(self, text: bytes, at: int) -> None:
+        """Notes the bytes of a text that are not UTF-8. at: the byte at which it begins."""
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            shown = text.decode("utf-8", "surrogateescape")
+            count = sum("\udc80" <= char <= "\udcff" for char in shown)
+            self.add("not-utf-8", at + error.start, count)
+
+    def place_of(self, view: memoryview) -> int:
+        """The byte at which a list that stands in the file begins."""
+        return max(0, self._data.find(bytes(view[:_TOLD_BY])))
+
+    def add_texts(self, number: int) -> None:
+        """Notes that event `number` or one of those behind it has numbers written as text."""
+        if self._texts_from is None:
+            self._texts_from = number
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """A warning of each kind that was found."""
+        found = [self._warning(kind) for kind in _KINDS if kind in self._counts]
+        if self._texts_from is not None:
+            message = f"found numbers written as text, from event {self._texts_from} on: taken as numbers"
+            found.append(Diagnostic("warning", "damaged-file", message, self.path))
+        if self.is_cut:
+            message = f"the file ends in the middle, at byte {len(self._data)}: what stands before is shown"
+            found.append(Diagnostic("warning", "cut-file", message, self.path))
+        return found
+
+    def _warning(self, kind: str) -> Diagnostic:
+        code, one, several, done = _KINDS[kind]
+        count, places = self._counts[kind], self._places[kind]
+        what = several.format(count) if several and count > 1 else one
+        where = ", ".join(map(str, places))
+        if kind != "lost":
+            where = f"{places[0]}" if count == 1 else f"{places[0]} first"
+        elif count > len(places):
+            where += " and later ones"
+        noun = "bytes" if kind == "lost" and len(places) > 1 else "byte"
+        return Diagnostic("warning", code, f"found {what}, at {noun} {where}: {done}", self.path)

@@ -1,4 +1,4 @@
-"""What was found damaged in a trace that was read all the same: of each kind how often, and at which byte first."""
+"""What was found damaged in a trace that was read all the same: how often, and at which byte first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KINDS = {
 
 
 class Damage:
-    """Collects what is damaged in the file at `path`, of these bytes. is_cut: whether it ends in the middle."""
+    """Collects what is damaged in a file. is_cut: whether it ends in the middle."""
 
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path

@@ -40,6 +40,7 @@ from simcore.kineto.host import (
     with_launches,
 )
 from simcore.kineto.libraries import COLLECTIVES, KernelNames, kernel_kind, said_collective
+from simcore.kineto.other_tools import refuse_other
 from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.sizes import CALL, CallRange, CallSize, call_size, is_sized, sizes_around
 from simcore.kineto.steps import StepMark, StepNames, steps_by_time, steps_of_device
@@ -197,6 +198,8 @@ class _Reader:
         """One a device, else of the host."""
         self._read()
         unknown = self._take_devices()
+        if not self.rows:
+            refuse_other(self.path, memoryview(self.file.traceEvents), bool(self.threads))
         if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
             message += f"; {unknown}" if unknown else ""

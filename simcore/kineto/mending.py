@@ -29,10 +29,16 @@ _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|args|tts|tdur|bp|s|cname|scope|bind_id|
 _START = re.compile(rb'(?<!:)(?<!: )\{\s{0,64}"(?:' + _KEYS + rb')"\s{0,64}:')
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[?')
 _UNNAMED_LIST = re.compile(rb'\[\s*(?=\{\s*"(?:ph|cat|name|ts|pid|tid)"\s*:)')
-_LIST_ENDS = re.compile(rb'\}\s*(\])\s*(?:\}?\s*\Z|,\s*"\w+"\s*:)')
+_LIST_ENDS = re.compile(rb'\](?=\s*(?:\}?\s*\Z|,\s*"\w+"\s*:))')
+_KEY = re.compile(rb'"(?:' + _KEYS + rb')"\s*:')
 _PHASE = re.compile(rb'"ph"\s*:')
 
-_TOKEN = re.compile(TEXT + rb"|[-+]?\b(?:nan|inf(?:inity)?)\b|,[\s,]*", re.S | re.I)
+# What nothing is wrong with has no name.
+_TOKEN = re.compile(
+    rb'"[^"\\\x00-\x1f]*"|(?P<text>' + TEXT + rb")|(?P<word>[-+]?\b(?:nan|inf(?:inity)?)\b)"
+    rb"|(?P<comma>,(?=\s*[,\]}])[\s,]*)",
+    re.S | re.I,
+)
 _IN_TEXT = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -71,10 +77,12 @@ def mended(data: bytes, damage: Damage) -> Mended | None:
     begin = _behind_blanks(data, begin)
     if data[begin : begin + 1] == b"[":
         return _Mender(data, damage).of_list(begin + 1)
-    found = _LIST.search(data, begin) or _UNNAMED_LIST.search(data, begin)
+    found = _LIST.search(data, begin)
+    if found is None and not _START.match(data, begin):
+        found = _UNNAMED_LIST.search(data, begin)
     if found is not None:
         return _Mender(data, damage, has_beside=True).of_object(begin, found.start(), found.end())
-    if _START.match(data, begin):
+    if _START.search(data, begin):
         damage.add("lines", begin)
         # As many bytes as before: places stay what they are.
         lines = re.sub(rb"(\}[ \t\r]*)\n(?=\s*\{)", rb"\1,", data)
@@ -103,6 +111,7 @@ class _Mender:
         # How many commas belong before the next event.
         self.commas = 0
         self.next_start = -1
+        self.is_over = False
 
     def of_list(self, at: int) -> Mended:
         """The events of a file that is the list, open at `at`."""
@@ -128,19 +137,14 @@ class _Mender:
     def _read(self, at: int) -> None:
         """Takes all events from `at` on; ends behind the list."""
         self.at = singly = at
-        while self._is_at_event():
+        while not self.is_over and self._is_at_event():
             if self.at >= singly:
                 between = _BETWEEN.search(self.data, self.at + _STRETCH)
                 singly = between.start() + 1 if between else self.size
-                if between and self._is_stretch(singly):
-                    self._take(self.data[self.at : singly], singly)
+                if between and self._is_taken(singly):
                     continue
             self._take_event()
         self.events += b"]"
-
-    def _is_stretch(self, stop: int) -> bool:
-        text = self.data[self.at : stop]
-        return _is_json(b"[" + text + b"]") and _is_utf8(text)
 
     def _is_at_event(self) -> bool:
         """Goes to the next event; False behind the list, or at the end of the file."""
@@ -157,7 +161,7 @@ class _Mender:
                 if not self.by_line:
                     self.damage.is_cut = True
                 return False
-            if byte == b"]" and self._is_end():
+            if byte == b"]" and not self.by_line and self._is_end():
                 if given:
                     self.damage.add("comma", before)
                 self.at += 1
@@ -170,10 +174,17 @@ class _Mender:
         return at if found is None else found.end()
 
     def _is_end(self) -> bool:
-        """Whether the bracket that closes a list closes that of the events: no event follows it."""
-        behind = self._behind_gap(self.at + 1)
-        is_event = self.data[behind : behind + 1] == b"{"
-        return not is_event or (not self.has_beside and b"," not in self.data[self.at : behind])
+        """Whether the bracket that closes a list closes that of the events: what follows ends the file, or is
+        another one.
+        """
+        behind = self.at + 1
+        if self.has_beside:
+            stop = max(self._start(behind), behind + _REACH)
+            behind = end_of(self.data, behind, min(stop, self.size), 1)
+            if behind < 0:
+                return self._start(self.at) == self.size
+        behind = _behind_blanks(self.data, behind)
+        return self.data[behind : behind + 1] not in (b",", b"]", b"}")
 
     def _is_found(self) -> bool:
         """Goes from what is no event to the next one; False where there is none."""
@@ -181,26 +192,40 @@ class _Mender:
         if start < self.size:
             self._lose(start)
             return True
-        if self.has_beside and self.data[self.at : self.at + 1] in (b'"', b"}"):
+        byte = self.data[self.at : self.at + 1]
+        if self.has_beside and byte in (b'"', b"}") and not _KEY.match(self.data, self.at):
             self.damage.add("bracket", self.at)
-            return False
-        return self._is_last_lost()
+        else:
+            self._lose_last()
+        return False
 
-    def _is_last_lost(self) -> bool:
-        """Goes to the end of the list; False where the file ends before."""
-        end = _LIST_ENDS.search(self.data, self.at)
-        if end is None:
+    def _lose_last(self) -> None:
+        """Goes from the last event, which cannot be read, behind the list, or to the end of a file that ends
+        before.
+        """
+        last = -1
+        for found in _LIST_ENDS.finditer(self.data, self.at):
+            last = found.start()
+        if last >= 0 and self.has_beside:
+            closed = end_of(self.data, last + 1, self.size, 1)
+            last = last if closed >= 0 and _behind_blanks(self.data, closed) == self.size else -1
+        if last >= 0:
+            self._lose(last)
+            self.at = last + 1
+        else:
             self.damage.is_cut = True
             self.at = self.size
-            return False
-        self._lose(end.start(1))
-        return True
 
     def _start(self, at: int) -> int:
         """Where the next event seems to begin, from `at` on; the end of the file where none does."""
-        if self.next_start < at:
+        while self.next_start < at:
             found = _START.search(self.data, at)
-            self.next_start = self.size if found is None else found.start()
+            behind = None if found is None else _START.search(self.data, found.end())
+            at = self.size if behind is None else behind.start()
+            # An object in the arguments of an event has no phase.
+            if found is None or _PHASE.search(self.data, found.start(), at):
+                self.next_start = self.size if found is None else found.start()
+                break
         return self.next_start
 
     def _take_event(self) -> None:
@@ -219,13 +244,15 @@ class _Mender:
         if start < self.size:
             self._lose(start)
         else:
-            self._is_last_lost()
+            self._lose_last()
+            self.is_over = True
 
     def _is_taken(self, end: int) -> bool:
+        """Whether what ends at `end` is one event or several, as it stands or with what is damaged mended."""
         text, places = self.data[self.at : end], _Places()
-        if not _is_json(text):
+        if not _is_json(b"[" + text + b"]"):
             text = _written(text, self.at, places)
-            if not _is_json(text):
+            if not _is_json(b"[" + text + b"]"):
                 return False
         self._note(places)
         self._take(text, end)
@@ -337,20 +364,24 @@ def _written(text: bytes, at: int, places: _Places) -> bytes:
     places: to which each kind and byte is added.
     """
 
-    def token(found: re.Match[bytes]) -> bytes:
-        whole = found[0]
-        if whole.startswith(b'"'):
-            return _text_written(whole, at + found.start(), places)
-        if not whole.startswith(b","):
-            places.append(("no-number", at + found.start()))
-            return b"null"
-        closes = text[found.end() : found.end() + 1] in (b"]", b"}")
-        if not closes and whole.count(b",") == 1:
-            return whole
-        places.append(("comma", at + found.start()))
-        return b"" if closes else b","
-
-    return _TOKEN.sub(token, text)
+    parts: list[bytes] = []
+    done = 0
+    for found in _TOKEN.finditer(text):
+        kind = found.lastgroup
+        if kind is None:
+            continue
+        begin, end = found.span()
+        if kind == "text":
+            word = _text_written(found[0], at + begin, places)
+        elif kind == "word":
+            word = b"null"
+            places.append(("no-number", at + begin))
+        else:
+            word = b"" if text[end : end + 1] in (b"]", b"}") else b","
+            places.append(("comma", at + begin))
+        parts += (text[done:begin], word)
+        done = end
+    return b"".join(parts) + text[done:]
 
 
 def _text_written(text: bytes, at: int, places: _Places, has_quotes: bool = True) -> bytes:

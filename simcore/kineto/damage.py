@@ -3,34 +3,75 @@
 from __future__ import annotations
 
 from simcore.diagnostics import Diagnostic, InputError
+from simcore.records import NamedTuple
 
 # A trace of which more is lost is none.
 MOST_LOST = 1000
 _LISTED = 4
 # Bytes by which a list is found again in its file.
 _TOLD_BY = 1 << 12
-# Kind -> the code of its warning; what was found, one of it and several; what is done about it.
+
+
+class _Kind(NamedTuple):
+    """code: of its warning; one, several: what was found, {} for how many; done: what is done about it."""
+
+    code: str
+    one: str
+    several: str
+    done: str
+
+
 _KINDS = {
-    "mark": ("damaged-file", "a byte order mark", "byte order marks", "passed over"),
-    "lines": ("damaged-file", "events one after the other, not in a list", "", "read as a list"),
-    "not-utf-8": ("not-utf-8", "1 byte that is not UTF-8 text", "{} bytes that are not UTF-8 text",
-                  "a mark stands for what cannot be shown"),
-    "control": ("damaged-file", "1 control character inside a text", "{} control characters inside texts",
-                "kept, and shown escaped"),
-    "escape": ("damaged-file", "1 backslash that begins no escape", "{} backslashes that begin no escape",
-               "kept as they stand"),
-    "no-number": ("damaged-file", "1 value that is no number (NaN, Infinity)",
-                  "{} values that are no numbers (NaN, Infinity)", "taken as absent"),
-    "quote": ("damaged-file", "1 quote inside a name that is not escaped",
-              "{} quotes inside names that are not escaped", "taken as a part of the name"),
-    "comma": ("damaged-file", "1 comma too many or too few", "{} commas too many or too few",
-              "read as if there were one"),
-    "bracket": ("damaged-file", "no end of the list of events", "", "what follows them is read behind it"),
-    "beside": ("damaged-file", "what cannot be read beside the events", "",
-               "rank, groups and times are taken as far as they can be"),
-    "behind": ("damaged-file", "more behind the end of the trace", "", "left out: it may be another trace"),
-    "lost": ("lost-events", "1 event that cannot be read", "{} events that cannot be read", "left out"),
-}  # fmt: skip
+    "mark": _Kind("damaged-file", "a byte order mark", "", "passed over"),
+    "lines": _Kind("damaged-file", "events one after the other, not in a list", "", "read as a list"),
+    "not-utf-8": _Kind(
+        "not-utf-8",
+        "1 byte that is not UTF-8 text",
+        "{} bytes that are not UTF-8 text",
+        "a mark stands for what cannot be shown",
+    ),
+    "control": _Kind(
+        "damaged-file",
+        "1 control character inside a text",
+        "{} control characters inside texts",
+        "kept, and shown escaped",
+    ),
+    "escape": _Kind(
+        "damaged-file",
+        "1 backslash that begins no escape",
+        "{} backslashes that begin no escape",
+        "kept as they stand",
+    ),
+    "no-number": _Kind(
+        "damaged-file",
+        "1 value that is no number (NaN, Infinity)",
+        "{} values that are no numbers (NaN, Infinity)",
+        "taken as absent",
+    ),
+    "quote": _Kind(
+        "damaged-file",
+        "1 quote inside a name that is not escaped",
+        "{} quotes inside names that are not escaped",
+        "taken as a part of the name",
+    ),
+    "comma": _Kind(
+        "damaged-file",
+        "1 comma or bracket too many or too few",
+        "{} commas or brackets too many or too few",
+        "read as if they were right",
+    ),
+    "bracket": _Kind(
+        "damaged-file", "no end of the list of events", "", "what follows it is read as what stands behind it"
+    ),
+    "beside": _Kind(
+        "damaged-file",
+        "what cannot be read beside the events",
+        "",
+        "rank, groups and times are taken as far as they can be",
+    ),
+    "behind": _Kind("damaged-file", "more behind the end of the trace", "", "left out, it may be another"),
+    "lost": _Kind("lost-events", "1 event that cannot be read", "{} events that cannot be read", "left out"),
+}
 
 
 class Damage:
@@ -84,13 +125,13 @@ class Damage:
         return found
 
     def _warning(self, kind: str) -> Diagnostic:
-        code, one, several, done = _KINDS[kind]
+        told = _KINDS[kind]
         count, places = self._counts[kind], self._places[kind]
-        what = several.format(count) if several and count > 1 else one
+        what = told.several.format(count) if told.several and count > 1 else told.one
         where = ", ".join(map(str, places))
         if kind != "lost":
             where = f"{places[0]}" if count == 1 else f"{places[0]} first"
         elif count > len(places):
             where += " and later ones"
         noun = "bytes" if kind == "lost" and len(places) > 1 else "byte"
-        return Diagnostic("warning", code, f"found {what}, at {noun} {where}: {done}", self.path)
+        return Diagnostic("warning", told.code, f"found {what}, at {noun} {where}: {told.done}", self.path)

@@ -13,14 +13,14 @@ import re
 
 import msgspec
 
-from simcore.kineto.brackets import TEXT, end_of
+from simcore.kineto.brackets import end_of, text_end
 from simcore.kineto.damage import Damage
 from simcore.records import NamedTuple
 
 # Bytes that are asked at once whether they are JSON.
 _STRETCH = 1 << 18
 # What looks like the start of an event may stand inside one, up to so far from where that begins.
-_REACH = 1 << 16
+_REACH = 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _GAP = re.compile(rb"[\s,]*")
 # Where an event seems to begin: an object that is no value of a key, and has a key of an event first. Blanks
@@ -33,16 +33,17 @@ _LIST_ENDS = re.compile(rb'\](?=\s*(?:\}?\s*\Z|,\s*"\w+"\s*:))')
 _KEY = re.compile(rb'"(?:' + _KEYS + rb')"\s*:')
 _PHASE = re.compile(rb'"ph"\s*:')
 
-# What nothing is wrong with has no name.
+# What nothing is wrong with has no name; of another text the beginning is found.
 _TOKEN = re.compile(
-    rb'"[^"\\\x00-\x1f]*"|(?P<text>' + TEXT + rb")|(?P<word>[-+]?\b(?:nan|inf(?:inity)?)\b)"
+    rb'"[^"\\\x00-\x1f]*"|(?P<text>")|(?P<word>[-+]?\b(?:nan|inf(?:inity)?)\b)'
     rb"|(?P<comma>,(?=\s*[,\]}])[\s,]*)",
-    re.S | re.I,
+    re.I,
 )
+# Half of a surrogate pair is no escape.
 _IN_TEXT = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    rb'|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<slash>\\)|(?P<quote>")|(?P<control>[\x00-\x1f])'
+    rb'|\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})'
+    rb'|(?P<escape>\\)|(?P<quote>")|(?P<control>[\x00-\x1f])'
 )
 _NAME = re.compile(rb'"name"\s*:\s*"(.*?)"\s*,\s*"(?:' + _KEYS + rb')"\s*:', re.S)
 _WHO = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
@@ -53,7 +54,14 @@ _NO_EVENTS = b'"traceEvents":0'
 _BOM = b"\xef\xbb\xbf"
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
-_Places = list[tuple[str, int]]
+
+
+class _Places(dict[str, tuple[int, int]]):
+    """Kind -> at which byte it was found first, and how often: a text may be damaged in each of its bytes."""
+
+    def add(self, kind: str, byte: int) -> None:
+        first, count = self.get(kind, (byte, 0))
+        self[kind] = (first, count + 1)
 
 
 class Mended(NamedTuple):
@@ -98,9 +106,7 @@ def _behind_blanks(data: bytes, at: int) -> int:
 class _Mender:
     """Goes through the events. at: the byte that is looked at."""
 
-    def __init__(
-        self, data: bytes, damage: Damage, has_beside: bool = False, by_line: bool = False
-    ) -> None:
+    def __init__(self, data: bytes, damage: Damage, has_beside: bool = False, by_line: bool = False) -> None:
         self.data = data
         self.size = len(data)
         self.damage = damage
@@ -124,12 +130,9 @@ class _Mender:
         """The same of an object from `begin` on, with what is beside the list that `key` names."""
         self._read(at)
         end = -1 if self.damage.is_cut else end_of(self.data, self.at, self.size, 1)
-        if end < 0:
-            self.damage.is_cut = True
-        else:
-            behind = _behind_blanks(self.data, end)
-            if behind < self.size:
-                self.damage.add("behind", behind)
+        behind = _behind_blanks(self.data, end) if end >= 0 else self.size
+        if behind < self.size:
+            self.damage.add("behind", behind)
         return Mended(self.events, self._beside(begin, key, end))
 
     # -- events ----------------------------------------------------------------------
@@ -303,27 +306,30 @@ class _Mender:
         return text.decode("utf-8", "replace").encode()
 
     def _note(self, places: _Places) -> None:
-        for kind, byte in places:
-            self.damage.add(kind, byte)
+        for kind, (byte, count) in places.items():
+            self.damage.add(kind, byte, count)
 
     # -- beside them -----------------------------------------------------------------
 
     def _beside(self, begin: int, key: int, end: int) -> bytes:
-        """What stands around the list as JSON. end: behind the object, -1 where the file ends before."""
-        head, tail = self.data[begin:key], self.data[self.at : end] if end >= 0 else b"}"
+        """What stands around the list as JSON. end: behind the object, -1 where it does not end."""
+        head, tail = self.data[begin:key], self.data[self.at : end if end >= 0 else self.size]
         between = _NO_EVENTS + (b"," if tail.startswith(b'"') else b"")
         places = _Places()
         text = head + between + tail
         error = _error(text)
         if error:
             text = _written(head, begin, places) + between + _written(tail, self.at, places)
-        if error and _error(text):
+        if not error or not _error(text):
+            self._note(places)
+            return self._utf8(text, begin, self.size)
+        if end < 0 and not tail.rstrip().endswith(b"}"):
+            self.damage.is_cut = True
+        else:
             place = _AT_BYTE.search(error)
-            byte = int(place[1]) if place else 0
+            byte = int(place[1]) if place else len(head)
             self.damage.add("beside", begin + byte if byte < len(head) else self.at)
-            return self._who_and_when(head + tail)
-        self._note(places)
-        return self._utf8(text, begin, self.size)
+        return self._who_and_when(head + tail)
 
     def _who_and_when(self, text: bytes) -> bytes:
         """The rank and its groups, and the time that others count from, wherever they stand."""
@@ -364,36 +370,41 @@ def _written(text: bytes, at: int, places: _Places) -> bytes:
     places: to which each kind and byte is added.
     """
 
-    parts: list[bytes] = []
-    done = 0
-    for found in _TOKEN.finditer(text):
-        kind = found.lastgroup
-        if kind is None:
-            continue
-        begin, end = found.span()
-        if kind == "text":
-            word = _text_written(found[0], at + begin, places)
-        elif kind == "word":
-            word = b"null"
-            places.append(("no-number", at + begin))
-        else:
-            word = b"" if text[end : end + 1] in (b"]", b"}") else b","
-            places.append(("comma", at + begin))
-        parts += (text[done:begin], word)
-        done = end
-    return b"".join(parts) + text[done:]
+    written = bytearray()
+    done = at_text = 0
+    while at_text >= 0:
+        start, at_text = at_text, -1
+        for found in _TOKEN.finditer(text, start):
+            kind = found.lastgroup
+            if kind is None:
+                continue
+            begin, end = found.span()
+            written += text[done:begin]
+            if kind == "text":
+                done = at_text = text_end(text, end, len(text))
+                written += _text_written(text[begin:done], at + begin, places)
+                break
+            if kind == "word":
+                written += b"null"
+                places.add("no-number", at + begin)
+            else:
+                written += b"" if text[end : end + 1] in (b"]", b"}") else b","
+                places.add("comma", at + begin)
+            done = end
+    return bytes(written + text[done:])
 
 
 def _text_written(text: bytes, at: int, places: _Places, has_quotes: bool = True) -> bytes:
     """A text with what may not stand in one escaped. has_quotes: whether its quotes are in it."""
-
-    def char(found: re.Match[bytes]) -> bytes:
+    written = bytearray()
+    done = 0
+    for found in _IN_TEXT.finditer(text):
         kind = found.lastgroup
         if kind is None or (kind == "quote" and has_quotes):
-            return found[0]
-        places.append(("escape" if kind in ("half", "slash") else kind, at + found.start()))
-        if kind == "half":
-            return b"\\ufffd"
-        return b"\\u%04x" % found[0][0] if kind == "control" else b"\\" + found[0]
-
-    return _IN_TEXT.sub(char, text)
+            continue
+        begin, end = found.span()
+        written += text[done:begin]
+        written += b"\\u%04x" % found[0][0] if kind == "control" else b"\\" + found[0]
+        done = end
+        places.add(kind, at + begin)
+    return bytes(written + text[done:])

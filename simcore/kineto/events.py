@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.kineto.brackets import deep_place
 from simcore.kineto.damage import Damage
 from simcore.kineto.values import MOST_NUMBER, count_of, key_of, percent_of, stream_of, whole
 
@@ -380,6 +379,8 @@ def correlation_of(event: Event) -> int | None:
 
 
 def _too_deep(path: str, data: bytes) -> InputError:
+    from simcore.kineto.brackets import deep_place
+
     place = deep_place(data)
     where = "" if place is None else f", at byte {place}"
     message = f"found lists or objects inside each other deeper than any trace has them{where}"

@@ -40,7 +40,6 @@ from simcore.kineto.host import (
     with_launches,
 )
 from simcore.kineto.libraries import COLLECTIVES, KernelNames, kernel_kind, said_collective
-from simcore.kineto.other_tools import refuse_other
 from simcore.kineto.recording import Recording, refuse_devices
 from simcore.kineto.sizes import CALL, CallRange, CallSize, call_size, is_sized, sizes_around
 from simcore.kineto.steps import StepMark, StepNames, steps_by_time, steps_of_device
@@ -199,6 +198,8 @@ class _Reader:
         self._read()
         unknown = self._take_devices()
         if not self.rows:
+            from simcore.kineto.other_tools import refuse_other
+
             refuse_other(self.path, memoryview(self.file.traceEvents), bool(self.threads))
         if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"

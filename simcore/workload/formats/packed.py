@@ -8,7 +8,7 @@ from collections.abc import Callable
 from simcore.workload.formats.format import Format, Head
 
 _TAR_BYTES, _TAR_SUM = 512, slice(148, 156)
-_POINTER = re.compile(rb"version https?://(?:git-lfs\.github|hawser\.github|git-media)\.")
+_POINTER = rb"version https?://(?:git-lfs\.github|hawser\.github|git-media)\."
 
 
 def _begins(*marks: bytes) -> Callable[[Head], bool]:
@@ -26,7 +26,7 @@ def _is_tar(head: Head) -> bool:
 
 
 def _is_pointer(head: Head) -> bool:
-    return _POINTER.match(head.raw) is not None
+    return re.match(_POINTER, head.raw) is not None
 
 
 FORMATS: tuple[Format, ...] = (

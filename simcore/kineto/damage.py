@@ -89,8 +89,11 @@ class Damage:
         """Notes a place of a kind of `_KINDS`. Raises InputError where too many events are lost."""
         self._counts[kind] = self._counts.get(kind, 0) + count
         places = self._places.setdefault(kind, [])
-        if len(places) < _LISTED:
+        # What stands beside the events comes last, and may stand before them.
+        if len(places) < _LISTED or byte < places[0]:
             places.append(byte)
+            places.sort()
+            del places[_LISTED:]
         if kind == "lost" and self._counts[kind] > MOST_LOST:
             message = f"found more than {MOST_LOST} events that cannot be read, up to byte {byte}"
             raise InputError(Diagnostic("error", "bad-trace", message, self.path))

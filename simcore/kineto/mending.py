@@ -22,6 +22,7 @@ _STRETCH = 1 << 18
 # What looks like the start of an event may stand inside one, up to so far from where that begins.
 _REACH = 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
+_BLANKS = re.compile(rb"\s*")
 _GAP = re.compile(rb"[\s,]*")
 # Where an event seems to begin: an object that is no value of a key, and has a key of an event first. Blanks
 # are counted, so that a run of them is looked through once.
@@ -99,7 +100,7 @@ def mended(data: bytes, damage: Damage) -> Mended | None:
 
 
 def _behind_blanks(data: bytes, at: int) -> int:
-    found = re.compile(rb"\s*").match(data, at)
+    found = _BLANKS.match(data, at)
     return at if found is None else found.end()
 
 
@@ -286,7 +287,10 @@ class _Mender:
         """Adds one event or several, which end at `end`."""
         if len(self.events) > 1:
             self.events += b","
-        self.events += self._utf8(text, self.at, end)
+        if not _is_utf8(text):
+            self.damage.add_bytes(self.data[self.at : end], self.at)
+            text = text.decode("utf-8", "replace").encode()
+        self.events += text
         self.at, self.commas = end, 1
 
     def _lose(self, stop: int) -> None:
@@ -298,12 +302,6 @@ class _Mender:
         else:
             self.damage.add("comma", self.at)
         self.at, self.commas = stop, 0
-
-    def _utf8(self, text: bytes, at: int, end: int) -> bytes:
-        if _is_utf8(text):
-            return text
-        self.damage.add_bytes(self.data[at:end], at)
-        return text.decode("utf-8", "replace").encode()
 
     def _note(self, places: _Places) -> None:
         for kind, (byte, count) in places.items():
@@ -322,7 +320,11 @@ class _Mender:
             text = _written(head, begin, places) + between + _written(tail, self.at, places)
         if not error or not _error(text):
             self._note(places)
-            return self._utf8(text, begin, self.size)
+            if _is_utf8(text):
+                return text
+            self.damage.add_bytes(head, begin)
+            self.damage.add_bytes(tail, self.at)
+            return text.decode("utf-8", "replace").encode()
         if end < 0 and not tail.rstrip().endswith(b"}"):
             self.damage.is_cut = True
         else:

@@ -215,6 +215,17 @@ def test_damage_beside_the_events_costs_none_of_them(
     assert any(one.severity == "warning" for one in found) or '"3"' in head
 
 
+def test_bytes_that_are_no_text_are_counted_where_they_stand() -> None:
+    """Those of what is read; of a file with other damage those of all of it."""
+    data = trace(*kernels(3), head=HEAD.replace("{", '{"by": "J?rg", ', 1)).replace(b"?", b"\xf6")
+    data = data.replace(b'"k1"', b'"k\xff\xfe"')
+    assert f"found 2 bytes that are not UTF-8 text, at byte {data.index(0xFF)} first" in messages(read(data)[1])
+    data = data.replace(b'"schemaVersion": 1', b'"schemaVersion": NaN')
+    names, found = read(data)
+    assert names == {"k0", "k\ufffd\ufffd", "k2"}
+    assert f"found 3 bytes that are not UTF-8 text, at byte {data.index(0xF6)} first" in messages(found)
+
+
 def test_a_name_with_quotes_and_one_that_ends_in_a_backslash_are_kept() -> None:
     events = [
         one.replace('"k1"', r'"{"device": "cpu"}(12): run"').replace('"k2"', r'"C:\dir\"')

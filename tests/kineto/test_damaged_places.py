@@ -219,7 +219,8 @@ def test_bytes_that_are_no_text_are_counted_where_they_stand() -> None:
     """Those of what is read; of a file with other damage those of all of it."""
     data = trace(*kernels(3), head=HEAD.replace("{", '{"by": "J?rg", ', 1)).replace(b"?", b"\xf6")
     data = data.replace(b'"k1"', b'"k\xff\xfe"')
-    assert f"found 2 bytes that are not UTF-8 text, at byte {data.index(0xFF)} first" in messages(read(data)[1])
+    said = messages(read(data)[1])
+    assert f"found 2 bytes that are not UTF-8 text, at byte {data.index(0xFF)} first" in said
     data = data.replace(b'"schemaVersion": 1', b'"schemaVersion": NaN')
     names, found = read(data)
     assert names == {"k0", "k\ufffd\ufffd", "k2"}

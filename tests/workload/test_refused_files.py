@@ -211,14 +211,25 @@ def test_text_in_another_encoding_shows_its_bytes() -> None:
     assert "'Caf\\xe9 au lait" in refusal("Café au lait, s'il vous plaît".encode("latin-1"))
 
 
-def test_many_files_left_aside_are_named_in_part(tmp_path: Path) -> None:
+def test_files_left_aside_are_named_by_kind(tmp_path: Path) -> None:
     (tmp_path / "rank0.json").write_bytes((CASES / "array_top.json").read_bytes())
     for index in range(6):
         (tmp_path / f"trace{index}.pftrace").write_bytes((CASES / "perfetto.pftrace").read_bytes())
+    others = ("report.nsys-rep", "lfs_pointer.json", "nccl_trace_rank_0", "trace.json.zst", "nccl_tests.log")
+    for name in others:
+        (tmp_path / name).write_bytes((CASES / name).read_bytes())
     (tmp_path / "notes.txt").write_text("Dear reader,\n")
     run = open_input(str(tmp_path))
     assert isinstance(run, MeasuredRun)
     (said,) = (one.message for one in run.diagnostics if one.code == "other-files")
-    assert said.startswith("7 other files of the directory left aside: no profiler traces; trace0.pftrace is")
-    assert said.count("Perfetto") == 3
-    assert said.endswith("3 more of formats that are not opened")
+    assert said.startswith("12 other files of the directory left aside: no profiler traces; ")
+    assert said.endswith("; 1 more format not opened")
+    (tmp_path / "rank0.json").unlink()
+    with pytest.raises(InputError) as caught:
+        open_input(str(tmp_path))
+    assert str(caught.value).count("nsys export") == 1
+    for name in others:
+        (tmp_path / name).unlink()
+    with pytest.raises(InputError, match="and 5 others are each a Perfetto trace") as caught:
+        open_input(str(tmp_path))
+    assert str(caught.value).count("Perfetto") == 1

@@ -48,7 +48,7 @@ PLACES, MOST_SECONDS, TIMES_SIZE, KB_OF_OPERATION, SPARE_MB = 50, 20.0, 3.0, 4.0
 # An error has one of these: where in the file it is, or that the whole file is meant.
 PLACE = re.compile(
     r"\bbyte \d|\bevent \d|\brow \d|the list of tables|:\d+:\d+: error unknown-format|no event"
-    r"|more than \d+ MiB|UTF-8"
+    r"|more than \d+ MiB|UTF-8|error unsupported-format"
 )
 NUMBER = re.compile(rb"\d+")
 ODD_TIMES: tuple[Any, ...] = (
@@ -199,6 +199,9 @@ def large() -> Iterator[tuple[str, str, bytes]]:
     data = b"".join([bomb.compress(head.encode()), *blanks, bomb.flush()])
     yield "gzip of 20 GiB of blanks", "bomb.json.gz", data
     yield "gzip of gzip", "twice.json.gz", gzip.compress(gzip.compress((head + one + tail).encode()))
+    for what, odd in (("NaN", one.replace(" 10}", " NaN}")), ("a quote", one.replace("gemm", 'ge"mm'))):
+        text = head + ",".join([odd] * (million // 4)) + tail
+        yield f"250,000 times {what} where none may be", "odd.json", text.encode()
     yield "one value of 100 MB", "value.json", (head + one.replace("gemm", "x" * 10**8) + tail).encode()
 
 

@@ -26,7 +26,8 @@ _MOST_MARKS = 4
 
 
 def printable(text: str, limit: int = _NAME_LIMIT) -> str:
-    """Text from a file, made safe for a terminal: controls become `\\xNN`, long text is cut.
+    """Text from a file, made safe for a terminal: controls and bytes that are no text become `\\xNN`, long
+    text is cut.
 
     A file's text may hold escape sequences, newlines or bidirectional controls; none of
     them may reach a terminal, nor marks piled up on one letter. `limit` is in characters; a
@@ -67,6 +68,9 @@ def _is_safe(char: str) -> bool:
 
 def _escape(char: str) -> str:
     number = ord(char)
+    if 0xDC80 <= number <= 0xDCFF:
+        # A byte that is not UTF-8, as Python keeps it in a text.
+        number -= 0xDC00
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -62,7 +62,9 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun 
         _refuse_choice(asked, "a model")
         return _made_model(path, read_file(path))
     if kind == "workload":
-        _refuse_choice(asked, "a workload file")
+        # What is not opened is refused for what it is.
+        if known is not None and known.read is not None:
+            _refuse_choice(asked, "a workload file")
         return open_workload(path)
     _refuse_choice(asked, "one file")
     return _read_run(path, read_file(path))

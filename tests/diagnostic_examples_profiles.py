@@ -111,6 +111,8 @@ EXAMPLES: dict[str, Example] = {
     "bad-trace": _files(a=_trace(_event(), _event(ts="soon"))),
     "no-events": _files(a='{"traceEvents": [{"ph": "M"}]}'),
     "cut-file": _files(a=_trace(_event(), _event(20))[:-60]),
+    "damaged-file": _files(a=_trace(_event(dur=7), _event(20)).replace("7", "NaN", 1)),
+    "lost-events": _files(a=_trace(_event(), _event(20), _event(40)).replace("1020", "x")),
     "no-device": _files(a=_trace(_event(cat="cpu_op", name="aten::mm"))),
     "unknown-category": _files(a=_trace(_event(), _event(20, cat="custom_range", args={}))),
     "collective-by-name": _files(a=_trace(_event(), _event(20, "void mine::all_reduce_kernel<float>(int)"))),

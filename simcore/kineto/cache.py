@@ -28,7 +28,7 @@ from simcore.measured.columns import (
 from simcore.records import replace
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 8
+_VERSION = 9
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
 import msgspec
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.kineto.damage import Damage
 from simcore.kineto.values import MOST_NUMBER, count_of, key_of, percent_of, stream_of, whole
 
-# A cut file is whole up to one of its last closing braces: an event or what lies in one.
-_MOST_TRIES = 12
 # Bytes of JSON that are decoded at once, and in which the end of an event is looked for: what fits into a
 # processor's cache is read in three quarters of the time of 8 MiB.
 _BATCH, _HEAD = 1 << 18, 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
-# Traces have up to a dozen inside each other; msgspec reads as many as Python calls itself, a thousand.
-_DEEP = 500
-_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.S)
+# A list without events.
+_NOTHING = 2
 _PLACE = re.compile(r" - at `(.*)`$")
+_EVENT = re.compile(r"\[(\d+)\]")
 # Of a kernel without a launch.
 NO_LAUNCH = -1
 
@@ -185,55 +185,70 @@ class _Correlated(msgspec.Struct, gc=False):
 _FILE = msgspec.json.Decoder(KinetoFile)
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[Event])
+# The same of numbers that are written as text.
+_FILE_OF_TEXTS = msgspec.json.Decoder(KinetoFile, strict=False)
+_LIST_OF_TEXTS = msgspec.json.Decoder(list[Event], strict=False)
 _KERNEL_ARGS = msgspec.json.Decoder(KernelArgs)
 _ARGS = msgspec.json.Decoder(Args)
 _CORRELATED = msgspec.json.Decoder(_Correlated)
 
 
-def opened(path: str, data: bytes) -> tuple[KinetoFile, list[Diagnostic]]:
-    """The file's top level, and what was found. A file that was cut has the events before the cut.
+def opened(path: str, data: bytes) -> tuple[KinetoFile, Damage]:
+    """The file's top level, and what was found damaged. A file that was cut has the events before the cut.
 
     Raises InputError, naming the byte or the field, for what is no trace.
     """
-    is_list = data[:64].lstrip()[:1] == b"["
+    damage = Damage(path, data)
     try:
-        return _opened(data, is_list), []
-    except msgspec.ValidationError as error:
-        raise _refusal(path, error) from None
+        try:
+            return _opened(data), damage
+        except msgspec.ValidationError as error:
+            return _with_texts(path, data, damage, error), damage
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return _mended(path, data, damage, error), damage
     except RecursionError:
         raise _too_deep(path, data) from None
-    except UnicodeDecodeError as error:
-        message = f"found bytes that are not UTF-8 text beside the events: {error.reason}"
-        raise InputError(Diagnostic("error", "not-utf-8", message, path)) from None
-    except msgspec.DecodeError as error:
-        # What is damaged in the middle stays an error: only an end that is missing is made good.
-        if "truncated" not in str(error):
-            raise _refusal(path, error) from None
-    end = len(data)
-    for _ in range(_MOST_TRIES):
-        end = data.rfind(b"}", 0, end)
-        if end < 0:
-            break
-        for closing in (b"]", b"}]") if is_list else (b"]}", b"}]}"):
-            try:
-                kineto_file = _opened(data[: end + 1] + closing, is_list)
-            except (ValueError, RecursionError):
-                continue
-            message = f"the file ends in the middle, at byte {len(data)}: what stands before is shown"
-            return kineto_file, [Diagnostic("warning", "cut-file", message, path)]
-    message = f"the file ends at byte {len(data)}, before its first event is whole"
-    raise InputError(Diagnostic("error", "cut-file", message, path))
 
 
-def _opened(data: bytes, is_list: bool) -> KinetoFile:
+def _opened(data: bytes) -> KinetoFile:
+    is_list = data[:64].lstrip()[:1] == b"["
     return KinetoFile(_RAW.decode(data)) if is_list else _FILE.decode(data)
 
 
+def _with_texts(path: str, data: bytes, damage: Damage, refused: Exception) -> KinetoFile:
+    """The top level of a file whose numbers are written as text, or that is several objects."""
+    try:
+        return _FILE_OF_TEXTS.decode(data)
+    except msgspec.ValidationError as error:
+        if "field `traceEvents`" not in str(error):
+            raise _refusal(path, refused) from None
+        return _mended(path, data, damage, refused)
+    except ValueError as error:
+        return _mended(path, data, damage, error)
+
+
+def _mended(path: str, data: bytes, damage: Damage, refused: Exception) -> KinetoFile:
+    """The top level of a file that is no JSON, as far as it can be read."""
+    from simcore.kineto.mending import mended
+
+    found = mended(data, damage)
+    if found is None and "truncated" not in str(refused):
+        raise _refusal(path, refused)
+    if found is None or (damage.is_cut and len(found.events) == _NOTHING):
+        message = f"the file ends at byte {len(data)}, before its first event is whole"
+        raise InputError(Diagnostic("error", "cut-file", message, path))
+    try:
+        beside = _FILE_OF_TEXTS.decode(found.beside)
+    except msgspec.ValidationError as error:
+        raise _refusal(path, error) from None
+    return KinetoFile(msgspec.Raw(found.events), beside.distributedInfo, beside.baseTimeNanoseconds)
+
+
 def batches(
-    path: str, file: KinetoFile, told: Callable[[float], None] | None = None
+    path: str, file: KinetoFile, damage: Damage, told: Callable[[float], None] | None = None
 ) -> Iterator[list[Event]]:
-    """The events in their order, a batch at a time, so that few are in memory at once. told: is given the
-    share of the bytes that is read.
+    """The events in their order, a batch at a time, so that few are in memory at once. What is found damaged
+    is noted in `damage`. told: is given the share of the bytes that is read.
 
     The array is cut where one object seems to end and the next begin. What lies between two cuts is read as
     an array: it is one only if the cut was between events, since what stands before it was. Raises InputError
@@ -242,7 +257,7 @@ def batches(
     view = memoryview(file.traceEvents)
     text = bytes(view) if len(view) <= _BATCH else None
     if text is not None:
-        yield _events(path, text, 0)
+        yield _events(path, text, damage)
         return
     # Behind the bracket that opens the array.
     at, done = 1, 0
@@ -252,7 +267,7 @@ def batches(
         while events is None:
             end, over = _cut(view, at + wanted)
             try:
-                events = _decoded(b"[" + bytes(view[at:end]) + b"]")
+                events = _decoded(b"[" + bytes(view[at:end]) + b"]", damage, done, view, at - 1)
             except msgspec.ValidationError as error:
                 raise _refusal(path, error, done) from None
             except RecursionError:
@@ -269,12 +284,42 @@ def batches(
             told(at / len(view))
 
 
-def _decoded(text: bytes) -> list[Event]:
-    """An array of events; bytes that are no UTF-8 become marks of what cannot be shown."""
+def _decoded(text: bytes, damage: Damage, done: int, view: memoryview, at: int) -> list[Event]:
+    """An array of events; numbers may be written as text, and bytes that are no UTF-8 become marks of what
+    cannot be shown. done, at: how many events and bytes of the list `view` stand before.
+    """
     try:
         return _LIST.decode(text)
     except UnicodeDecodeError:
-        return _LIST.decode(text.decode("utf-8", "replace").encode())
+        pass
+    except msgspec.ValidationError as error:
+        try:
+            events = _with_numbers(_LIST_OF_TEXTS.decode(text))
+        except msgspec.ValidationError:
+            raise error from None
+        except UnicodeDecodeError:
+            pass
+        else:
+            named = _EVENT.search(str(error))
+            damage.add_texts(done + (int(named[1]) if named else 0))
+            return events
+    events = _decoded(text.decode("utf-8", "replace").encode(), damage, done, view, at)
+    damage.add_bytes(text, damage.place_of(view) + at)
+    return events
+
+
+def _with_numbers(events: list[Event]) -> list[Event]:
+    """The events, processes and threads written as text as numbers, what is no time as none."""
+    for event in events:
+        for name in ("pid", "tid"):
+            value = getattr(event, name)
+            if type(value) is str and (number := whole(value)) is not None:
+                setattr(event, name, number)
+        for name in ("ts", "dur"):
+            value = getattr(event, name)
+            if value is not None and not isfinite(value):
+                setattr(event, name, None)
+    return events
 
 
 def _cut(view: memoryview, at: int) -> tuple[int, int]:
@@ -288,13 +333,13 @@ def _cut(view: memoryview, at: int) -> tuple[int, int]:
     return len(view) - 1, len(view)
 
 
-def _events(path: str, text: bytes, done: int) -> list[Event]:
+def _events(path: str, text: bytes, damage: Damage) -> list[Event]:
     try:
-        return _decoded(text)
+        return _decoded(text, damage, 0, memoryview(text), 0)
     except RecursionError:
         raise _too_deep(path, text) from None
     except msgspec.DecodeError as error:
-        raise _refusal(path, error, done) from None
+        raise _refusal(path, error) from None
 
 
 def kernel_args_of(event: Event) -> KernelArgs:
@@ -303,6 +348,8 @@ def kernel_args_of(event: Event) -> KernelArgs:
     """
     try:
         return _KERNEL_ARGS.decode(event.args) if event.args else KernelArgs()
+    except UnicodeDecodeError:
+        return _KERNEL_ARGS.decode(_utf8(event.args))
     except (ValueError, RecursionError):
         return KernelArgs()
 
@@ -311,8 +358,15 @@ def args_of(event: Event) -> Args:
     """The arguments of a collective; none where they are no object. Raises nothing."""
     try:
         return _ARGS.decode(event.args) if event.args else Args()
+    except UnicodeDecodeError:
+        return _ARGS.decode(_utf8(event.args))
     except (ValueError, RecursionError):
         return Args()
+
+
+def _utf8(raw: msgspec.Raw) -> bytes:
+    """JSON that was read, marks in the place of its bytes that are not UTF-8."""
+    return bytes(raw).decode("utf-8", "replace").encode()
 
 
 def correlation_of(event: Event) -> int | None:
@@ -321,25 +375,16 @@ def correlation_of(event: Event) -> int | None:
         correlation = _CORRELATED.decode(event.args).correlation if event.args else None
     except (ValueError, RecursionError):
         return None
-    return correlation if type(correlation) is int else None
+    return correlation if type(correlation) is int else whole(correlation)
 
 
 def _too_deep(path: str, data: bytes) -> InputError:
-    message = f"found lists or objects inside each other deeper than any trace has them{_deep_place(data)}"
+    from simcore.kineto.brackets import deep_place
+
+    place = deep_place(data)
+    where = "" if place is None else f", at byte {place}"
+    message = f"found lists or objects inside each other deeper than any trace has them{where}"
     return InputError(Diagnostic("error", "bad-trace", message, path))
-
-
-def _deep_place(data: bytes) -> str:
-    """Where more than _DEEP brackets are open for the first time."""
-    depth = 0
-    for bracket in _BRACKET.finditer(data):
-        if bracket[0] in b"[{":
-            depth += 1
-            if depth > _DEEP:
-                return f", at byte {bracket.start()}"
-        elif bracket[0] in b"]}":
-            depth -= 1
-    return ""
 
 
 def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
@@ -348,7 +393,7 @@ def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
     said_at = _PLACE.search(text)
     where = "the file"
     if said_at is not None:
-        event = re.search(r"\[(\d+)\]", said_at[1])
+        event = _EVENT.search(said_at[1])
         field = said_at[1].rpartition(".")[2]
         where = said_at[1].removeprefix("$.")
         if event is not None:

@@ -68,8 +68,8 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
         files,
         HowRead(asked.comm_names, asked.step_names, asked.cache, number, step == ALL_STEPS, asked.host),
     )
-    if others:
-        message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
+    if others.count:
+        message = others.message(": no profiler traces")
         said.append(Diagnostic("note", "other-files", message, path))
     return _run(path, recordings, said, asked, is_set=True)
 

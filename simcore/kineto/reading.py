@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Raw
 
 from simcore.diagnostics import Diagnostic, InputError
+from simcore.kineto.damage import Damage
 from simcore.kineto.events import (
     NO_LAUNCH,
     Args,
@@ -125,13 +126,13 @@ def read_file_events(
     # time.
     gc.disable()
     try:
-        file, diagnostics = opened(path, data)
-        reader = _Reader(path, file, names, host, told, step_names)
+        file, damage = opened(path, data)
+        reader = _Reader(path, file, damage, names, host, told, step_names)
         recordings = reader.recordings()
-        if diagnostics:
+        if damage.is_cut:
             for recording in recordings:
                 recording.cut = True
-        return recordings, [*diagnostics, *reader.found]
+        return recordings, [*damage.diagnostics(), *reader.found]
     finally:
         if enabled:
             gc.enable()
@@ -153,12 +154,14 @@ class _Reader:
         self,
         path: str,
         file: KinetoFile,
+        damage: Damage,
         names: str | None,
         host: bool,
         told: Callable[[float], None] | None,
         step_names: str | None,
     ) -> None:
         self.path = path
+        self.damage = damage
         self.told = told
         self.with_host = host
         self.file = file
@@ -216,6 +219,10 @@ class _Reader:
         """One a device, else of the host."""
         self._read()
         unknown = self._take_devices()
+        if not self.rows:
+            from simcore.kineto.other_tools import refuse_other
+
+            refuse_other(self.path, memoryview(self.file.traceEvents), bool(self.threads))
         if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
             message += f"; {unknown}" if unknown else ""
@@ -254,7 +261,7 @@ class _Reader:
         place = -1
         add_op: Callable[[Range], None] = list[Range]().append
         add_length: Callable[[float], None] = array("f").append
-        for batch in batches(self.path, self.file, self.told):
+        for batch in batches(self.path, self.file, self.damage, self.told):
             for number, event in enumerate(batch, first):
                 if event.ph != "X":
                     if event.cat == BACKWARD_FLOW:

@@ -12,6 +12,7 @@ from typing import Literal
 from simcore.diagnostics import InputError
 from simcore.kineto.recording import Recording
 from simcore.records import Struct
+from simcore.workload.aside import Aside
 from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.opening import read_beginning
 
@@ -40,14 +41,14 @@ class ProfilerFile(Struct, frozen=True):
     bytes: int
 
 
-def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], int]:
-    """(the profiler's files of a directory, by name; how many other files it has).
+def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], Aside]:
+    """(the profiler's files of a directory, by name; the other files that it has).
 
     Folders are looked into where the directory itself has none. Raises OSError when it cannot be read.
     """
     files: list[ProfilerFile] = []
     folders: list[str] = []
-    others = 0
+    others = Aside()
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
         try:
             if entry.is_dir():
@@ -57,13 +58,13 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
             head = read_beginning(entry.path) if stat.S_ISREG(size.st_mode) else b""
             form = form_of(head)
         except OSError:
-            others += 1
+            others.add(entry.name, b"")
             continue
         except InputError:
             # Damaged gzip data: that a rank is missing is said with the reason when it is read.
             head, form = b"", "kineto" if entry.name.endswith(_PACKED) else None
         if form is None:
-            others += 1
+            others.add(entry.name, head)
             continue
         said = _HEAD_RANK.search(head) if form == "kineto" else None
         named = _NAME_RANK.search(entry.name)
@@ -78,7 +79,7 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
             except OSError:
                 continue
             files += inner
-            others += left
+            others.add_all(left)
     return files, others
 
 

@@ -57,8 +57,13 @@ def text_of(value: Any) -> str | None:
 
 
 def key_of(value: Any) -> Any:
-    """A value by which events are found; None of one that is no number and no text."""
-    return value if isinstance(value, (int, str)) else None
+    """A value by which events are found, a number also where it is written as a text; None of one that is no
+    number and no text.
+    """
+    if type(value) is str:
+        number = whole(value)
+        return value if number is None else number
+    return value if isinstance(value, int) else None
 
 
 def ranks_of(value: Any) -> tuple[int, ...] | None:

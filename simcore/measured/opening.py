@@ -24,6 +24,7 @@ from simcore.measured.run import MeasuredRun, make_run
 from simcore.ranks import RankSet
 from simcore.records import Struct, replace
 from simcore.units import plural
+from simcore.workload.aside import Aside
 from simcore.workload.formats import Head, head_of
 from simcore.workload.formats.rank_trace import FIRST_LINE
 from simcore.workload.opening import read_beginning, read_file
@@ -313,8 +314,8 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
         more = f", and {len(parts) - _LISTED} more" if len(parts) > _LISTED else ""
         message = f"taken as one run whose ranks were profiled one after another: {listed}{more}"
         diagnostics.append(Diagnostic("note", "several-stamps", message, path))
-    if others:
-        message = f"{plural(others, 'other file')} of the directory left aside, no rank traces"
+    if others.count:
+        message = others.message(", no rank traces")
         diagnostics.append(Diagnostic("note", "other-files", message, path))
     traces, said, is_plan = _read(trace_set)
     degrees = trace_set.files[0].name.degrees
@@ -340,25 +341,29 @@ def has_rank_traces(path: str) -> bool:
     return bool(_trace_files(path)[0])
 
 
-def _nothing_there(path: str, others: int, folders: int) -> str:
+def _nothing_there(path: str, others: Aside, folders: int) -> str:
     """What a directory has instead of traces, and what kinds of them would be opened."""
-    files = plural(others, "file")
+    files = plural(others.count, "file")
     message = f"found a directory without traces ({files}), {_EXPECTED}"
     names = sorted(os.listdir(path))
+    told: set[str] = set()
     for suffixes, words in _ALMOST:
-        some = [printable(name, 40) for name in names if name.lower().endswith(suffixes)]
-        if some:
-            more = f" and {len(some) - _MOST_NAMED} more" if len(some) > _MOST_NAMED else ""
-            message += f"; {words.format(', '.join(some[:_MOST_NAMED]) + more)}"
+        fitting = [name for name in names if name.lower().endswith(suffixes)]
+        if fitting:
+            told.update(fitting)
+            some = ", ".join(printable(name, 40) for name in fitting[:_MOST_NAMED])
+            more = f" and {len(fitting) - _MOST_NAMED} more" if len(fitting) > _MOST_NAMED else ""
+            message += f"; {words.format(some + more)}"
+    message += "".join(f"; {line}" for line in others.instead(told))
     if folders:
         message += f"; {plural(folders, 'folder')} in it not searched: name one of them"
     return message
 
 
-def _trace_files(path: str) -> tuple[list[TraceFile], int, int]:
-    """(the trace files of a directory by name, how many other files, how many folders)."""
+def _trace_files(path: str) -> tuple[list[TraceFile], Aside, int]:
+    """(the trace files of a directory by name, the other files, how many folders)."""
     files: list[TraceFile] = []
-    others = folders = 0
+    others, folders = Aside(), 0
     try:
         names = sorted(os.listdir(path))
     except OSError as error:
@@ -381,7 +386,7 @@ def _trace_files(path: str) -> tuple[list[TraceFile], int, int]:
             head = b""
         line = FIRST_LINE.match(head_of(head).first)
         if line is None:
-            others += 1
+            others.add(name, head)
         else:
             files.append(TraceFile(file_path, read_name(file_path, line[1]), int(line[2][:9]), line[1]))
     return files, others, folders

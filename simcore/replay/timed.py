@@ -272,6 +272,9 @@ class Timed(Struct, frozen=True, dict=True):
 
         kind_of, scales = self.durations.scales()
         last = [nodes[-1] for nodes in self.graph.over if nodes]
+        if not last:
+            # Nothing takes any time.
+            return []
         chains = Chains(self.graph.graph, self.base.taken, kind_of, last)
         there = [name for name, kinds in scales.items() if not chains.kinds.keys().isdisjoint(kinds)]
         families = ("compute", "comm", "copies", "host", "op", "rank")

@@ -10,9 +10,12 @@ from typing import BinaryIO
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.workload.formats import format_of, head_of
 from simcore.workload.formats.cell import quoted
+from simcore.workload.formats.recordings import is_text
 from simcore.workload.model import Workload
 from simcore.workload.source import GZIP, MOST_BYTES, Source, too_large
 
+# Of what no format knows.
+_BYTES_SHOWN = 8
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISCHR, "a character device"),
@@ -109,6 +112,9 @@ def _choose_reader(path: str, raw: bytes) -> Callable[[str, bytes], Workload]:
     head = head_of(raw)
     if not head.first:
         raise _refusal(path, "empty-file", "the file is empty, expected a workload", 1)
+    if known is None and not is_text(raw):
+        message = f"found binary data ({raw[:_BYTES_SHOWN].hex(' ')}), expected a known format"
+        raise _refusal(path, "unknown-format", message, 1)
     if known is None:
         message = f"found {quoted(head.first)}, expected the first line of a known format"
         raise _refusal(path, "unknown-format", message, head.line)
@@ -116,9 +122,7 @@ def _choose_reader(path: str, raw: bytes) -> Callable[[str, bytes], Workload]:
         raise _refusal(path, "is-a-model", f"found a {known.name}, expected a workload file")
     if known.kind != "workload":
         raise _refusal(path, "measured-run", f"found a {known.name}, expected a workload to simulate")
-    message = f"found {known.name}, a format that this version does not open"
-    message += f"; {known.instead}" if known.instead else ""
-    raise _refusal(path, "unsupported-format", message, head.line)
+    raise _refusal(path, "unsupported-format", known.refusal, head.line if is_text(raw) else 1)
 
 
 def _unreadable(path: str, error: OSError) -> InputError:

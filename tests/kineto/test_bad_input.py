@@ -92,6 +92,13 @@ def test_a_base_that_cannot_be_is_refused(tmp_path: Path) -> None:
         opened(tmp_path, [event()], baseTimeNanoseconds=9 * 10**18)
 
 
+@pytest.mark.parametrize("dur", [None, 0, "NaN"])
+def test_a_step_in_which_nothing_takes_time_is_shown(tmp_path: Path, dur: str | None) -> None:
+    run = opened(tmp_path, [event(dur=dur), event(dur=dur)])
+    assert run.step_time_ns == 0
+    shown(run)
+
+
 def test_negative_durations_are_said_and_taken_as_nothing(tmp_path: Path) -> None:
     run = opened(tmp_path, [event(), event(ts=200, dur=-5)])
     assert "1 event with a negative duration, taken as 0" in [one.message for one in run.diagnostics]

@@ -163,6 +163,9 @@ def test_copies_are_known_by_the_word_in_their_category(tmp_path: Path, category
 def test_what_is_all_unknown_is_refused_with_the_count(tmp_path: Path) -> None:
     events = [event(cat="vendor", args={}) for _ in range(5)]
     with pytest.raises(InputError, match=r"; 5 events of category 'vendor' are not shown"):
+        opened(tmp_path, [*events, event(cat="overhead", args={})])
+    # Without any of a profiler's categories it is none's trace.
+    with pytest.raises(InputError, match="it has the categories vendor, expected those of a profiler"):
         opened(tmp_path, events)
 
 

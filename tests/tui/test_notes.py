@@ -339,7 +339,7 @@ def test_bytes_that_are_no_text_and_lines_without_a_column(tmp_path: Path) -> No
     path = tmp_path / "f.txt"
     path.write_bytes(b"\xef\xbb\xbfone\r\ntw\xffo\x1b[31m\tx\rthree")
     assert shown(path, 2, None, 60) == [
-        "   1 │ one", " > 2 │ tw\\udcffo\\x1b[31m x", "   3 │ three",
+        "   1 │ one", " > 2 │ tw\\xffo\\x1b[31m x", "   3 │ three",
     ]  # fmt: skip
     assert shown(path, 2, 3, 60)[2] == "     │   ^"
 

@@ -123,7 +123,7 @@ def test_an_empty_file(content: str) -> None:
         ("DATA is what we need\nmore of\n", "DATA is what we need"),
         ("# only a comment\n", "# only a comment"),
         ('{"a": 1}', '{"a": 1}'),
-        (b"\x1b[2J\xff", "\\x1b[2J\\udcff"),
+        (b"\x1b[2J is no text\xff", "\\x1b[2J is no text\\xff"),
         ("x" * 50, "x" * 37 + "..."),
     ],
 )
@@ -147,7 +147,7 @@ INSTEAD = {
     "UTF-16 text": "save it as UTF-8",
     "Chakra JSON": GIVE,
     "Chakra execution trace": GIVE,
-    "PyTorch execution trace": f"it has no times; {GIVE}",
+    "PyTorch execution trace": "it has no times; open the profiler trace that was recorded beside it",
     "Vidur table": "it is a profile of inference; an op table (name, forward_compute_time ...) opens",
     "AICB log": "it is what a run measured; give the workload that AICB wrote for SimAI",
 }

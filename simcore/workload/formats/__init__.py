@@ -8,8 +8,10 @@ from simcore.workload.formats import (
     model_files,
     op_table,
     op_table_json,
+    packed,
     profiler_trace,
     rank_trace,
+    recordings,
     simai_text,
     unopened,
 )
@@ -23,6 +25,8 @@ FORMATS: tuple[Format, ...] = (
     *model_files.FORMATS,
     op_table.FORMAT,
     op_table_json.FORMAT,
+    *packed.FORMATS,
+    *recordings.FORMATS,
     *unopened.FORMATS,
 )
 

@@ -60,6 +60,12 @@ class Format:
         self.read = read
         self.instead = instead
 
+    @property
+    def refusal(self) -> str:
+        """What is said of a format that is known and not opened."""
+        instead = f"; {self.instead}" if self.instead else ""
+        return f"found {self.name}, a format that this version does not open{instead}"
+
 
 def head_of(raw: bytes) -> Head:
     """The head of a file that begins with `raw`."""

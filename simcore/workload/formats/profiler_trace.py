@@ -8,9 +8,10 @@ from typing import Literal
 from simcore.workload.formats.format import Format, Head
 
 SQLITE = b"SQLite format 3\0"
-# Of a file that was cut before its events the keys with which Kineto's writer begins tell it too.
+# Of a file that was cut before its events the keys with which Kineto's writer begins tell it too. Events may
+# stand in a list, or one after the other.
 _EVENTS = re.compile(
-    rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:'
+    rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:|^\s*\{[^\[\]]{0,4096}?"ph"\s*:\s*"'
     rb'|^\s*\{\s*"schemaVersion"\s*:\s*1\s*,\s*"(?:deviceProperties|distributedInfo|record_shapes)"'
 )
 

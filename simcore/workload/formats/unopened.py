@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.protobuf import is_message, varint
 
 _BLANKS = b" \t\r\n\f\v"
-_WIRE_FIXED = {1: 8, 5: 4}  # protobuf wire type -> bytes
-_WIRE_VARINT = 0
-_WIRE_LENGTH = 2
 
 
 def _is_utf_16(head: Head) -> bool:
@@ -44,43 +42,10 @@ def _is_chakra(head: Head) -> bool:
     raw = head.raw
     if not any(byte < 32 and byte not in _BLANKS for byte in raw[:64]):
         return False
-    length, start = _varint(raw, 0)
+    length, start = varint(raw, 0)
     if length == 0:  # proto3 leaves default values out: the metadata message may be empty
-        length, start = _varint(raw, start)
-    return 0 < length <= len(raw) - start and _is_protobuf(raw[start : start + length])
-
-
-def _is_protobuf(message: bytes) -> bool:
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        wire = key & 7
-        if key >> 3 == 0:
-            return False
-        if wire == _WIRE_VARINT:
-            value, at = _varint(message, at)
-            if value < 0:
-                return False
-        elif wire == _WIRE_LENGTH:
-            length, at = _varint(message, at)
-            if length < 0:
-                return False
-            at += length
-        elif wire in _WIRE_FIXED:
-            at += _WIRE_FIXED[wire]
-        else:
-            return False
-    return at == len(message)
-
-
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """The base-128 number at `at` and the place after it; -1 when there is none."""
-    value = 0
-    for index, byte in enumerate(raw[at : at + 10]):
-        value |= (byte & 127) << (7 * index)
-        if byte < 128:
-            return value, at + index + 1
-    return -1, len(raw)
+        length, start = varint(raw, start)
+    return 0 < length <= len(raw) - start and is_message(raw[start : start + length])
 
 
 # The first cell that is not empty of PyTorch's form, or a stage's line of the plain one.
@@ -100,7 +65,11 @@ _GIVE_A_WORKLOAD = "give the SimAI, ASTRA-sim 1.0 or op-table file that it was m
 FORMATS: tuple[Format, ...] = (
     Format("UTF-16 text", _is_utf_16, instead="save it as UTF-8"),
     Format("Chakra JSON", _is_chakra_json, instead=_GIVE_A_WORKLOAD),
-    Format("PyTorch execution trace", _is_pytorch_trace, instead=f"it has no times; {_GIVE_A_WORKLOAD}"),
+    Format(
+        "PyTorch execution trace",
+        _is_pytorch_trace,
+        instead="it has no times; open the profiler trace that was recorded beside it",
+    ),
     Format(
         "Vidur table",
         _is_vidur,

@@ -1,0 +1,140 @@
+"""What was found damaged in a trace that was read all the same: how often, and at which byte first."""
+
+from __future__ import annotations
+
+from simcore.diagnostics import Diagnostic, InputError
+from simcore.records import NamedTuple
+
+# A trace of which more is lost is none.
+MOST_LOST = 1000
+_LISTED = 4
+# Bytes by which a list is found again in its file.
+_TOLD_BY = 1 << 12
+
+
+class _Kind(NamedTuple):
+    """code: of its warning; one, several: what was found, {} for how many; done: what is done about it."""
+
+    code: str
+    one: str
+    several: str
+    done: str
+
+
+_KINDS = {
+    "mark": _Kind("damaged-file", "a byte order mark", "", "passed over"),
+    "lines": _Kind("damaged-file", "events one after the other, not in a list", "", "read as a list"),
+    "not-utf-8": _Kind(
+        "not-utf-8",
+        "1 byte that is not UTF-8 text",
+        "{} bytes that are not UTF-8 text",
+        "a mark stands for what cannot be shown",
+    ),
+    "control": _Kind(
+        "damaged-file",
+        "1 control character inside a text",
+        "{} control characters inside texts",
+        "kept, and shown escaped",
+    ),
+    "escape": _Kind(
+        "damaged-file",
+        "1 backslash that begins no escape",
+        "{} backslashes that begin no escape",
+        "kept as they stand",
+    ),
+    "no-number": _Kind(
+        "damaged-file",
+        "1 value that is no number (NaN, Infinity)",
+        "{} values that are no numbers (NaN, Infinity)",
+        "taken as absent",
+    ),
+    "quote": _Kind(
+        "damaged-file",
+        "1 quote inside a name that is not escaped",
+        "{} quotes inside names that are not escaped",
+        "taken as a part of the name",
+    ),
+    "comma": _Kind(
+        "damaged-file",
+        "1 comma or bracket too many or too few",
+        "{} commas or brackets too many or too few",
+        "read as if they were right",
+    ),
+    "bracket": _Kind(
+        "damaged-file", "no end of the list of events", "", "what follows it is read as what stands behind it"
+    ),
+    "beside": _Kind(
+        "damaged-file",
+        "what cannot be read beside the events",
+        "",
+        "rank, groups and times are taken as far as they can be",
+    ),
+    "behind": _Kind("damaged-file", "more behind the end of the trace", "", "left out, it may be another"),
+    "lost": _Kind("lost-events", "1 event that cannot be read", "{} events that cannot be read", "left out"),
+}
+
+
+class Damage:
+    """Collects what is damaged in a file. is_cut: whether it ends in the middle."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.is_cut = False
+        self._data = data
+        self._counts: dict[str, int] = {}
+        self._places: dict[str, list[int]] = {}
+        self._texts_from: int | None = None
+
+    def add(self, kind: str, byte: int, count: int = 1) -> None:
+        """Notes a place of a kind of `_KINDS`. Raises InputError where too many events are lost."""
+        self._counts[kind] = self._counts.get(kind, 0) + count
+        places = self._places.setdefault(kind, [])
+        # What stands beside the events comes last, and may stand before them.
+        if len(places) < _LISTED or byte < places[0]:
+            places.append(byte)
+            places.sort()
+            del places[_LISTED:]
+        if kind == "lost" and self._counts[kind] > MOST_LOST:
+            message = f"found more than {MOST_LOST} events that cannot be read, up to byte {byte}"
+            raise InputError(Diagnostic("error", "bad-trace", message, self.path))
+
+    def add_bytes(self, text: bytes, at: int) -> None:
+        """Notes the bytes of a text that are not UTF-8. at: the byte at which it begins."""
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            shown = text.decode("utf-8", "surrogateescape")
+            count = sum("\udc80" <= char <= "\udcff" for char in shown)
+            self.add("not-utf-8", at + error.start, count)
+
+    def place_of(self, view: memoryview) -> int:
+        """The byte at which a list that stands in the file begins."""
+        return max(0, self._data.find(bytes(view[:_TOLD_BY])))
+
+    def add_texts(self, number: int) -> None:
+        """Notes that event `number` or one of those behind it has numbers written as text."""
+        if self._texts_from is None:
+            self._texts_from = number
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """A warning of each kind that was found."""
+        found = [self._warning(kind) for kind in _KINDS if kind in self._counts]
+        if self._texts_from is not None:
+            message = f"found numbers written as text, from event {self._texts_from} on: taken as numbers"
+            found.append(Diagnostic("warning", "damaged-file", message, self.path))
+        if self.is_cut:
+            message = f"the file ends in the middle, at byte {len(self._data)}: what stands before is shown"
+            found.append(Diagnostic("warning", "cut-file", message, self.path))
+        return found
+
+    def _warning(self, kind: str) -> Diagnostic:
+        told = _KINDS[kind]
+        count, places = self._counts[kind], self._places[kind]
+        what = told.several.format(count) if told.several and count > 1 else told.one
+        where = ", ".join(map(str, places))
+        if kind != "lost":
+            where = f"{places[0]}" if count == 1 else f"{places[0]} first"
+        elif count > len(places):
+            where += " and later ones"
+        noun = "bytes" if kind == "lost" and len(places) > 1 else "byte"
+        return Diagnostic("warning", told.code, f"found {what}, at {noun} {where}: {told.done}", self.path)

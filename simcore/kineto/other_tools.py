@@ -1,0 +1,86 @@
+"""Files of events that look like Kineto's, and are other tools': each is named with what can be done instead.
+
+The format is Chrome's, in which many tools write. A file is told by what stands in it, and only where it has
+nothing of a device that Kineto knows: so a trace of PyTorch in which such a word stands is read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.kineto.vocabulary import ANNOTATIONS, COPIES, HOST_OPS, KERNELS, LAUNCHES, PYTHON
+from simcore.records import Struct
+from simcore.workload.formats.format import Format
+
+# Tools name their processes first or last.
+_LOOKED_AT = 1 << 20
+_CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,60})"')
+_TIMED = re.compile(rb'"ph"\s*:\s*"[XBb]"')
+# Categories of Kineto that nothing is shown of.
+_NOT_SHOWN = frozenset(("overhead", "cuda_sync", "Trace", "ac2g", "async_cpu_to_gpu", "fwdbwd",
+                        "gpu_user_annotation", "cuda_profiler_range"))  # fmt: skip
+_OF_KINETO = KERNELS | COPIES | LAUNCHES | HOST_OPS | ANNOTATIONS | PYTHON | _NOT_SHOWN
+_NAMED = 3
+_RECORD = "record the run with torch.profiler"
+
+
+class OtherTool(Struct, frozen=True):
+    """A tool. name: of its file, with an article; told_by: what stands in it; instead: as `Format` has it;
+    has_host: whether Kineto's own events of the host stand beside those of its devices.
+    """
+
+    name: str
+    told_by: re.Pattern[bytes]
+    instead: str
+    has_host: bool = False
+
+
+OTHER_TOOLS = (
+    OtherTool(
+        "a trace of the Ascend profiler",
+        re.compile(rb'"Ascend Hardware"|"Overlap Analysis"|"Task Type"\s*:\s*"AI_'),
+        "of its devices nothing is known here; profiler traces of PyTorch (Kineto) and Nsight Systems open",
+        has_host=True,
+    ),
+    OtherTool(
+        "a trace of JAX or TensorFlow (XLA)",
+        re.compile(rb'"/(?:device|host):|"hlo_(?:op|module)"\s*:'),
+        "nsys profile records such programs too: nsys export --type sqlite makes a file that opens",
+    ),
+    OtherTool("a timeline of Horovod", re.compile(rb'"NEGOTIATE_[A-Z]'), _RECORD),
+    OtherTool(
+        "a timeline of Ray",
+        re.compile(rb'"(?:worker|driver|raylet|core_worker):|"cat"\s*:\s*"task:'),
+        _RECORD,
+    ),
+    OtherTool(
+        "a trace of PyTorch's old profiler (torch.autograd.profiler)",
+        re.compile(rb'"pid"\s*:\s*"(?:CPU|CUDA) functions"|"cat"\s*:\s*"cpu_to_cuda"'),
+        _RECORD,
+    ),
+)  # fmt: skip
+
+
+def refuse_other(path: str, events: memoryview, has_host: bool) -> None:
+    """Raises InputError for events that are another tool's. has_host: whether operations of Kineto's host
+    are among them.
+    """
+    ends = bytes(events[:_LOOKED_AT]), bytes(events[-_LOOKED_AT:])
+    for tool in OTHER_TOOLS:
+        if (tool.has_host or not has_host) and any(map(tool.told_by.search, ends)):
+            raise _refusal(path, tool.name, tool.instead)
+    if has_host or not any(map(_TIMED.search, ends)):
+        return
+    categories = {category.decode("utf-8", "replace") for end in ends for category in _CATEGORY.findall(end)}
+    if not categories & _OF_KINETO:
+        listed = ", ".join(printable(category, 30) for category in sorted(categories)[:_NAMED])
+        more = f" and {len(categories) - _NAMED} more" if len(categories) > _NAMED else ""
+        has = f"has the categories {listed}{more}" if categories else "has no categories"
+        instead = f"it {has}, expected those of a profiler (kernel, gpu_memcpy, cpu_op ...)"
+        raise _refusal(path, "a Chrome trace of another program", instead)
+
+
+def _refusal(path: str, name: str, instead: str) -> InputError:
+    message = Format(name, lambda head: False, instead=instead).refusal
+    return InputError(Diagnostic("error", "unsupported-format", message, path))

@@ -1,0 +1,49 @@
+"""Protocol buffers as bytes: enough of their wire format to tell which tool wrote a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+FIXED = {1: 8, 5: 4}  # wire type -> bytes
+VARINT, LENGTH = 0, 2
+
+
+def varint(raw: bytes, at: int) -> tuple[int, int]:
+    """The base-128 number at `at` and the place after it; -1 when there is none."""
+    value = 0
+    for index, byte in enumerate(raw[at : at + 10]):
+        value |= (byte & 127) << (7 * index)
+        if byte < 128:
+            return value, at + index + 1
+    return -1, len(raw)
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int, bytes] | None]:
+    """(number, wire type, bytes) of the fields in a message, the bytes of a text or message that is cut as
+    far as they go; None last where it is none.
+    """
+    at = 0
+    while at < len(message):
+        key, at = varint(message, at)
+        number, wire = key >> 3, key & 7
+        begin, end = at, -1
+        if wire == VARINT:
+            value, end = varint(message, at)
+            end = end if value >= 0 else -1
+        elif wire == LENGTH:
+            length, begin = varint(message, at)
+            end = begin + length if length >= 0 else -1
+        elif wire in FIXED:
+            end = at + FIXED[wire]
+        if key < 0 or number == 0 or end < 0:
+            yield None
+            return
+        yield number, wire, message[begin:end]
+        at = end
+    if at > len(message):
+        yield None
+
+
+def is_message(message: bytes) -> bool:
+    """Whether the bytes are a whole message."""
+    return None not in fields(message)

@@ -1,0 +1,135 @@
+"""What other tools record of a run, told by how a file begins: each is named with what can be done instead.
+
+The first bytes of PyTorch's pickles: `torch.cuda.memory._dump_snapshot` writes segments and device_traces,
+the flight recorder (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) entries and pg_config. Perfetto's traces are packets
+with a time and a sequence (perfetto_trace.proto), XLA's planes with a name (xplane.proto).
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from simcore.workload.formats.format import Format, Head
+from simcore.workload.formats.protobuf import LENGTH, VARINT, fields
+
+_BLANKS = b" \t\r\n\f\v"
+# Of a pickle: keys of its first objects stand in so many bytes.
+_KEYS = 1 << 16
+_PACKETS = 8
+_PLANES = (b"/device:", b"/host:", b"#Chip", b"Task Environment")
+_TIME, _SEQUENCE = 8, 10
+# Compiled where a file is none that opens: it takes longer than to tell that it is one.
+_NCCL_TESTS = (
+    rb"(?m)^#\s*(?:nThread \d+ nGpus \d+|nccl-tests version|Collective test starting:|size\s+count\s+type\s)"
+)
+_DEEPSPEED = rb"(?m)^Comm\. Op\s+Message Size\s+Count|\bcomm op: \w+ \| time \(ms\):"
+_ASCEND = r"(?:Step Id,)?Device_id,|(?:.*,)?OP Type,Core Type,"
+
+
+def is_text(raw: bytes) -> bool:
+    """Whether a file begins as text does: without control characters, and nearly all of it UTF-8."""
+    start = raw[:512]
+    if any(byte < 32 and byte not in _BLANKS and byte != 27 for byte in start):
+        return False
+    wrong = sum("\udc80" <= char <= "\udcff" for char in start.decode("utf-8", "surrogateescape"))
+    return wrong * 10 <= len(start)
+
+
+def _is_nsys_report(head: Head) -> bool:
+    return head.raw.startswith(b"NVIDIA Tegra Profiler Report")
+
+
+def _is_pickle(head: Head) -> bool:
+    return len(head.raw) > 2 and head.raw[0] == 0x80 and 2 <= head.raw[1] <= 5 and not is_text(head.raw)
+
+
+def _pickled(head: Head, first: bytes, *others: bytes) -> bool:
+    """Whether a file is a pickle with `first` and one of the others in it."""
+    start = head.raw[:_KEYS]
+    return _is_pickle(head) and first in start and any(other in start for other in others)
+
+
+def _is_memory_snapshot(head: Head) -> bool:
+    return _pickled(head, b"segments", b"device_traces", b"total_size", b"allocated_size")
+
+
+def _is_flight_recorder_pickle(head: Head) -> bool:
+    return _pickled(head, b"entries", b"pg_config", b"nccl_version", b"pg_status", b"collective_seq_id")
+
+
+def _is_flight_recorder_json(head: Head) -> bool:
+    raw = head.raw.lstrip(_BLANKS)
+    told = (b'"collective_seq_id"', b'"pg_status"', b'"pg_config"', b'"nccl_version"')
+    return raw.startswith(b"{") and b'"entries"' in raw and any(key in raw for key in told)
+
+
+def _is_xplane(head: Head) -> bool:
+    first = next(fields(head.raw), None)
+    if is_text(head.raw) or first is None or first[:2] != (1, LENGTH):
+        return False
+    named = (field[2] for field in islice(fields(first[2]), 2) if field is not None and field[0] == 2)
+    return any(name.startswith(_PLANES) for name in named)
+
+
+def _is_perfetto(head: Head) -> bool:
+    if is_text(head.raw):
+        return False
+    packets = list(islice(fields(head.raw), _PACKETS))
+    # The last one may be cut.
+    if len(packets) > 1 and packets[-1] is None:
+        del packets[-1]
+    if not packets or any(packet is None or packet[:2] != (1, LENGTH) for packet in packets):
+        return False
+    return any(
+        field is not None and field[0] in (_TIME, _SEQUENCE) and field[1] == VARINT
+        for packet in packets if packet is not None
+        for field in fields(packet[2])
+    )  # fmt: skip
+
+
+def _is_nccl_tests(head: Head) -> bool:
+    return is_text(head.raw) and re.search(_NCCL_TESTS, head.raw[:_KEYS]) is not None
+
+
+def _is_deepspeed(head: Head) -> bool:
+    return is_text(head.raw) and re.search(_DEEPSPEED, head.raw[:_KEYS]) is not None
+
+
+def _is_ascend_table(head: Head) -> bool:
+    return re.match(_ASCEND, head.first.replace('"', "")) is not None
+
+
+_PROFILE_IT = "a trace that torch.profiler recorded of the run opens"
+_FLIGHT = f"torchfrtrace reads the dumps of all ranks; {_PROFILE_IT}"
+_MEMORY = f"it has what was allocated, and no times of kernels; {_PROFILE_IT}"
+_NSYS_JAX = "nsys profile records such programs too: nsys export --type sqlite makes a file that opens"
+
+FORMATS: tuple[Format, ...] = (
+    Format(
+        "an Nsight Systems report (.nsys-rep)",
+        _is_nsys_report,
+        instead="nsys export --type sqlite FILE makes a file that opens",
+    ),
+    Format("a memory snapshot of PyTorch (pickle)", _is_memory_snapshot, instead=_MEMORY),
+    Format("a flight recorder dump of PyTorch (pickle)", _is_flight_recorder_pickle, instead=_FLIGHT),
+    Format("a flight recorder dump of PyTorch (JSON)", _is_flight_recorder_json, instead=_FLIGHT),
+    Format("a Python pickle", _is_pickle, instead="to read one may run code that is in it"),
+    Format("an XLA profile (xplane.pb)", _is_xplane, instead=_NSYS_JAX),
+    Format(
+        "a Perfetto trace (protobuf)",
+        _is_perfetto,
+        instead="open the JSON of the profiler, from which it was made",
+    ),
+    Format(
+        "a log of nccl-tests",
+        _is_nccl_tests,
+        instead="it has bandwidths and no timeline; wltui collective says what a cluster's would be",
+    ),
+    Format("a log of DeepSpeed's communication", _is_deepspeed, instead=f"it has sums; {_PROFILE_IT}"),
+    Format(
+        "a table of the Ascend profiler",
+        _is_ascend_table,
+        instead="profiler traces of PyTorch (Kineto) and Nsight Systems open",
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simcore.diagnostics import in_short
 from simcore.kernel_names import short_name
@@ -13,9 +13,6 @@ from simcore.measured.columns import ANNOTATED, HOST_CALLS, RankTrace
 from simcore.measured.lanes import host_lane
 from simcore.records import NamedTuple
 from simcore.units import duration
-
-if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
 
 # A share of the step below which a gap is not worth a sentence.
 _LEAST = 0.01
@@ -98,10 +95,10 @@ def call_lane(rank: RankTrace, gap: HostGap) -> str | None:
     return next(lanes, None)
 
 
-def long_gaps(results: Timed) -> list[tuple[int, HostGap]]:
-    """(rank, its index; gap) of those that are worth a sentence, by rank."""
-    least = max(1, results.step_time_ns * _LEAST)
-    return [(rank, gap) for rank, gaps in enumerate(results.gaps) for gap in gaps if gap.ns >= least]
+def long_gaps(by_rank: Sequence[Sequence[HostGap]], step_ns: int) -> list[tuple[int, HostGap]]:
+    """(rank, its index; gap) of those that are worth a sentence. by_rank: the gaps of each rank."""
+    least = max(1, step_ns * _LEAST)
+    return [(rank, gap) for rank, gaps in enumerate(by_rank) for gap in gaps if gap.ns >= least]
 
 
 def gap_values(gap: HostGap) -> dict[str, Any]:
@@ -196,10 +193,12 @@ def total_ns(gaps: Iterable[HostGap]) -> int:
     return sum(gap.ns for gap in gaps)
 
 
-def held_ups(results: Timed) -> list[Held]:
-    """The gaps that are worth a sentence by their cause, those that take a rank longest first."""
+def held_ups(by_rank: Sequence[Sequence[HostGap]], step_ns: int) -> list[Held]:
+    """The gaps that are worth a sentence by their cause, those that take a rank longest first. by_rank: the
+    gaps of each rank.
+    """
     found: dict[tuple[str, str | None, str | None], dict[int, list[HostGap]]] = {}
-    for number, gap in long_gaps(results):
+    for number, gap in long_gaps(by_rank, step_ns):
         found.setdefault(cause_of(gap), {}).setdefault(number, []).append(gap)
     held = [Held(gaps) for gaps in found.values()]
     return sorted(held, key=lambda one: -one.most_ns)

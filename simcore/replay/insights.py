@@ -379,7 +379,7 @@ def _idle(results: Timed) -> list[str]:
         if straggler.gap is not None and trace.number == straggler.rank
     }
     lines = []
-    for held in held_ups(results):
+    for held in held_ups(results.gaps, results.step_time_ns):
         if all((rank, gap) in said for rank, gaps in held.gaps.items() for gap in gaps):
             continue
         lines.append(_held_words(results, held))

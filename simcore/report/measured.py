@@ -169,7 +169,10 @@ def _of_profile(shown: Run, results: Timed, asked: PageAsked) -> dict[str, Any]:
             late._asdict() | {"gap": None if late.gap is None else gap_values(late.gap)}
             for late in stragglers(results)
         ],
-        "gaps": [{"ranks": numbers[rank], **gap_values(gap)} for rank, gap in long_gaps(results)],
+        "gaps": [
+            {"ranks": numbers[rank], **gap_values(gap)}
+            for rank, gap in long_gaps(results.gaps, results.step_time_ns)
+        ],
     }  # fmt: skip
 
 

@@ -7,18 +7,14 @@ nodes become pieces and its causes words. A leg is one rank doing one thing of o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from simcore.records import Struct, replace
 from simcore.replay.accounts import ACCOUNTS, IDLE, own_account
-from simcore.replay.idle import CALL, gap_in, gap_reason
+from simcore.replay.idle import CALL, HostGap, gap_in, gap_reason
 from simcore.run.graph import BUSY, RECEIVED, Cause, ChainStep
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP
 from simcore.run.ties import NONE, Ties
-
-if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
 
 START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
 WAS_IDLE, IDLES = "was idle", "idles"
@@ -131,15 +127,18 @@ def _idles(graph: MeasuredGraph, segment: PieceSegment) -> str:
     return NOT_STARTED if 2 * queued > end - start else HOST_LATE
 
 
-def reason_words(results: Timed, segment: PieceSegment) -> str:
-    """Why a segment could not start earlier; of a gap that its trace tells of, what the host did."""
+def reason_words(segment: PieceSegment, gaps: Sequence[HostGap], named: int) -> str:
+    """Why a segment could not start earlier; of a gap that its trace tells of, what the host did.
+
+    gaps: of the segment's rank. named: the number of the rank that its reason names.
+    """
     gap = None
     if segment.account == IDLE and segment.reason in _OF_GAPS:
-        gap = gap_in(results.gaps[segment.rank], segment.start, segment.end)
+        gap = gap_in(gaps, segment.start, segment.end)
     # That the step begins says more than that a kernel was queued, or that no call is to blame.
     if gap is not None and (segment.reason != START or gap.cause == CALL):
         return gap_reason(gap)
-    return REASONS[segment.reason].format(rank=results.measured.ranks[segment.of].number)
+    return REASONS[segment.reason].format(rank=named)
 
 
 def _reason(graph: MeasuredGraph, ends: Sequence[int], step: ChainStep) -> tuple[str, int]:

@@ -325,7 +325,7 @@ class MeasuredFigures:
                 segment.kind if ACCOUNTS[segment.account] != segment.kind else "compute", segment.kind,
                 None if is_gap else piece_name(self.results, segment.rank, segment.piece),
                 None if is_gap else rank.ops.state[op], None if is_gap or batch < 0 else batch,
-                reason_words(self.results, segment),
+                reason_words(segment, self.results.gaps[segment.rank], ranks[segment.of].number),
             )  # fmt: skip
 
     def path_words(self, index: int) -> tuple[str, str]:

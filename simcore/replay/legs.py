@@ -28,7 +28,8 @@ def legs(results: Timed) -> list[Leg]:
             path_legs[-1] = replace(path_legs[-1], last=index + 1, end_ns=piece_segment.end)
             continue
         last = key
-        reason = reason_words(results, piece_segment)
+        named = results.measured.ranks[piece_segment.of].number
+        reason = reason_words(piece_segment, results.gaps[piece_segment.rank], named)
         batch = -1 if is_gap else trace.ops.batch[op]
         who = piece_segment.rank, trace.number, trace.stage
         path_legs.append(

@@ -13,7 +13,7 @@ LAUNCHES = frozenset((
 ))  # fmt: skip
 # What is known and says nothing that is shown: it lies over what does, or measures the profiler itself.
 _IGNORED = frozenset((
-    "gpu_user_annotation", "cuda_sync", "xpu_sync", "cuda_event", "overhead", "Trace", "ac2g", "fwdbwd",
+    "gpu_user_annotation", "cuda_sync", "xpu_sync", "cuda_event", "Trace", "ac2g", "fwdbwd",
     "cpu_instant_event", "external_correlation", "collective_comm", "glow_runtime", "mtia_insight",
     "mtia_counters", "cuda_profiler_range", "xpu_scope_profiler", "hardware_counters",
 ))  # fmt: skip

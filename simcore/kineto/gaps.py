@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any
 
 from simcore.kineto.host import Range, Threads
@@ -135,8 +135,8 @@ class Host:
             wanted = least * self.per_ns
             # The operations themselves lie all over the memory: of most of them their length is enough, of
             # 24 bits here. Those that come too near are looked at again.
-            near, lasting = wanted * _NEAR, self.lasting.get(thread, ())
-            long = [self.operations[thread][row] for row, length in enumerate(lasting) if length >= near]
+            near, lasting = float(wanted * _NEAR), self.lasting.get(thread, ())
+            long = list(compress(self.operations.get(thread, ()), map(near.__le__, lasting)))
             self._add(found[thread], OPERATION, long)
             ranges = self.ranges.get(thread, ())
             # Calls of modules are calls of Python, too.

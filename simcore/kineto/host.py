@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from simcore.kineto.values import MOST_US
@@ -47,21 +48,18 @@ class Launches:
         then.
         """
         threads = list(self.threads)
-        launches = {
-            correlation: (time, threads[thread])
-            for correlation, time, thread in zip(self.correlation, self.time, self.thread, strict=True)
-            if correlation in wanted
-        }
+        which = list(map(wanted.__contains__, self.correlation))
+        times = zip(
+            compress(self.time, which), map(threads.__getitem__, compress(self.thread, which)), strict=True
+        )
+        launches: dict[int, Place] = dict(zip(compress(self.correlation, which), times, strict=True))
         self.time, self.thread = array("d"), array("i")
         return launches
 
     def ends(self, wanted: set[int]) -> dict[int, float]:
         """Correlation -> end of those that are wanted."""
-        return {
-            correlation: over
-            for correlation, over in zip(self.correlation, self.over, strict=True)
-            if correlation in wanted
-        }
+        which = list(map(wanted.__contains__, self.correlation))
+        return dict(zip(compress(self.correlation, which), compress(self.over, which), strict=True))
 
 
 class Flows:
@@ -74,9 +72,7 @@ class Flows:
         self.backward: dict[tuple[object, float], Any] = {}
 
 
-def around(
-    threads: Threads, launches: Mapping[int, Place], flows: Flows | None = None
-) -> dict[int, Around]:
+def around(threads: Threads, launches: Mapping[int, Place], flows: Flows | None = None) -> dict[int, Around]:
     """Of each launch that has a range around it, by correlation."""
     words = _Words(threads)
     layers: dict[tuple[object, float], str] = {}

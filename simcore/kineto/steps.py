@@ -139,28 +139,47 @@ def steps_of_device(
 
 
 class _Device:
-    """The steps of one device. group: of each operation the last step that the host had begun when it
-    launched it, -1 for none. kernels, copies: the operations of each step, behind all steps those of none.
+    """The steps of one device. kernels, copies: the operations of each step, behind all steps those of none.
+    group: of copies and of kernels of no step the last step that the host had begun when it launched them.
     first: when each step's first kernel starts, ascending; of a step without one that of the next.
     """
 
     def __init__(self, marks: Sequence[StepMark], ops: OpColumns, launch: Sequence[float | None]) -> None:
         self.marks, self.ops = marks, ops
-        begins = [mark.begin for mark in marks]
-        overs = [*(mark.over for mark in marks), -float("inf")]
-        self.group = [-1 if time is None else bisect_right(begins, time) - 1 for time in launch]
-        self.kernels: list[list[int]] = [[] for _ in overs]
-        self.copies: list[list[int]] = [[] for _ in overs]
-        left = []
-        for op, (index, time, category) in enumerate(zip(self.group, launch, ops.stated, strict=True)):
-            if time is None:
-                left.append(op)
-            else:
-                column = self.copies if category == _COPY else self.kernels
-                column[index if time < overs[index] else -1].append(op)
+        self.group: dict[int, int] = {}
+        self.kernels: list[list[int]] = [[] for _ in (*marks, None)]
+        self.copies: list[list[int]] = [[] for _ in (*marks, None)]
+        left = self._group(launch)
         self.is_launched = any(self.kernels[:-1]) or any(self.copies[:-1])
         self.first = self._firsts()
         self._place(left)
+        self.last = list(map(self._last, self.kernels[:-1]))
+
+    def _group(self, launch: Sequence[float | None]) -> list[int]:
+        """Puts operations into the steps that launched them; returns those of which that is not told."""
+        begins = [*(mark.begin for mark in self.marks), float("inf")]
+        left, none = [], self.kernels[-1].append
+        index, since, until, over, add = -1, 0.0, 0.0, 0.0, none
+        for op, (time, category) in enumerate(zip(launch, self.ops.stated, strict=True)):
+            if time is None:
+                left.append(op)
+                continue
+            # Most are launched in the step of the one before.
+            if not since <= time < until:
+                index = bisect_right(begins, time) - 1
+                since = begins[index] if index >= 0 else -float("inf")
+                until = begins[index + 1]
+                over = self.marks[index].over if index >= 0 else since
+                add = self.kernels[index].append
+            if category == _COPY:
+                self.copies[index if time < over else -1].append(op)
+                self.group[op] = index
+            elif time < over:
+                add(op)
+            else:
+                none(op)
+                self.group[op] = index
+        return left
 
     def _firsts(self) -> list[int]:
         start = self.ops.start
@@ -202,14 +221,18 @@ class _Device:
 
     def _done_before(self) -> list[int]:
         """When the device is done with what was launched before each step."""
-        end, done = self.ops.end, [_NEVER, *map(self._last, self.kernels[:-1])]
+        end, done = self.ops.end, [_NEVER, *self.last]
         for op in self.kernels[-1]:
             at = self.group[op] + 1
             done[at] = max(done[at], end[op])
-        for copies in self.copies:
-            for op in copies:
-                at = max(self.group[op] + 1, bisect_left(self.first, end[op]))
-                done[at] = max(done[at], end[op])
+        first = [*self.first, _ALWAYS]
+        for op in (op for copies in self.copies for op in copies):
+            at, over = self.group[op] + 1, end[op]
+            if over > first[at]:
+                # It runs beside kernels of a later step.
+                at = bisect_left(first, over, at)
+            if over > done[at]:
+                done[at] = over
         return list(accumulate(done, max))
 
     def steps(self) -> tuple[array[int], tuple[ProfilerStep, ...]]:
@@ -222,6 +245,7 @@ class _Device:
             for op in own:
                 step[op] = mark.number
             # What outlasts the whole step on another stream does not say when it begins.
-            start = done if done < self._last(own) else self.first[index] if own else mark.start
+            last = max(self.last[index], self._last(self.copies[index]))
+            start = done if done < last else self.first[index] if own else mark.start
             steps.append(ProfilerStep(mark.number, max(mark.start, start), end, len(own), mark.start))
         return step, tuple(steps)

@@ -96,6 +96,10 @@ _CALL = _event(20, "gloo:all_reduce", cat="user_annotation", args={"Input Dims":
 _TWO = {"pg_config": [{"pg_name": "1", "pg_desc": "tp", "pg_size": 2, "ranks": [0, 1]}]}
 
 
+def _of_three() -> dict[str, Any]:
+    return _event(20, _NCCL, args={"stream": 7, "Collective name": "allreduce", "Group size": 3})
+
+
 def _host(rank: int) -> str:
     who = {"rank": rank, "world_size": 2} | _TWO
     return json.dumps({"distributedInfo": who, "traceEvents": [_event(cat="cpu_op", name="aten::mm"), _CALL]})
@@ -172,10 +176,8 @@ EXAMPLES: dict[str, Example] = {
         },
     ),
     "missing-members": _files(
-        rank0=_trace(_event(20, _NCCL, args={"stream": 7, "Collective name": "allreduce", "Group size": 3})),
-        rank1=_trace(
-            _event(20, _NCCL, args={"stream": 7, "Collective name": "allreduce", "Group size": 3}), rank=1
-        ),
+        rank0=_trace(_of_three(), world=3),
+        rank1=_trace(_of_three(), rank=1, world=3),
     ),
     "group-by-ends": _files(rank0=_host(0), rank1=_host(1)),
 }

@@ -175,7 +175,7 @@ class KinetoFile(msgspec.Struct):
 
     traceEvents: msgspec.Raw
     distributedInfo: Distributed | None = None
-    baseTimeNanoseconds: int | None = None
+    baseTimeNanoseconds: int | float | None = None
 
 
 class _Correlated(msgspec.Struct, gc=False):

@@ -21,7 +21,7 @@ from simcore.kineto.recording import ProfilerStep, Recording
 from simcore.kineto.sets import Job, jobs_of, profiler_files
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_clocks import DeviceClocks, device_clocks
-from simcore.measured.device_matching import match_devices, meetings_lacking
+from simcore.measured.device_matching import beyond_world, match_devices, meetings_lacking
 from simcore.measured.places import Degrees
 from simcore.measured.run import (
     MeasuredRun,
@@ -429,6 +429,15 @@ def _device_run(
             "a missing rank counts as communication"
         )
         say("note", "missing-members", message, f"{plural(lacking, 'collective')} lacking members")
+    whole = degrees.world
+    beyond, members = (0, 0) if whole is None else beyond_world(ranks, whole)
+    if beyond:
+        calls = plural(beyond, "call")
+        message = (
+            f"{calls} of groups of up to {members} members in a world of {plural(whole or 0, 'rank')}: "
+            "their partners are not known, and no wait is stated of them"
+        )
+        say("warning", "group-unknown", message, f"groups of {calls} not known")
     ranks = aligned(path, ranks, gap == 0)
     said = (*notes, *told_once(diagnostics))
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, gap == 0, True, stamp, said,

@@ -168,10 +168,11 @@ class _Reader:
         self.who = file.distributedInfo or Distributed()
         self.groups = stated_groups(self.who.pg_config)
         self.found: list[Diagnostic] = []
-        self.base = file.baseTimeNanoseconds or 0
-        if abs(self.base) > LARGEST // 3:
-            message = f"baseTimeNanoseconds: found {self.base}, expected at most {LARGEST // 3}"
+        base = file.baseTimeNanoseconds or 0
+        if not abs(base) <= LARGEST // 3:
+            message = f"baseTimeNanoseconds: found {base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
+        self.base = int(base)
         self.pool = Pool()
         # Of the host's operations: names as one, and those that may say the size of a collective.
         self.plain_names: dict[object, str] = {}
@@ -212,6 +213,7 @@ class _Reader:
         self.triples = Triples()
         self.negative = 0
         self.untimed = 0
+        self.impossible = 0
 
     # -- the parts of a file ---------------------------------------------------------
 
@@ -242,6 +244,10 @@ class _Reader:
             self._say("warning", "negative-duration", message)
         if self.untimed:
             self._say("warning", "no-time", f"{plural(self.untimed, 'event')} without a time, left out")
+        if self.impossible:
+            events = plural(self.impossible, "event")
+            message = f"{events} with a time or a length of more than {MOST_US} us, left out"
+            self._say("warning", "no-time", message)
         return devices
 
     def _read(self) -> None:
@@ -489,6 +495,10 @@ class _Reader:
 
     def _add(self, columns: DeviceRows, rows: list[DeviceRow]) -> None:
         base = self.base
+        impossible = [row for row in rows if not (-MOST_US < row.ts < MOST_US and row.dur < MOST_US)]
+        if impossible:
+            self.impossible += len(impossible)
+            rows = [row for row in rows if -MOST_US < row.ts < MOST_US and row.dur < MOST_US]
         start = [
             round(row.ts * 1000) + base if -_EXACT_US < row.ts < _EXACT_US else self._ns(row.number, row.ts)
             for row in rows

@@ -182,8 +182,12 @@ def _process(recording: Recording) -> tuple[str, int] | None:
 
 
 def _is_other_window(recording: Recording, window: Recording) -> bool:
-    """Whether a process can have recorded both: one after the other, and no step in both."""
+    """Whether one process recorded both: one after the other. Where its host is not known, too, processes of
+    several hosts may have one number: those have a step in common.
+    """
     apart = recording.first_ns >= window.last_ns or recording.last_ns <= window.first_ns
+    if _NAME_PROCESS.match(os.path.basename(recording.path)) is not None:
+        return apart
     return apart and not {step.number for step in recording.steps} & {step.number for step in window.steps}
 
 

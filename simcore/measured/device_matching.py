@@ -52,7 +52,7 @@ def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bo
 
     pairs, left = transfers(ranks, degrees.world)
     apart = {*left, *(call for pair in pairs for call in (pair.send, pair.receive))}
-    together = list(_together(ranks, apart))
+    together = list(_together(ranks, apart, degrees.world))
     refuted = _refuted(ranks, [calls for _, calls in together]) if on_one_clock else set()
     for key, calls in together:
         if len(calls) > 1 and (not on_one_clock or (calls not in refuted and _met(ranks, calls))):
@@ -133,9 +133,11 @@ def _ends_apart_ns(ranks: Sequence[RankTrace], calls: tuple[Call, ...]) -> int:
     return max(ends) - min(ends)
 
 
-def _together(ranks: Sequence[RankTrace], apart: set[Call]) -> Iterator[tuple[_Key, tuple[Call, ...]]]:
+def _together(
+    ranks: Sequence[RankTrace], apart: set[Call], world: int | None
+) -> Iterator[tuple[_Key, tuple[Call, ...]]]:
     """(key, calls) of what is one collective, by key in the order in which they first come. apart: sends and
-    receives, which are none.
+    receives, which are none. world: how many ranks there are, None if not told.
     """
     numbered: dict[_Key, list[Call]] = {}
     ordered: dict[_Key, dict[int, list[Call]]] = {}
@@ -153,7 +155,7 @@ def _together(ranks: Sequence[RankTrace], apart: set[Call]) -> Iterator[tuple[_K
                     continue
             ordered.setdefault(_key(said), {}).setdefault(number, []).append(call)
     for key, some in list(numbered.items()):
-        if _fits(ranks, some):
+        if _fits(ranks, some, world):
             yield key[:1], tuple(some)
         else:
             # Communicators of one number are several: the number tells nothing.
@@ -161,7 +163,7 @@ def _together(ranks: Sequence[RankTrace], apart: set[Call]) -> Iterator[tuple[_K
                 ordered.setdefault(_key(said_of(ranks, call)), {}).setdefault(call.rank, []).append(call)
     for key, by_rank in ordered.items():
         by_rank = {rank: sorted(calls) for rank, calls in sorted(by_rank.items())}
-        if _fits(ranks, [calls[0] for calls in by_rank.values()]):
+        if _fits(ranks, [calls[0] for calls in by_rank.values()], world):
             for calls in aligned(ranks, by_rank):
                 yield key, calls
         else:
@@ -170,10 +172,21 @@ def _together(ranks: Sequence[RankTrace], apart: set[Call]) -> Iterator[tuple[_K
                 yield key, (call,)
 
 
-def _fits(ranks: Sequence[RankTrace], calls: Sequence[Call]) -> bool:
-    """Whether there are no more calls, one of each rank, than their group has members."""
+def _fits(ranks: Sequence[RankTrace], calls: Sequence[Call], world: int | None) -> bool:
+    """Whether there are no more calls, one of each rank, than their group has members, and no more members
+    than ranks.
+    """
     sizes = [size for size in (said_of(ranks, call).size for call in calls) if size > 0]
-    return not sizes or len(calls) <= min(sizes)
+    return not sizes or (len(calls) <= min(sizes) and (world is None or max(sizes) <= world))
+
+
+def beyond_world(ranks: Sequence[RankTrace], world: int) -> tuple[int, int]:
+    """(how many calls are of groups of more members than the world has ranks, the most members)."""
+    sizes = [
+        said.size for rank in ranks for said in (rank.device.collectives if rank.device else {}).values()
+        if said.size > world
+    ]  # fmt: skip
+    return len(sizes), max(sizes, default=0)
 
 
 def _key(said: ToldCollective) -> _Key:

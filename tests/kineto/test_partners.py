@@ -422,6 +422,14 @@ def test_fewer_ranks_than_the_group_has_are_matched_and_the_others_missing(tmp_p
     assert "missing-members" in said(results)
 
 
+def test_groups_of_more_members_than_the_world_has_are_warned_of_and_nobody_waits(tmp_path: Path) -> None:
+    made = {rank: [gemm(0, 5), called("allreduce", 50 + 10 * rank, 200, 8)] for rank in range(4)}
+    results = opened(write(tmp_path, made, world=4))
+    assert all(len(some) == 1 for some in members(results))
+    assert set(waits_us(results).values()) == {0}
+    assert "group-unknown" in said(results)
+
+
 # -- what other programs get ----------------------------------------------------------------
 
 

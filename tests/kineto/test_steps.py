@@ -372,6 +372,15 @@ def test_processes_of_two_windows_each_are_as_many_ranks(tmp_path: Path) -> None
     assert set(steps_of(run)) == {1, 2, 6, 7}
 
 
+def test_one_process_with_the_same_steps_again_is_one_rank_in_two_runs(tmp_path: Path) -> None:
+    for window in range(2):
+        name = f"node-a_851.{1752215573000000000 + window}.pt.trace.json"
+        _window(tmp_path, name, 851, 1, 50_000 * window)
+    run = opened(tmp_path)
+    assert [rank.number for rank in run.ranks] == [0]
+    assert len([one for one in run.others if "#" not in one]) == 1
+
+
 def test_processes_of_one_number_on_two_hosts_are_two_ranks(tmp_path: Path) -> None:
     _window(tmp_path, "node-a_7.1752215573000000000.pt.trace.json", 7, 1)
     _window(tmp_path, "node-b_7.1752215574000000000.pt.trace.json", 7, 1)

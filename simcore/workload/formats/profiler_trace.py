@@ -13,6 +13,7 @@ SQLITE = b"SQLite format 3\0"
 _EVENTS = re.compile(
     rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:|^\s*\{[^\[\]]{0,4096}?"ph"\s*:\s*"'
     rb'|^\s*\{\s*"schemaVersion"\s*:\s*1\s*,\s*"(?:deviceProperties|distributedInfo|record_shapes)"'
+    rb'|^\s*\{\s*"(?:deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
 )
 
 

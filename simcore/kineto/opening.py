@@ -412,16 +412,25 @@ def _device_run(
     if any(clocks.matched):
         say("note", "clock-offset", _offset_words(ranks, clocks), "clocks brought together by collectives")
     gap = largest_gap(ranks)
+    # Devices that nothing ties and that are behind their hosts drift apart: no time is at one step of all.
+    drifts = clocks.bound == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
     # Devices of one file are on its clock.
-    if unit == "rank":
+    if unit == "rank" and not drifts:
         _say_loose(ranks, clocks, say)
-    if gap:
+    if drifts:
+        message = (
+            f"nothing ties the {unit}s to each other, and they are behind their hosts, each by another time: "
+            "each is shown from its own start"
+        )
+        say("warning", "not-concurrent", message, f"nothing ties the {unit}s to each other")
+    elif gap:
         message = (
             f"the ranks did not run at the same time (up to {duration(gap)} lie between them): each is shown "
             "from its own start"
         )
         say("warning", "not-concurrent", message, "ranks did not run at one time")
-    matches = match_devices(ranks, degrees, not gap)
+    concurrent = not gap and not drifts
+    matches = match_devices(ranks, degrees, concurrent)
     lacking = meetings_lacking(ranks, matches)
     if lacking:
         message = (
@@ -438,7 +447,7 @@ def _device_run(
             "their partners are not known, and no wait is stated of them"
         )
         say("warning", "group-unknown", message, f"groups of {calls} not known")
-    ranks = aligned(path, ranks, gap == 0)
+    ranks = aligned(path, ranks, concurrent)
     said = (*notes, *told_once(diagnostics))
-    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, gap == 0, True, stamp, said,
+    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, True, stamp, said,
                        label=label, others=others, recorded=recorded)  # fmt: skip

@@ -421,7 +421,7 @@ def _gain(results: Timed, scales: Scales, less_ns: int) -> str:
     """
     step = _step_with(results, scales)
     peers = f"with the median of its peers' compute and host gaps ({duration(less_ns)} less)"
-    return f" On time, {peers}, {step}." if step else ""
+    return f" On time, {peers}, each by one factor, {step}." if step else ""
 
 
 def _step_ns(results: Timed, scales: Scales) -> int:

@@ -230,6 +230,31 @@ def test_a_rank_that_is_at_the_step_before_says_so_of_the_time_until_it_begins(t
     assert first.more == "at the step before until 0.000 300 000 s"
 
 
+@pytest.mark.parametrize("is_one_file", [False, True])
+def test_devices_that_nothing_ties_have_their_own_steps(tmp_path: Path, is_one_file: bool) -> None:
+    """Two devices behind one host, or two, with steps of 3.0 and 3.5 ms: whatever was recorded of them."""
+    for steps in (4, 9):
+        folder, both = tmp_path / f"{steps}", list[dict[str, Any]]()
+        for rank, length in enumerate((3000, 3500)):
+            events = []
+            for number in range(steps):
+                key = 1000 * rank + number
+                host = 100 + 50 * number
+                if not (is_one_file and rank):
+                    events.append(around("user_annotation", f"ProfilerStep#{number}", host, 40))
+                ran = kernel(key, 200 + length * number) | {"dur": length, "pid": rank}
+                ran["args"] = ran["args"] | {"device": rank}
+                events += [launch(key, host + 10 + rank), ran]
+            both += events
+            if not is_one_file:
+                written(folder / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
+        run = opened(written(folder / "both.json", both) if is_one_file else folder)
+        assert run.step_time_ns == 3_500_000
+        assert steps_of(run)[steps - 1] == 3500
+        assert not run.concurrent
+        assert "nothing ties the" in said(run, "not-concurrent")[0]
+
+
 # -- names of steps ------------------------------------------------------------------
 
 

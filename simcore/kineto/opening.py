@@ -377,6 +377,51 @@ def _say_loose(
         say("warning", "loose-clock", message, f"clock of rank {which} tied to no other")
 
 
+def _on_one_axis(
+    ranks: Sequence[RankTrace],
+    clocks: DeviceClocks,
+    unit: str,
+    say: Callable[[Severity, str, str, str], None],
+) -> tuple[list[int], bool]:
+    """(ns by which each rank is moved further, whether the ranks have a common time), which is said.
+
+    Ranks that did not run at one time by their clocks, tied in several sets, are shown from one start: waits
+    are those inside of the sets.
+    """
+    gap, none = largest_gap(ranks), [0] * len(ranks)
+    if gap and 1 < len(set(clocks.bound)) < len(ranks):
+        begun = {root: rank.first_ns for root, rank in zip(clocks.bound, ranks, strict=True)}
+        for root, rank in zip(clocks.bound, ranks, strict=True):
+            begun[root] = min(begun[root], rank.first_ns)
+        loose = RankSet.of(
+            [rank.number for root, rank in zip(clocks.bound, ranks, strict=True) if root]
+        ).text()
+        message = (
+            f"nothing ties the clock of rank {loose} to the others, which did not run at the same time by it "
+            f"(up to {duration(gap)} lie between them): what is tied is shown from one start"
+        )
+        say("warning", "loose-clock", message, f"clock of rank {loose} tied to no other")
+        return [begun[clocks.bound[0]] - begun[root] for root in clocks.bound], True
+    # Devices that nothing ties and that are behind their hosts drift apart: no time is at one step of all.
+    drifts = clocks.bound == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
+    # Devices of one file are on its clock.
+    if unit == "rank" and not drifts:
+        _say_loose(ranks, clocks, say)
+    if drifts:
+        message = (
+            f"nothing ties the {unit}s to each other, and they are behind their hosts, each by another time: "
+            "each is shown from its own start"
+        )
+        say("warning", "not-concurrent", message, f"nothing ties the {unit}s to each other")
+    elif gap:
+        message = (
+            f"the ranks did not run at the same time (up to {duration(gap)} lie between them): each is shown "
+            "from its own start"
+        )
+        say("warning", "not-concurrent", message, "ranks did not run at one time")
+    return none, not gap and not drifts
+
+
 def _device_run(
     path: str,
     ranks: Sequence[RankTrace],
@@ -407,29 +452,13 @@ def _device_run(
     degrees = Degrees(world) if unit == "rank" else Degrees()
     missing = missing_ranks(degrees, ranks, is_set, say) if unit == "rank" and world != 1 else RankSet(())
     clocks = device_clocks(ranks, degrees)
-    recorded = Recorded(form, step, steps, clocks.shifts, clocks.matched, clocks.residual_ns)
     ranks = [rank.moved(shift) for rank, shift in zip(ranks, clocks.shifts, strict=True)]
     if any(clocks.matched):
         say("note", "clock-offset", _offset_words(ranks, clocks), "clocks brought together by collectives")
-    gap = largest_gap(ranks)
-    # Devices that nothing ties and that are behind their hosts drift apart: no time is at one step of all.
-    drifts = clocks.bound == tuple(range(len(ranks))) and any(rank.ahead_ns for rank in ranks[1:])
-    # Devices of one file are on its clock.
-    if unit == "rank" and not drifts:
-        _say_loose(ranks, clocks, say)
-    if drifts:
-        message = (
-            f"nothing ties the {unit}s to each other, and they are behind their hosts, each by another time: "
-            "each is shown from its own start"
-        )
-        say("warning", "not-concurrent", message, f"nothing ties the {unit}s to each other")
-    elif gap:
-        message = (
-            f"the ranks did not run at the same time (up to {duration(gap)} lie between them): each is shown "
-            "from its own start"
-        )
-        say("warning", "not-concurrent", message, "ranks did not run at one time")
-    concurrent = not gap and not drifts
+    further, concurrent = _on_one_axis(ranks, clocks, unit, say)
+    shifts = tuple(map(sum, zip(clocks.shifts, further, strict=True)))
+    recorded = Recorded(form, step, steps, shifts, clocks.matched, clocks.residual_ns)
+    ranks = [rank.moved(shift) for rank, shift in zip(ranks, further, strict=True)]
     matches = match_devices(ranks, degrees, concurrent)
     lacking = meetings_lacking(ranks, matches)
     if lacking:

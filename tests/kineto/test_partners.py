@@ -430,6 +430,26 @@ def test_groups_of_more_members_than_the_world_has_are_warned_of_and_nobody_wait
     assert "group-unknown" in said(results)
 
 
+@pytest.mark.parametrize("apart_us", [0, 5_000, 3_600_000_000])
+def test_groups_of_hosts_that_nothing_ties_keep_their_waits(apart_us: int, tmp_path: Path) -> None:
+    """Two groups of two, each on a host of its own, whose clocks lie hours apart or not at all."""
+    made = {
+        rank: [
+            gemm(0, 5),
+            called(
+                "allreduce", 50 + 100 * (rank % 2), 250, 2, **in_group("tp", (0, 1) if rank < 2 else (2, 3))
+            ),
+        ]
+        for rank in range(4)
+    }
+    late = {rank: float(apart_us) for rank in (2, 3)}
+    results = opened(write(tmp_path, made, world=4, late_us=late))
+    assert set(members(results)) == {(0, 1), (2, 3)}
+    assert waits_us(results) == {0: 100, 1: 0, 2: 100, 3: 0}
+    assert results.step_time_ns == 250_000
+    assert "loose-clock" in said(results)
+
+
 # -- what other programs get ----------------------------------------------------------------
 
 

@@ -112,7 +112,7 @@ def _call(what: str, dur: float, size: int = 2) -> dict[str, Any]:
 
 
 EXAMPLES: dict[str, Example] = {
-    "bad-trace": _files(a=_trace(_event(), _event(ts="soon"))),
+    "bad-trace": _files(a='{"traceEvents": 7}'),
     "no-events": _files(a='{"traceEvents": [{"ph": "M"}]}'),
     "cut-file": _files(a=_trace(_event(), _event(20))[:-60]),
     "damaged-file": _files(a=_trace(_event(dur=7), _event(20)).replace("7", "NaN", 1)),

@@ -187,6 +187,8 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[Event])
 # The same of numbers that are written as text.
 _FILE_OF_TEXTS = msgspec.json.Decoder(KinetoFile, strict=False)
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+_ONE, _ONE_OF_TEXTS = msgspec.json.Decoder(Event), msgspec.json.Decoder(Event, strict=False)
 _LIST_OF_TEXTS = msgspec.json.Decoder(list[Event], strict=False)
 _KERNEL_ARGS = msgspec.json.Decoder(KernelArgs)
 _ARGS = msgspec.json.Decoder(Args)
@@ -296,7 +298,7 @@ def _decoded(text: bytes, damage: Damage, done: int, view: memoryview, at: int) 
         try:
             events = _with_numbers(_LIST_OF_TEXTS.decode(text))
         except msgspec.ValidationError:
-            raise error from None
+            return _one_by_one(text, damage, done, damage.place_of(view) + at, error)
         except UnicodeDecodeError:
             pass
         else:
@@ -306,6 +308,31 @@ def _decoded(text: bytes, damage: Damage, done: int, view: memoryview, at: int) 
     events = _decoded(text.decode("utf-8", "replace").encode(), damage, done, view, at)
     damage.add_bytes(text, damage.place_of(view) + at)
     return events
+
+
+def _one_by_one(text: bytes, damage: Damage, done: int, first: int, error: Exception) -> list[Event]:
+    """An array of events, those that are none as empty ones: the others keep their numbers. first: the byte
+    at which it begins. Raises `error` for what is no array.
+    """
+    try:
+        pieces = _RAWS.decode(text)
+    except msgspec.ValidationError:
+        raise error from None
+    events, at = list[Event](), 0
+    for number, piece in enumerate(map(bytes, pieces), done):
+        at = text.index(piece, at)
+        event = Event()
+        try:
+            event = _ONE.decode(piece)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            try:
+                event = _ONE_OF_TEXTS.decode(piece)
+                damage.add_texts(number)
+            except (msgspec.ValidationError, UnicodeDecodeError):
+                damage.add("lost", first + at)
+        events.append(event)
+        at += len(piece)
+    return _with_numbers(events)
 
 
 def _with_numbers(events: list[Event]) -> list[Event]:

@@ -128,7 +128,11 @@ def read_file_events(
     try:
         file, damage = opened(path, data)
         reader = _Reader(path, file, damage, names, host, told, step_names)
-        recordings = reader.recordings()
+        try:
+            recordings = reader.recordings()
+        except InputError as error:
+            # Where nothing is left to show, what was lost is the reason.
+            raise InputError(*error.diagnostics, *damage.diagnostics()) from None
         if damage.is_cut:
             for recording in recordings:
                 recording.cut = True

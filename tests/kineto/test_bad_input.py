@@ -62,6 +62,12 @@ def test_an_event_that_cannot_be_is_left_out_with_its_byte(tmp_path: Path, chang
     shown(run)
 
 
+def test_where_no_event_can_be_read_that_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path, [event(ts="100,5"), event(ts="200,5")])
+    assert [one.code for one in caught.value.diagnostics] == ["no-events", "lost-events"]
+
+
 def test_numbers_as_text_beside_an_event_that_cannot_be_are_numbers(tmp_path: Path) -> None:
     run = opened(tmp_path, [event(ts="100"), event(ts="soon"), event(ts=200)])
     assert (run.ops, run.step_time_ns) == (2, 110_000)

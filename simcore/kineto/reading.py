@@ -131,8 +131,9 @@ def read_file_events(
         try:
             recordings = reader.recordings()
         except InputError as error:
-            # Where nothing is left to show, what was lost is the reason.
-            raise InputError(*error.diagnostics, *damage.diagnostics()) from None
+            # Where nothing is left to show, what was lost is the reason; not so in another tool's file.
+            said = damage.diagnostics() if error.diagnostics[0].code == "no-events" else ()
+            raise InputError(*error.diagnostics, *said) from None
         if damage.is_cut:
             for recording in recordings:
                 recording.cut = True

@@ -111,6 +111,12 @@ def _call(what: str, dur: float, size: int = 2) -> dict[str, Any]:
     return _event(500 - dur, name, dur, args={"stream": 20, "Collective name": what, "Group size": size})
 
 
+# The host begins the second step while the device is at the first.
+_AHEAD = (
+    _step(1, 0, 10), _launched(1, 1), _ran(1, 5, 500), _step(2, 10, 10), _launched(2, 11), _ran(2, 505, 400),
+)  # fmt: skip
+
+
 EXAMPLES: dict[str, Example] = {
     "bad-trace": _files(a='{"traceEvents": 7}'),
     "no-events": _files(a='{"traceEvents": [{"ph": "M"}]}'),
@@ -129,28 +135,8 @@ EXAMPLES: dict[str, Example] = {
         rank0=_trace(_event(), _event(20, _NCCL), _event(args={"stream": 7, "device": 1})), rank1=_WHOLE
     ),
     "no-steps": _files(a=_trace(_event())),
-    "step-begin-assumed": _files(
-        a=_trace(
-            _step(1, 0, 10),
-            _launched(1, 1),
-            _ran(1, 5, 500),
-            _step(2, 10, 10),
-            _launched(2, 11),
-            _ran(2, 505, 400),
-        )
-    ),
-    "beside-other-steps": _files(
-        a=_trace(
-            _step(1, 0, 10),
-            _launched(1, 1),
-            _ran(1, 5, 500),
-            _step(2, 10, 10),
-            _launched(2, 11),
-            _launched(3, 12),
-            _ran(2, 505, 400),
-            _ran(3, 480, 50, tid=8),
-        )
-    ),
+    "step-begin-assumed": _files(a=_trace(*_AHEAD)),
+    "beside-other-steps": _files(a=_trace(*_AHEAD, _launched(3, 12), _ran(3, 480, 50, tid=8))),
     "empty-step": _files(
         rank0=_trace(_event(), _step(1, -5, 50)), rank1=_trace(_event(90), _step(1, -5, 50), rank=1)
     ),

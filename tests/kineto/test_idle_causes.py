@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sqlite3
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from simcore.report.pages import run_json, run_page
 from tests.kineto.corpus import DLRM, every_file, needs_corpus, raw
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch
+from tests.kineto.test_nsys import launching
 
 CASES = Path(__file__).parent / "cases"
 _MAIN, _AUTOGRAD = 1, 2
@@ -667,35 +667,17 @@ def test_gaps_move_with_the_clock_of_their_rank() -> None:
 
 
 def test_an_export_tells_its_calls_and_ranges(tmp_path: Path) -> None:
-    path = tmp_path / "a.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "create table CUPTI_ACTIVITY_KIND_KERNEL "
-            "(start, end, deviceId, streamId, correlationId, shortName)"
-        )
-        connection.execute(
-            "create table CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId)"
-        )
-        connection.execute("create table StringIds (id, value)")
-        connection.execute("create table NVTX_EVENTS (start, end, text, globalTid)")
-        names = ["gemm", "cudaLaunchKernel_v7000", "cudaStreamSynchronize_v3020"]
-        connection.executemany("insert into StringIds values (?, ?)", enumerate(names))
-        kernels = [(100, 200, 1), (900_200, 900_300, 2), (1_800_300, 1_800_400, 3), (2_700_400, 2_700_500, 4)]
-        for start, end, correlation in kernels:
-            connection.execute(
-                "insert into CUPTI_ACTIVITY_KIND_KERNEL values (?, ?, 0, 7, ?, 0)", (start, end, correlation)
-            )
-        calls = [
-            (50, 60, 5, 1, 1),
-            (300, 800_000, 5, 90, 2),
-            (900_000, 900_100, 5, 2, 1),
-            (900_250, 1_800_250, 6, 3, 1),
-            (2_700_300, 2_700_350, 5, 4, 1),
-        ]
-        connection.executemany("insert into CUPTI_ACTIVITY_KIND_RUNTIME values (?, ?, ?, ?, ?)", calls)
-        ranges = [(1_800_500, 2_700_000, "load", 5), (0, 2_700_000, "other", 6)]
-        connection.executemany("insert into NVTX_EVENTS values (?, ?, ?, ?)", ranges)
-    connection.close()
+    kernels = [(100, 200, 1), (900_200, 900_300, 2), (1_800_300, 1_800_400, 3), (2_700_400, 2_700_500, 4)]
+    launch_name, wait_name = "cudaLaunchKernel_v7000", "cudaStreamSynchronize_v3020"
+    calls = [
+        (50, 60, 5, 1, launch_name),
+        (300, 800_000, 5, 90, wait_name),
+        (900_000, 900_100, 5, 2, launch_name),
+        (900_250, 1_800_250, 6, 3, launch_name),
+        (2_700_300, 2_700_350, 5, 4, launch_name),
+    ]
+    ranges = [(1_800_500, 2_700_000, 5, "load"), (0, 2_700_000, 6, "other")]
+    path = launching(tmp_path / "a.sqlite", kernels, calls, ranges)
     results = opened(path, step="all")
     assert [(gap.name, gap.kind, gap.thread, gap.covered_ns) for gap in results.gaps[0]] == [
         ("cudaStreamSynchronize", "runtime", "5", 799_700),

@@ -17,13 +17,42 @@ from simcore.replay.insights import insight_lines
 from simcore.replay.parameters import Scales
 from tests.kineto.corpus import NSYS, needs_corpus, union_ns
 
-_KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+_KERNELS, _CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 
 def _opened(path: Path, step: str | None = "all") -> MeasuredRun:
     run = open_input(str(path), Asked(step=step))
     assert isinstance(run, MeasuredRun)
     return run
+
+
+def launching(
+    path: Path,
+    kernels: Sequence[tuple[int, int, int]],
+    calls: Sequence[tuple[int, int, int, int, str]],
+    ranges: Sequence[tuple[int, int, int, str]],
+) -> Path:
+    """An export that tells what launched. kernels: (start, end, correlation); calls: (start, end, thread,
+    correlation, name); ranges: (start, end, thread, name).
+    """
+    texts = {name: number for number, name in enumerate(["gemm", *(call[4] for call in calls)])}
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            f"create table {_KERNELS} (start, end, correlationId, deviceId, streamId, shortName)"
+        )
+        connection.execute(f"create table {_CALLS} (start, end, globalTid, correlationId, nameId)")
+        connection.execute("create table StringIds (id, value)")
+        connection.execute("create table NVTX_EVENTS (start, end, globalTid, text)")
+        connection.executemany(
+            "insert into StringIds values (?, ?)", [(number, name) for name, number in texts.items()]
+        )
+        rows = [(*kernel, texts["gemm"]) for kernel in kernels]
+        connection.executemany(f"insert into {_KERNELS} values (?, ?, ?, 0, 7, ?)", rows)
+        named = [(*call[:4], texts[call[4]]) for call in calls]
+        connection.executemany(f"insert into {_CALLS} values (?, ?, ?, ?, ?)", named)
+        connection.executemany("insert into NVTX_EVENTS values (?, ?, ?, ?)", ranges)
+    connection.close()
+    return path
 
 
 def made(

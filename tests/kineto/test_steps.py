@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from simcore.replay import measured_results
 from tests.command_line.running import wltui_here
 from tests.kineto.corpus import CORPUS, needs_corpus
 from tests.kineto.test_layers import around, kernel, launch
+from tests.kineto.test_nsys import launching
 
 CASES = Path(__file__).parent / "cases"
 
@@ -339,26 +339,11 @@ def test_parts_of_a_step_that_fit_its_name_too_are_no_steps(tmp_path: Path) -> N
 
 def test_ranges_of_nsight_are_steps_by_the_same_rules(tmp_path: Path) -> None:
     """Kernels launched ahead, in ranges that another framework names."""
-    path = tmp_path / "a.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "create table CUPTI_ACTIVITY_KIND_KERNEL "
-            "(start, end, deviceId, streamId, correlationId, shortName)"
-        )
-        connection.execute("create table CUPTI_ACTIVITY_KIND_RUNTIME (start, end, correlationId, globalTid)")
-        connection.execute("create table NVTX_EVENTS (start, end, text, globalTid)")
-        for number in range(4):
-            host, device = 100 + 50 * number, 1000 + 1000 * number
-            connection.execute(
-                "insert into NVTX_EVENTS values (?, ?, ?, 1)", (host, host + 40, f"it {number}")
-            )
-            row = (host + 10, host + 12, number)
-            connection.execute("insert into CUPTI_ACTIVITY_KIND_RUNTIME values (?, ?, ?, 1)", row)
-            connection.execute(
-                "insert into CUPTI_ACTIVITY_KIND_KERNEL values (?, ?, 0, 7, ?, 'gemm')",
-                (device, device + 1000, number),
-            )
-    connection.close()
+    hosts = [100 + 50 * number for number in range(4)]
+    kernels = [(1000 + 1000 * number, 2000 + 1000 * number, number) for number in range(4)]
+    calls = [(at + 10, at + 12, 1, number, "cudaLaunchKernel") for number, at in enumerate(hosts)]
+    ranges = [(at, at + 40, 1, f"it {number}") for number, at in enumerate(hosts)]
+    path = launching(tmp_path / "a.sqlite", kernels, calls, ranges)
     run = opened(path, step_names=r"^it \d+")
     assert run.recorded is not None
     first, *others = run.recorded.steps

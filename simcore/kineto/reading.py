@@ -338,12 +338,16 @@ class _Reader:
         args = kernel_args_of(event)
         if args.stream == -1:
             return
+        start, dur = event.ts or 0, event.dur or 0
+        if not (-MOST_US < start < MOST_US and dur < MOST_US):
+            self.impossible += 1
+            return
         grid, block = self.triples[bytes(args.grid)], self.triples[bytes(args.block)]
         # What is kept of an event must not keep the bytes that it was read from.
         args.grid = args.block = _EMPTY
         name = event.name
         (self.taken if taken is None else taken).append(
-            DeviceRow(event.ts or 0, event.dur or 0, number, event.pid, event.tid,
+            DeviceRow(start, dur, number, event.pid, event.tid,
                  self.pool[name] if type(name) is str and name else _NO_NAME, is_copy, args,
                  grid, block, None if args.collective is None else args_of(event))
         )  # fmt: skip
@@ -500,10 +504,6 @@ class _Reader:
 
     def _add(self, columns: DeviceRows, rows: list[DeviceRow]) -> None:
         base = self.base
-        impossible = [row for row in rows if not (-MOST_US < row.ts < MOST_US and row.dur < MOST_US)]
-        if impossible:
-            self.impossible += len(impossible)
-            rows = [row for row in rows if -MOST_US < row.ts < MOST_US and row.dur < MOST_US]
         start = [
             round(row.ts * 1000) + base if -_EXACT_US < row.ts < _EXACT_US else self._ns(row.number, row.ts)
             for row in rows

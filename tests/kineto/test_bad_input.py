@@ -97,9 +97,13 @@ def test_what_is_odd_beside_the_times_is_shown(tmp_path: Path, change: dict[str,
 
 
 @pytest.mark.parametrize("change", [{"ts": 1e300}, {"dur": 10**19}, {"dur": 18446744073709551.574}])
-def test_times_that_cannot_be_are_left_out_and_said(tmp_path: Path, change: dict[str, Any]) -> None:
-    run = opened(tmp_path, [event(), event(**change)])
-    assert run.ops == 1
+@pytest.mark.parametrize("category", ["kernel", "aiu"])
+def test_times_that_cannot_be_are_left_out_and_said(
+    tmp_path: Path, category: str, change: dict[str, Any]
+) -> None:
+    beside = event(cat=category, ts=300, tid=8, args={"stream": 8, "device": 0})
+    run = opened(tmp_path, [event(), beside | change, beside])
+    assert run.ops == 2
     (message,) = [one.message for one in run.diagnostics if one.code == "no-time"]
     assert message.startswith("1 event with a time or a length of more than")
     shown(run)

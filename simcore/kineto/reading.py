@@ -456,8 +456,10 @@ class _Reader:
         name = event.name
         if type(name) is str and self.step_names.fit(name):
             device, start = whole(event.pid), event.ts or 0
-            mark = self._mark(number, start, start + max(event.dur or 0, 0))
-            self.on_devices.setdefault(-1 if device is None else device, []).append((name, mark))
+            end = start + max(event.dur or 0, 0)
+            if self._fits(start, end):
+                mark = self._mark(number, start, end)
+                self.on_devices.setdefault(-1 if device is None else device, []).append((name, mark))
 
     def _step_ranges(self) -> Iterator[tuple[str, StepMark]]:
         """The annotations and operations of the host whose names are those of steps."""
@@ -466,10 +468,16 @@ class _Reader:
             for threads in (self.ranges, self.threads):
                 for ranges in threads.values():
                     for start, minus_end, name, number in ranges:
-                        if name in names:
+                        if name in names and self._fits(start, -minus_end):
                             if -minus_end < start:
                                 self.negative += 1
                             yield name, self._mark(number, start, max(-minus_end, start))
+
+    def _fits(self, start: float, end: float) -> bool:
+        """Whether an axis holds both; counts what it does not."""
+        fits = -MOST_US < start < MOST_US and -MOST_US < end < MOST_US
+        self.impossible += not fits
+        return fits
 
     def _mark(self, number: int, start: float, end: float) -> StepMark:
         """An annotation of a step, its number not known yet."""
@@ -668,13 +676,14 @@ class _Reader:
         """The outermost operations of each thread; collectives are its annotations."""
         rows: list[tuple[int, int, int, float, str, object, _Call | None]] = []
         for thread, ranges in self.threads.items():
-            for begin, minus_end, name, number in outermost(ranges, "c10d::"):
+            fitting = [one for one in ranges if self._fits(one[0], -one[1])]
+            for begin, minus_end, name, number in outermost(fitting, "c10d::"):
                 start = self._ns(number, begin)
                 if -minus_end < begin:
                     self.negative += 1
                 end = max(start, self._ns(number, -minus_end))
                 rows.append((start, end, number, begin, name, thread, None))
-        for call in self.annotated:
+        for call in (call for call in self.annotated if self._fits(call.start, call.end)):
             times = (self._ns(call.number, call.start), self._ns(call.number, call.end))
             rows.append((*times, call.number, call.start, call.name, call.thread, call))
         rows.sort(key=lambda row: row[:3])

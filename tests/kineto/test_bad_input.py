@@ -109,6 +109,15 @@ def test_times_that_cannot_be_are_left_out_and_said(
     shown(run)
 
 
+@pytest.mark.parametrize("cat", ["user_annotation", "gpu_user_annotation", "cpu_op"])
+def test_times_of_the_host_that_cannot_be_are_left_out_and_said(tmp_path: Path, cat: str) -> None:
+    far = event(cat=cat, name="ProfilerStep#1", ts=1e300)
+    other = event(cat="cpu_op", name="aten::mm") if cat == "cpu_op" else event()
+    run = opened(tmp_path, [other, far])
+    assert (run.ops, run.step_time_ns) == (1, 10_000)
+    assert "no-time" in [one.code for one in run.diagnostics]
+
+
 def test_a_base_written_as_a_fraction_is_the_same(tmp_path: Path) -> None:
     assert opened(tmp_path, [event()], baseTimeNanoseconds=1.7e18).step_time_ns == 10_000
 

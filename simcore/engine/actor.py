@@ -121,5 +121,5 @@ class Actor:
 
     def current_run(self) -> OpRun | None:
         """The run that the actor is in, None after its last."""
-        runs = self.program.runs
+        runs = self.program.packed
         return runs[self.run] if self.run < len(runs) else None

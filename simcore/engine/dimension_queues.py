@@ -158,7 +158,8 @@ class DimensionQueues:
 
     def _advance(self, rank: _Rank) -> None:
         """Run a rank on from now until it computes, pauses or waits."""
-        runs = rank.program.runs
+        # No rows of this dialect wait inside a run.
+        runs = rank.program.packed
         while rank.run < len(runs):
             run = runs[rank.run]
             if rank.wait == 0 and rank.passed.get(rank.run) == NOT_YET:

@@ -30,8 +30,8 @@ from simcore.engine.actor import (
 )
 from simcore.folding import Folding
 from simcore.program import Program
-from simcore.program.ops import STREAM_OF_GROUP, Join, Receive, TransferCost
-from simcore.records import Struct
+from simcore.program.ops import STREAM_OF_GROUP, InnerJoins, Join, OpRun, Receive, TransferCost
+from simcore.records import NamedTuple, Struct
 from simcore.units import shifted
 from simcore.workload.model import LARGEST
 
@@ -52,6 +52,18 @@ class Times(Struct, frozen=True):
     end: tuple[array[int], ...]
     pass_ends: tuple[tuple[int, ...], ...]
     finish: tuple[int, ...]
+
+
+class JoinedTimes(NamedTuple):
+    """What happens in a run that waits inside, ns from its begin. start, end: of its ops. over: when compute
+    is done; free: when the streams of `InnerJoins.ends` are; longest: the last end of all.
+    """
+
+    start: array[int]
+    end: array[int]
+    over: int
+    free: tuple[int, ...]
+    longest: int
 
 
 class GroupMeeting:
@@ -87,6 +99,8 @@ class Engine:
         self.awake: list[Actor] = []
         # By the durations of a stretch when its ops are over: micro-batches, and stages, repeat each other.
         self.offsets: dict[tuple[int, ...], array[int]] = {}
+        # What runs that wait inside take, by all that says it: they repeat each other as well.
+        self.joined: dict[object, JoinedTimes] = {}
         self.actors: list[Actor] = []
         known: dict[tuple[int, frozenset[int]], Codes] = {}
         for index, rank_class in enumerate(folding.classes):
@@ -137,7 +151,7 @@ class Engine:
 
     def _step(self, actor: Actor) -> Iterator[None]:
         """The actor's whole step. Yields where it must wait for another, which wakes it."""
-        for number, run in enumerate(actor.program.runs):
+        for number, run in enumerate(actor.program.packed):
             actor.run = number
             if number in actor.passed:
                 actor.passed[number] = actor.time
@@ -155,8 +169,49 @@ class Engine:
                     over = actor.end[wait.op]
                 if over > actor.time:
                     actor.time = over
-            yield from self._run_ops(actor, run.first, run.last)
+            if run.inner is None:
+                yield from self._run_ops(actor, run.first, run.last)
+            else:
+                yield from self._run_joined(actor, run, run.inner)
         actor.run += 1
+
+    def _run_joined(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
+        """Issues the ops of a run that waits inside. Yields as `_run_ops`, and where it waits for others."""
+        codes = actor.codes.of_op[run.first : run.last]
+        if max(codes) > LOCAL_ASYNCHRONOUS:
+            yield from self._run_each(actor, run, inner)
+            return
+        begun, free = actor.time, actor.free
+        # Nobody else has a say: from there on all goes by the durations, and by how long streams are busy yet.
+        busy = tuple([free[lane] - begun if free[lane] > begun else 0 for lane, _, _ in inner.ends])
+        key = (inner, codes, busy, tuple(actor.durations[run.first : run.last]))
+        known = self.joined.get(key)
+        if known is not None and begun + known.longest <= LARGEST:
+            actor.start[run.first : run.last] = shifted(known.start, begun)
+            actor.end[run.first : run.last] = shifted(known.end, begun)
+            actor.time = begun + known.over
+            for (lane, _, _), until in zip(inner.ends, known.free, strict=True):
+                free[lane] = begun + until
+            return
+        yield from self._run_each(actor, run, inner)
+        if len(self.joined) < KEPT_STRETCHES:
+            start, end = (
+                shifted(column[run.first : run.last], -begun) for column in (actor.start, actor.end)
+            )
+            until = tuple([free[lane] - begun for lane, _, _ in inner.ends])
+            self.joined[key] = JoinedTimes(start, end, actor.time - begun, until, max(end))
+
+    def _run_each(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
+        """The same, op by op."""
+        first = run.first
+        for place, op in inner.pairs:
+            yield from self._run_ops(actor, first, run.first + place)
+            first = run.first + place
+            if actor.end[run.first + op] == NOT_YET:
+                actor.parked_op = run.first + op
+                yield
+            actor.time = max(actor.time, actor.end[run.first + op])
+        yield from self._run_ops(actor, first, run.last)
 
     def _run_ops(self, actor: Actor, first: int, last: int) -> Iterator[None]:
         """Issues ops first..last-1. Yields in each blocking one that other members are still to come to."""

@@ -157,12 +157,29 @@ class Pause(NamedTuple):
 Wait = Receive | Join | Pause
 
 
+class InnerJoins(Struct, frozen=True, eq=False):
+    """What the ops of a run wait for of each other: one object for all runs that repeat the same ops.
+
+    pairs: (place, op), ascending: before the op at `place` of the run its op `op` is over; `place` may be
+    behind the last one. ends: (stream, first, last), the first and the last op on each stream but compute.
+    left: the ops that compute never waits for in the run.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    ends: tuple[tuple[int, int, int], ...]
+    left: tuple[int, ...]
+
+
 class OpRun(NamedTuple):
-    """Ops first..last-1, issued one after another once every wait, in order, is over."""
+    """Ops first..last-1, issued one after another once every wait, in order, is over.
+
+    inner: what they wait for inside the run, None where nothing is.
+    """
 
     first: int
     last: int
     waits: tuple[Wait, ...]
+    inner: InnerJoins | None = None
 
 
 class Ops(Struct):
@@ -274,11 +291,12 @@ class Stretches(Struct):
 
 
 class StageProgram(Struct, frozen=True):
-    """What one rank of a stage does in one step. Waits and issue order are in `runs`.
+    """What one rank of a stage does in one step. Waits and issue order are in `packed`, and in `runs`.
 
-    The last run has no ops: its waits are the join at the end of the step.
-    peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the
-    run at whose beginning, before its waits, each pass of a layer-loop, or step of a pipeline, is over.
+    packed: the runs, those that wait inside as one each: a micro-batch of rows in pieces has hundreds of
+    waits. The last run has no ops: its waits are the join at the end of the step.
+    peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the run of
+    `packed` at whose beginning, before its waits, each pass of a layer-loop, or step of a pipeline, is over.
     priority: of each op, where collectives queue by it (`Program.queued`), higher first. peak_chunks: the
     most chunks of micro-batches held. held: (op, chunk, +1 or -1), that a chunk's activations are there from
     that op on (its F begins) or no longer (its B, or W, has ended before it). stretches: of the actions of a
@@ -286,13 +304,33 @@ class StageProgram(Struct, frozen=True):
     """
 
     ops: Ops
-    runs: tuple[OpRun, ...]
+    packed: tuple[OpRun, ...]
     peak_microbatches: int
     pass_ends: tuple[int, ...] = ()
     priority: array[int] = field(default_factory=lambda: array("q"))
     peak_chunks: int = 0
     held: tuple[tuple[int, int, int], ...] = ()
     stretches: Stretches = field(default_factory=Stretches)
+
+    @property
+    def runs(self) -> tuple[OpRun, ...]:
+        """The runs without waits inside: made anew, for who needs no more than each op and each wait."""
+        if all(run.inner is None for run in self.packed):
+            return self.packed
+        runs: list[OpRun] = []
+        # What the next ops wait for that was the last wait inside a run.
+        waits: tuple[Wait, ...] = ()
+        for run in self.packed:
+            first, waits = run.first, (*waits, *run.waits)
+            for place, op in run.inner.pairs if run.inner is not None else ():
+                if run.first + place > first:
+                    runs.append(OpRun(first, run.first + place, waits))
+                    first, waits = run.first + place, ()
+                waits = (*waits, Join(run.first + op))
+            if first < run.last or run.inner is None:
+                runs.append(OpRun(first, run.last, waits))
+                waits = ()
+        return tuple(runs)
 
 
 class Program(Struct, frozen=True):

@@ -28,6 +28,7 @@ from simcore.program.ops import (
     BesideCost,
     CollectiveCost,
     ComputeCost,
+    InnerJoins,
     JoinedCost,
     Ops,
     PartCost,
@@ -40,10 +41,14 @@ from simcore.workload.model import Phase, PiecedCell, Uneven, base_name
 
 
 class OpSegment(NamedTuple):
-    """Ops of a part of a micro-batch. joins: (op, the op of them that is over before it), ascending."""
+    """Ops of a part of a micro-batch. joins: (op, the op of them that is over before it), ascending.
+
+    inner: these joins, one object for all segments whose ops lie and wait alike; None without any.
+    """
 
     ops: Ops
     joins: list[tuple[int, int]]
+    inner: InnerJoins | None = None
 
 
 class Plan(Struct):
@@ -83,6 +88,7 @@ class Plan(Struct):
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
     _first_alike: list[int] | None = None
     _by_content: dict[tuple[str, tuple[int, ...]], tuple[int, ...]] = field(default_factory=dict)
+    _inner: dict[tuple[bytes, bytes, tuple[tuple[int, int], ...]], InnerJoins] = field(default_factory=dict)
 
     def cost(self, cost: AnyCost) -> int:
         """The number of a cost in the program's table."""
@@ -137,6 +143,24 @@ class Plan(Struct):
         here = at_end if self.megatron else chunk % placement.parts == placement.parts - 1
         return self.structure.loss if here else ()
 
+    def with_inner(self, segment: OpSegment) -> OpSegment:
+        """The same segment with its joins as those of a run."""
+        ops, joins, _ = segment
+        if not joins:
+            return segment
+        stream, blocking, pairs = bytes(ops.stream), bytes(ops.blocking), tuple(joins)
+        inner = self._inner.get((stream, blocking, pairs))
+        if inner is None:
+            lanes = sorted({*stream} - {COMPUTE})
+            ends = tuple((lane, stream.index(lane), stream.rindex(lane)) for lane in lanes)
+            # Streams are first in, first out: what is before an op that is over is over.
+            over = {lane: max((op for _, op in pairs if stream[op] == lane), default=-1) for lane in lanes}
+            left = tuple(
+                op for op, lane in enumerate(stream) if lane != COMPUTE and not blocking[op] and op > over[lane]
+            )
+            inner = self._inner[stream, blocking, pairs] = InnerJoins(pairs, ends, left)
+        return OpSegment(ops, joins, inner)
+
     def of_alike_rows(self, part: str, rows: tuple[int, ...]) -> OpSegment | None:
         """The segment of a part over `rows` from that of other rows with the same names and cells.
 
@@ -153,7 +177,7 @@ class Plan(Struct):
         if other == rows:
             return None
         here = dict(zip(other, rows, strict=True))
-        ops, joins = self.segments[part, other]
+        ops, joins, _ = self.segments[part, other]
         moved = ops.part(0, len(ops))
         moved.row = array("i", map(here.__getitem__, ops.row))
         return OpSegment(moved, joins)

@@ -12,6 +12,7 @@ from simcore.program.ops import (
     TO_NEXT,
     TO_PREVIOUS,
     WG,
+    InnerJoins,
     Join,
     OpRun,
     Ops,
@@ -242,8 +243,8 @@ class StageBuilder:
             if segment is not None:
                 self.plan.segments[key] = segment
                 return segment
-            segment = self.plan.segments[key] = OpSegment(Ops(), [])
-            ops, joins = segment
+            segment = OpSegment(Ops(), [])
+            ops, joins, _ = segment
             row_ops = RowBuilder(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
             if part == "fwd":
                 for row in rows:
@@ -253,18 +254,23 @@ class StageBuilder:
                 for row in reversed(rows):
                     self._row_gradients(row_ops, part, row, recomputed)
             if self.plan.joined is not None:
-                segment = self.plan.segments[key] = joined(segment, self.plan)
+                segment = joined(segment, self.plan)
+            segment = self.plan.segments[key] = self.plan.with_inner(segment)
         return segment
 
     def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
         segment, first = self.part_ops(part, rows), len(self.ops)
         if self.plan.joined is not None:
             self.parts.append((first, (part, rows)))
-        if segment.joins:
-            self._extend(segment, 0, len(segment.ops), microbatch, {})
-        else:
+        if segment.inner is None:
             self.ops.extend(segment.ops, microbatch)
-        self._remember_asynchronous(first)
+            self._remember_asynchronous(first)
+            return
+        if self._run_start < first:
+            self._close_run()
+        self.ops.extend(segment.ops, microbatch)
+        self._close_run(segment.inner)
+        self._outstanding += [first + op for op in segment.inner.left]
 
     def _extend(
         self, segment: OpSegment, begun: int, end: int, microbatch: int, issued: dict[int, int]
@@ -547,8 +553,8 @@ class StageBuilder:
             self._close_run()
         self._waits.append(wait)
 
-    def _close_run(self) -> None:
-        self._runs.append(OpRun(self._run_start, len(self.ops), tuple(self._waits)))
+    def _close_run(self, inner: InnerJoins | None = None) -> None:
+        self._runs.append(OpRun(self._run_start, len(self.ops), tuple(self._waits), inner))
         self._run_start = len(self.ops)
         self._waits = []
 

@@ -341,6 +341,7 @@ class _ClassWalk:
         self.graph = built.graph
         count = len(self.timeline.classes)
         self.now = [START] * count
+        self._runs = [self.timeline.stage_program(number).runs for number in range(count)]
         self._run = [0] * count
         self._wait = [0] * count
         self._op = [0] * count
@@ -365,7 +366,7 @@ class _ClassWalk:
                 raise Cancelled
             self._advance(self._ready.pop())
         for number, run in enumerate(self._run):
-            if run < len(self.timeline.stage_program(number).runs):
+            if run < len(self._runs[number]):
                 raise RuntimeError(f"class {number} never gets past op {self._op[number]}")
         return self.now
 
@@ -392,7 +393,7 @@ class _ClassWalk:
 
     def _advance(self, number: int) -> None:
         """Puts a class's ops in the order until it is done or waits for what has no node yet."""
-        runs = self.timeline.stage_program(number).runs
+        runs = self._runs[number]
         while (place := self._run[number]) < len(runs):
             run = runs[place]
             while self._wait[number] < len(run.waits):

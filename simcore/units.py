@@ -292,6 +292,31 @@ def shifted(column: array[int], by: int) -> array[int]:
     return array(column.typecode, whole.to_bytes(size, sys.byteorder))
 
 
+def taken_from(whole: int, column: array[int]) -> array[int]:
+    """`whole` less each element; none of them is larger.
+
+    >>> taken_from(7, array("q", [0, 4]))
+    array('q', [7, 3])
+    """
+    size = len(column) * column.itemsize
+    by_element = whole * _ones(len(column), column.itemsize) - int.from_bytes(column, sys.byteorder)
+    return array(column.typecode, by_element.to_bytes(size, sys.byteorder))
+
+
+def placed(values: int, places: int, by: int, like: array[int], count: int) -> array[int]:
+    """A column of `count` elements as in `like`, given as one number, those at `places` more by `by`.
+
+    values, places: of `as_number`.
+    """
+    whole = values + by * places
+    return array(like.typecode, whole.to_bytes(count * like.itemsize, sys.byteorder))
+
+
+def as_number(column: array[int]) -> int:
+    """A column as one number, of which sums are sums element by element."""
+    return int.from_bytes(column, sys.byteorder)
+
+
 @lru_cache(256)
 def _ones(count: int, itemsize: int) -> int:
     """A column of ones as one number."""

@@ -182,7 +182,7 @@ class Engine:
             yield from self._run_each(actor, run, inner)
             return
         begun, free = actor.time, actor.free
-        # Nobody else has a say: from there on all goes by the durations, and by how long streams are busy yet.
+        # Nobody else has a say: all goes by the durations, and by how long streams are still busy.
         busy = tuple([free[lane] - begun if free[lane] > begun else 0 for lane, _, _ in inner.ends])
         key = (inner, codes, busy, tuple(actor.durations[run.first : run.last]))
         known = self.joined.get(key)
@@ -198,8 +198,8 @@ class Engine:
             start, end = (
                 shifted(column[run.first : run.last], -begun) for column in (actor.start, actor.end)
             )
-            until = tuple([free[lane] - begun for lane, _, _ in inner.ends])
-            self.joined[key] = JoinedTimes(start, end, actor.time - begun, until, max(end))
+            free_at = tuple([free[lane] - begun for lane, _, _ in inner.ends])
+            self.joined[key] = JoinedTimes(start, end, actor.time - begun, free_at, max(end))
 
     def _run_each(self, actor: Actor, run: OpRun, inner: InnerJoins) -> Iterator[None]:
         """The same, op by op."""

@@ -155,9 +155,8 @@ class Plan(Struct):
             ends = tuple((lane, stream.index(lane), stream.rindex(lane)) for lane in lanes)
             # Streams are first in, first out: what is before an op that is over is over.
             over = {lane: max((op for _, op in pairs if stream[op] == lane), default=-1) for lane in lanes}
-            left = tuple(
-                op for op, lane in enumerate(stream) if lane != COMPUTE and not blocking[op] and op > over[lane]
-            )
+            beside = [op for op, lane in enumerate(stream) if lane != COMPUTE and not blocking[op]]
+            left = tuple(op for op in beside if op > over[stream[op]])
             inner = self._inner[stream, blocking, pairs] = InnerJoins(pairs, ends, left)
         return OpSegment(ops, joins, inner)
 

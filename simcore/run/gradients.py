@@ -20,6 +20,7 @@ from typing import TypeVar
 from simcore.diagnostics import Cancelled
 from simcore.records import NamedTuple, Struct
 from simcore.run.graph import START, Graph, never
+from simcore.run.repeats import Pattern, Work
 
 Time = TypeVar("Time", int, float)
 # Times of a pass at a factor are floats: below this share of the step two of them are equal.
@@ -73,10 +74,17 @@ def _ends(first: Iterable[int], second: Iterable[int], totals: Iterable[Time]) -
     return end
 
 
+def _breaks(graph: Graph, begin: int, end: int) -> list[int]:
+    """The places begin..end-1 of the nodes that do not hang on the one before them alone."""
+    waits = map(or_, map(ne, graph.first[begin:end], range(begin, end)), graph.second[begin:end])
+    return list(compress(range(begin, end), waits))
+
+
 class _Part(NamedTuple):
     """Some of the chains with their own numbers from 1 on: columns as those of `Chains`.
 
     chains: their numbers there. What waits for a chain that is not here begins with the step.
+    works: (place, number) of those that are repeats: of which of `Chains.works`.
     """
 
     chains: list[int]
@@ -84,19 +92,29 @@ class _Part(NamedTuple):
     second: list[int]
     total: list[int]
     last: list[int]
+    works: list[tuple[int, int]]
 
-    def step_at(self, factor: float, chosen: Sequence[int]) -> tuple[float, int]:
-        """(the step with the chosen durations times `factor`, how much of them its path has)."""
+    def step_at(
+        self, factor: float, chosen: Sequence[int], at_factor: Sequence[tuple[float, int]]
+    ) -> tuple[float, int]:
+        """(the step with the chosen durations times `factor`, how much of them its path has).
+
+        at_factor: both of each of `Chains.works`; nothing where they have none of the chosen.
+        """
         less = factor - 1
-        end: list[float] = _ends(
-            self.first,
-            self.second,
-            [total + less * some if some else total for total, some in zip(self.total, chosen, strict=True)],
-        )
+        totals: list[float] = [
+            total + less * some if some else total for total, some in zip(self.total, chosen, strict=True)
+        ]
+        slopes = chosen
+        if at_factor:
+            slopes = [*chosen]
+            for place, work in self.works:
+                totals[place], slopes[place] = at_factor[work]
+        end = _ends(self.first, self.second, totals)
         chain = max(self.last, key=end.__getitem__)
         step, slope = end[chain], 0
         while chain:
-            slope += chosen[chain - 1]
+            slope += slopes[chain - 1]
             first, second = self.first[chain - 1], self.second[chain - 1]
             chain = first if end[first] > end[second] else second
         return step, slope
@@ -106,7 +124,8 @@ class Chains:
     """A graph with its chains as single nodes, and what each kind of duration takes of them.
 
     first, second: the chains that a chain waits for, 0 for none, each behind those that it waits for.
-    total: ns of a chain. kinds: by kind of duration, ns by chain.
+    total: ns of a chain. kinds: by kind of duration, ns by chain. works: of what repeats, and is one chain
+    each time, what is unlike.
     """
 
     def __init__(self, graph: Graph, durations: array[int], kind_of: array[int], last: Iterable[int]) -> None:
@@ -115,31 +134,66 @@ class Chains:
         """
         count = len(graph)
         last = list(last)
-        # A node hangs on the one before it alone, or it breaks a chain.
-        waits = map(or_, map(ne, graph.first, range(count)), graph.second)
-        breaks = list(compress(range(count), waits))
+        # A node hangs on the one before it alone, or it breaks a chain; a repeat is a chain of its own.
+        breaks: list[int] = []
+        inside = bytearray(count + 1)
+        begun = 0
+        for repeat in graph.repeats:
+            breaks += _breaks(graph, begun, repeat.before)
+            inside[repeat.before + 1 : repeat.last + 1] = b"\1" * len(repeat.pattern)
+            begun = repeat.last
+        breaks += _breaks(graph, begun, count)
         ends = {graph.first[at] for at in breaks}
         ends.update(graph.second[at] for at in breaks)
-        ends.update(breaks, last, (count,))
+        ends.update(breaks, last, (count,), (repeat.entry for repeat in graph.repeats))
+        repeat_to = {repeat.last: repeat for repeat in graph.repeats}
+        ends = {node for node in ends if not inside[node]}
+        for repeat in graph.repeats:
+            ends.update((repeat.before, repeat.last))
         ends.discard(START)
         tails = sorted(ends)
         number = {START: 0} | {tail: index for index, tail in enumerate(tails, 1)}
+        # Who waits for another node of a repeat begins behind its exit all the same.
+        inner = {repeat.exit: number[repeat.last] for repeat in graph.repeats}
+
+        def chain_of(node: int) -> int:
+            return inner.get(node, 0) if inside[node] else number[node]
+
         # Lists: each scale goes over all of them, and an array makes its numbers anew each time.
         self.first: list[int] = []
         self.second: list[int] = []
         self.total: list[int] = []
         self.kinds: dict[int, dict[int, int]] = {}
         self._known: dict[tuple[bytes, bytes], dict[int, int]] = {}
+        self.works: list[Work] = []
+        # Of the chains that are repeats, which of `works` each is.
+        self._work_of: dict[int, int] = {}
+        known_works: dict[tuple[Pattern, bytes, bytes], int] = {}
         head = 0
         for chain, tail in enumerate(tails, 1):
-            self.first.append(number[graph.first[head]])
-            self.second.append(number[graph.second[head]])
+            if tail in repeat_to:
+                repeat = repeat_to[tail]
+                taken, kinds = repeat.own(durations), repeat.own(kind_of)
+                key = repeat.pattern, taken.tobytes(), kinds.tobytes()
+                work = known_works.setdefault(key, len(self.works))
+                if work == len(self.works):
+                    self.works.append(Work(repeat.pattern, taken, kinds))
+                self._work_of[chain] = work
+                self.first.append(chain_of(repeat.entry))
+                self.second.append(0)
+                self.total.append(self.works[work].total)
+                head = tail
+                continue
+            self.first.append(chain_of(graph.first[head]))
+            self.second.append(chain_of(graph.second[head]))
             sums = self._sums(graph.duration[head:tail], durations, kind_of)
             self.total.append(sum(sums.values()))
             for kind, ns in sums.items():
                 self.kinds.setdefault(kind, {})[chain] = ns
             head = tail
-        self.last = [number[node] for node in last]
+        for kind in {kind for one in self.works for kind in one.kinds}:
+            self.kinds.setdefault(kind, {})
+        self.last = [chain_of(node) for node in last]
         self._known.clear()
         self._ends = _ends(self.first, self.second, self.total)
         self.step_ns = max(self._ends[chain] for chain in self.last)
@@ -199,6 +253,7 @@ class Chains:
             [number_of[chain] for chain in compress(self.second, close)],
             list(compress(self.total, close)),
             [number_of[chain] for chain in self.last if number_of[chain]],
+            [(number_of[chain] - 1, work) for chain, work in self._work_of.items() if number_of[chain]],
         )
         return part
 
@@ -230,26 +285,39 @@ class Chains:
         for kind in kinds:
             for chain, ns in self.kinds.get(kind, {}).items():
                 chosen[chain - 1] += ns
-        left, right = self._slopes_at_one(chosen)
-        return Slopes(left, right, self._until(chosen, left, cancelled) if left else 0.0)
+        wanted = set(kinds)
+        of_works = [work.chosen(wanted) for work in self.works]
+        if not any(of_works):
+            of_works = []
+        left, right = self._slopes_at_one(chosen, of_works)
+        return Slopes(left, right, self._until(chosen, of_works, left, cancelled) if left else 0.0)
 
-    def _slopes_at_one(self, chosen: Sequence[int]) -> tuple[int, int]:
+    def _slopes_at_one(self, chosen: Sequence[int], of_works: Sequence[Sequence[int]]) -> tuple[int, int]:
         least: list[int] = []
         most: list[int] = []
         critical, over = self._critical
+        at_one = [work.at_one(own) for work, own in zip(self.works, of_works, strict=False)]
         for chain, before in critical:
-            own = chosen[chain - 1]
+            low = high = chosen[chain - 1]
+            if at_one and chain in self._work_of:
+                low, high = at_one[self._work_of[chain]]
             if len(before) == 1:
                 # Of 135 critical chains of seed 002 all but the first.
                 (only,) = before
-                least.append(own + least[only])
-                most.append(own + most[only])
+                least.append(low + least[only])
+                most.append(high + most[only])
             else:
-                least.append(own + min((least[earlier] for earlier in before), default=0))
-                most.append(own + max((most[earlier] for earlier in before), default=0))
+                least.append(low + min((least[earlier] for earlier in before), default=0))
+                most.append(high + max((most[earlier] for earlier in before), default=0))
         return min((least[last] for last in over), default=0), max((most[last] for last in over), default=0)
 
-    def _until(self, chosen: Sequence[int], left: int, cancelled: Callable[[], bool]) -> float:
+    def _until(
+        self,
+        chosen: Sequence[int],
+        of_works: Sequence[Sequence[int]],
+        left: int,
+        cancelled: Callable[[], bool],
+    ) -> float:
         """The least factor at which the step is still on the line that it leaves 1 with, downwards.
 
         From 0 on, each time by the piece that is the longest path there, to where that meets the line.
@@ -258,7 +326,12 @@ class Chains:
         """
         part = self._close(left)
         own = [chosen[chain - 1] for chain in part.chains]
-        step, slope = part.step_at(0, own)
+
+        def step_at(factor: float) -> tuple[float, int]:
+            at = [work.at(factor, some) for work, some in zip(self.works, of_works, strict=False)]
+            return part.step_at(factor, own, at)
+
+        step, slope = step_at(0)
         if step == self.step_ns - left:
             return 0.0
         factor = 0.0
@@ -269,5 +342,5 @@ class Chains:
             if step - line <= _EQUAL * self.step_ns or slope >= left:
                 break
             factor += (step - line) / (left - slope)
-            step, slope = part.step_at(factor, own)
+            step, slope = step_at(factor)
         return min(round(factor, _PLACES), 1.0)

@@ -14,12 +14,17 @@ serves simulated, measured and replayed runs; a builder adds the nodes and knows
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, compress, pairwise
 from operator import sub
+from typing import Any
 
 from simcore.diagnostics import Cancelled
 from simcore.records import NamedTuple
+from simcore.run.repeats import Pattern, Repeat
+from simcore.units import shifted, taken_from
 
 # The node that is over when the step begins.
 START = 0
@@ -70,12 +75,14 @@ class Graph:
     chained: 1 for a node that waits for the node before it alone, on the one track that it is on, and takes
     the duration behind that one's. A pass takes such a chain at once: of 41,552 nodes of seed 002, folded,
     39,327 are chained.
+    repeats: stretches that are like others, in their order.
     tracks: how many there are: rank classes or ranks. tracks_of: the tracks that a node is on, more than one
     for a collective, the one first that names it by default.
     """
 
     __slots__ = (
-        "_chains", "_edges", "_nexts", "chained", "duration", "first", "second", "tracks", "tracks_of", "why"
+        "_chains", "_edges", "_nexts", "chained", "duration", "first", "repeats", "second", "tracks",
+        "tracks_of", "why",
     )  # fmt: skip
 
     def __init__(self, tracks: int, tracks_of: Callable[[int], Sequence[int]]) -> None:
@@ -86,6 +93,7 @@ class Graph:
         self.duration = array("i")
         self.why = bytearray()
         self.chained = bytearray()
+        self.repeats: list[Repeat] = []
         self._chains: tuple[array[int], ...] | None = None
         self._edges: array[int] | None = None
         self._nexts: array[int] | None = None
@@ -136,55 +144,106 @@ class Graph:
         flattened.extend([0] * self.tracks)
         return flattened
 
-    def ends(self, durations: Sequence[int], cancelled: Callable[[], bool] = never) -> list[int]:
+    def ends(self, durations: array[int], cancelled: Callable[[], bool] = never) -> list[int] | array[int]:
         """When each node ends, ns; the first entry is START's 0. durations: of `flat`. Raises `Cancelled`.
 
-        A list, which is half as fast again as an array; who keeps it makes it one (8 B a node, not 40).
+        A list, which is half as fast again as an array; who keeps it makes it one (8 B a node, not 40). An
+        array where most nodes are in repeats, whose ends are copied.
         """
-        end = [0]
+        end: list[int] | array[int] = array("q", (0,)) if self.repeats else [0]
         append = end.append
         chains = self._known_chains()
+        known: dict[tuple[Pattern, bytes], array[int]] = {}
         for begin in range(0, len(chains[0]), _CHAINS_BETWEEN_CANCEL_CHECKS):
             if cancelled():
                 raise Cancelled
             part = slice(begin, begin + _CHAINS_BETWEEN_CANCEL_CHECKS)
             for first, second, duration, more in zip(*(column[part] for column in chains), strict=True):
+                if more < 0:
+                    repeat = self.repeats[first]
+                    taken = repeat.own(durations)
+                    key = repeat.pattern, taken.tobytes()
+                    ends = known.get(key)
+                    if ends is None:
+                        ends = known[key] = repeat.pattern.ends(taken)
+                    end.extend(shifted(ends, end[repeat.entry]))
+                    continue
                 first_end, other = end[first], end[second]
                 append((first_end if first_end > other else other) + durations[duration])
                 if more:
-                    end += accumulate(durations[duration + 1 : duration + more + 1], initial=end.pop())
+                    follow = durations[duration + 1 : duration + more + 1]
+                    end.extend(accumulate(follow, initial=end.pop()))
         return end
 
     def _known_chains(self) -> tuple[array[int], ...]:
         """Columns over the chains: first, second and duration of the node that begins it, how many follow.
 
-        Made when first asked for: many passes go over one graph.
+        A repeat is one of -1 nodes more, `first` is its number. Made when first asked for: many passes go
+        over one graph.
         """
         if self._chains is None:
-            begins = self.chained.translate(_BEGINS)
+            begins = self._begins()
             heads = (*compress(range(len(begins)), begins), len(begins))
-            columns = (
+            first, second, duration = (
                 array("i", compress(column, begins)) for column in (self.first, self.second, self.duration)
             )
-            self._chains = (*columns, array("i", (tail - head - 1 for head, tail in pairwise(heads))))
+            more = array("i", (tail - head - 1 for head, tail in pairwise(heads)))
+            at = 0
+            for number, repeat in enumerate(self.repeats):
+                at = bisect_left(heads, repeat.before, at)
+                first[at], second[at], more[at] = number, START, -1
+            self._chains = first, second, duration, more
         return self._chains
 
+    def _begins(self) -> bytearray:
+        """1 for each node that begins a chain, or a repeat."""
+        begins = self.chained.translate(_BEGINS)
+        for repeat in self.repeats:
+            begins[repeat.before : repeat.last] = b"\1" + bytes(len(repeat.pattern) - 1)
+        return begins
+
     def _tails(self) -> list[int]:
-        """The nodes with which chains end, cut behind nodes for which others wait too; the last is last."""
-        heads = compress(range(len(self.first)), self.chained.translate(_BEGINS))
-        first, second, *_ = self._known_chains()
-        return sorted({*heads, *first, *second, len(self.first)} - {START})
+        """The nodes with which chains and repeats end, chains cut behind nodes for which others wait too; the
+        last is last.
+        """
+        heads = compress(range(len(self.first)), self._begins())
+        first, second, _, more = self._known_chains()
+        tails = {*heads, len(self.first)}
+        for chain, other, length in zip(first, second, more, strict=True):
+            if length >= 0:
+                tails.add(chain)
+                tails.add(other)
+        tails.update(repeat.entry for repeat in self.repeats)
+        inside = bytearray(len(self.first) + 1)
+        for repeat in self.repeats:
+            inside[repeat.before + 1 : repeat.last] = b"\1" * (len(repeat.pattern) - 1)
+        return sorted(tail for tail in tails if tail != START and not inside[tail])
 
     def latest(
-        self, durations: Sequence[int], step_ns: int, cancelled: Callable[[], bool] = never
-    ) -> list[int]:
+        self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never
+    ) -> list[int] | array[int]:
         """How late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
-        late = [step_ns] * (len(self.first) + 1)
+        column: Callable[[list[int]], Any] = partial(array, "q") if self.repeats else list
+        late: list[int] | array[int] = column([step_ns]) * (len(self.first) + 1)
         tails = self._tails()
+        repeat_to = {repeat.last: repeat for repeat in self.repeats}
+        known: dict[tuple[Pattern, bytes], array[int]] = {}
         for index in range(len(tails) - 1, -1, -1):
             if not index % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
             before, tail = tails[index - 1] if index else START, tails[index]
+            repeat = repeat_to.get(tail)
+            if repeat is not None:
+                taken = repeat.own(durations)
+                key = repeat.pattern, taken.tobytes()
+                behind = known.get(key)
+                if behind is None:
+                    behind = known[key] = repeat.pattern.behind(taken)
+                # What else waits for its nodes begins behind its exit.
+                by_node = taken_from(late[repeat.exit], behind)
+                late[repeat.before + 1 : repeat.last + 1] = by_node[1:]
+                late[repeat.entry] = min(late[repeat.entry], by_node[0])
+                continue
             duration = self.duration[before]
             starts = late[tail]
             if tail - before > 1:
@@ -192,7 +251,7 @@ class Graph:
                 back = durations[duration + tail - before - 1 : duration : -1]
                 chain = list(accumulate(back, sub, initial=starts))
                 starts = chain[-1]
-                late[before + 1 : tail + 1] = chain[::-1]
+                late[before + 1 : tail + 1] = column(chain[::-1])
             starts -= durations[duration]
             first, second = self.first[before], self.second[before]
             if starts < late[first]:

@@ -23,15 +23,18 @@ from simcore.program.ops import (
     KIND_OF_STREAM,
     STREAM_OF_GROUP,
     TO_NEXT,
+    InnerJoins,
     Join,
+    OpRun,
     Pause,
     Receive,
     TransferCost,
     Wait,
 )
 from simcore.run.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph, never
+from simcore.run.repeats import Pattern, Repeat
 from simcore.timeline import Timeline
-from simcore.units import differences, shifted
+from simcore.units import as_number, differences, placed, shifted
 
 NONE = -1
 # What `op_of` gives for time that passes by itself: a state change, or until a collective's end is seen.
@@ -47,7 +50,8 @@ class StageOrder:
 
     holds: 1 for each op that holds compute (compute, a blocking collective). free: the ops that do not.
     sends: the transfers among them. busy: by op the one before it on its stream or channel, where that does
-    not hold compute: what does is over before anything more is issued. behind: the ops that have one.
+    not hold compute: what does is over before anything more is issued; NONE of others. behind: the ops that
+    have one.
     plain: 1 for each op that holds compute and has none.
     """
 
@@ -67,18 +71,19 @@ class StageOrder:
             )
         )  # fmt: skip
         self.holds = (blocking & collective | compute).to_bytes(count, "little")
-        self.free = list(compress(range(count), self.holds.translate(_NOT)))
+        self.free = array("i", compress(range(count), self.holds.translate(_NOT)))
         self.sends = [op for op in self.free if ops.stream[op] >= TO_NEXT]
-        self.busy = {
-            op: before
-            for lane in {self._lane_of(op) for op in self.free}
-            for before, op in pairwise(self.lane(lane))
-            if not self.holds[before]
-        }
-        self.behind = sorted(self.busy)
+        # Columns: of rows in pieces half the ops are on one stream.
+        self.busy = array("i", (NONE,)) * count
         plain = bytearray(self.holds)
-        for op in self.behind:
-            plain[op] = 0
+        is_behind = bytearray(count)
+        lanes = {ops.stream[op] for op in self.free if ops.stream[op] < TO_NEXT}
+        for lane in (*lanes, *{self._lane_of(op) for op in self.sends}):
+            for before, op in pairwise(self.lane(lane)):
+                if not self.holds[before]:
+                    self.busy[op] = before
+                    plain[op], is_behind[op] = 0, 1
+        self.behind = array("i", compress(range(count), is_behind))
         self.plain = bytes(plain)
 
     def lane(self, lane: int) -> array[int]:
@@ -155,11 +160,16 @@ class SimulatedGraph:
         self._nodes = [array("i", (NONE,)) * count + array("i", (START,)) for count in counts]
         self.graph = Graph(len(classes), self.classes_of)
         self._parts: dict[tuple[int, int], list[int]] = {}
+        # By the runs that wait inside, and which of their streams were used before, their nodes.
+        self._copied: dict[object, _Copied] = {}
+        # Of each class, by stream, the last op that is known to be over where its compute is.
+        self._over: list[dict[int, int]] = [{} for _ in classes]
         # 0, 1, 2 ... while the graph is built.
         self._ramp = array("i", range(1024))
         walk = _QueuedWalk(self, dimensions) if timeline.program.queued else _ClassWalk(self)
         self._last = walk.run(cancelled)
         del self._ramp
+        self._copied.clear()
 
     # -- what nodes are --------------------------------------------------------------
 
@@ -189,6 +199,10 @@ class SimulatedGraph:
     def nodes(self, number: int) -> array[int]:
         """The nodes with which the ops of class `number` end, in their order."""
         return self._nodes[number][:-1]
+
+    def duration_of(self, number: int, op: int) -> int:
+        """The number of the duration of an op."""
+        return self._offset[number] + op
 
     def parts(self, number: int, op: int) -> Sequence[int]:
         """The nodes that are a first part of an op: until a collective that stood behind it was served."""
@@ -240,7 +254,8 @@ class SimulatedGraph:
     @cached_property
     def ends(self) -> array[int]:
         """When each node ended in the run, ns."""
-        return array("q", self.graph.ends(self.durations()))
+        ends = self.graph.ends(self.durations())
+        return ends if isinstance(ends, array) else array("q", ends)
 
     def step_ns(self, ends: Sequence[int]) -> int:
         """The step time of a pass, ns."""
@@ -267,6 +282,11 @@ class SimulatedGraph:
     def extra_ns(self, duration: int) -> int:
         """What a duration takes that no op is alone, ns."""
         return self._extra[duration - self._offset[-1]][0]
+
+    def note_over(self, number: int, op: int) -> None:
+        """Compute of a class has waited for an op, and so for all before it on its stream."""
+        lane = self._orders[number].program.ops.stream[op]
+        self._over[number][lane] = max(op, self._over[number].get(lane, NONE))
 
     def place(self, number: int, op: int, node: int) -> None:
         """Names the node of an op that another class has added."""
@@ -314,11 +334,101 @@ class SimulatedGraph:
         holder = order.holds.rfind(1, first, last)
         return nodes[holder] if holder != NONE else now
 
+    def add_joined(self, number: int, run: OpRun, inner: InnerJoins, now: int) -> int:
+        """Adds the ops of a run that waits inside and meets no other class.
+
+        Gives the node at which compute is then. What repeats is copied.
+        """
+        order, over, graph = self._orders[number], self._over[number], self.graph
+        before = len(graph)
+        used = [order.busy[run.first + begin] for _, begin, _ in inner.ends]
+        key = inner, tuple([op == NONE for op in used])
+        copied = self._copied.get(key)
+        if copied is None:
+            out = self._add_each(number, run, inner, now) - before
+            copied = self._copied[key] = _Copied(self, number, run, before, out)
+        else:
+            self._copy(copied, number, run, before, now)
+        pattern = copied.pattern
+        if copied.is_closed:
+            if all(op <= over.get(lane, NONE) for (lane, _, _), op in zip(inner.ends, used, strict=True)):
+                duration = self._offset[number] + run.first
+                graph.repeats.append(Repeat(before, now, duration, run.last - run.first, pattern))
+            over.update((lane, run.first + last) for lane, _, last in inner.ends)
+        return before + pattern.out
+
+    def _add_each(self, number: int, run: OpRun, inner: InnerJoins, now: int) -> int:
+        """The same, stretch by stretch."""
+        first = run.first
+        for place, op in inner.pairs:
+            if run.first + place > first:
+                now = self.add_stretch(number, first, run.first + place, now)
+                first = run.first + place
+            now = self.graph.join(number, now, self._nodes[number][run.first + op], JOINED)
+        return self.add_stretch(number, first, run.last, now) if first < run.last else now
+
+    def _copy(self, copied: _Copied, number: int, run: OpRun, before: int, now: int) -> None:
+        """The same nodes as those of an earlier run, of other ops."""
+        graph, count = self.graph, len(copied.pattern)
+        first = placed(copied.first, copied.first_inside, before, graph.first, count)
+        for place in copied.at_entry:
+            first[place] = now
+        second = placed(copied.second, copied.second_inside, before, graph.second, count)
+        for place, op in copied.behind:
+            second[place] = self._nodes[number][self._orders[number].busy[run.first + op]]
+        of_joins = copied.duration - number * copied.joins
+        duration = placed(of_joins, copied.ops, self._offset[number] + run.first, graph.duration, count)
+        graph.first += first
+        graph.second += second
+        graph.duration += duration
+        graph.why += copied.why
+        graph.chained += copied.chained
+        self._nodes[number][run.first : run.last] = shifted(copied.nodes, before)
+
     def _numbers(self, first: int, last: int) -> array[int]:
         """first..last - 1. Copied: a column that is made of a range makes an object of each number."""
         while len(self._ramp) < last:
             self._ramp.extend(shifted(self._ramp, len(self._ramp)))
         return self._ramp[first:last]
+
+
+class _Copied:
+    """The nodes of a run that waits inside, to be copied. Columns are numbers, as of `as_number`.
+
+    pattern: without numbers of the graph; is_closed: whether it may be a repeat (`Pattern.is_closed`).
+    first, second: less the node before them, 0 of what is not in the run; first_inside, second_inside: 1 of
+    what is. at_entry: the places that wait for the entry. behind: (place, op of the run), those whose stream
+    is used before. duration: less the first one, and -1 of joins, to be less by the number of their track;
+    ops, joins: 1 of which is which. nodes: of the ops, less the node before them.
+    """
+
+    def __init__(self, built: SimulatedGraph, number: int, run: OpRun, before: int, out: int) -> None:
+        graph = built.graph
+        begin = built.duration_of(number, run.first)
+        first, second, duration = (
+            column[before:] for column in (graph.first, graph.second, graph.duration)
+        )
+        self.nodes = shifted(built.nodes(number)[run.first : run.last], -before)
+        op_at = {node - 1: op for op, node in enumerate(self.nodes)}
+        self.at_entry = [place for place, node in enumerate(first) if node <= before]
+        self.behind = [
+            (place, op_at[place]) for place, node in enumerate(second) if START < node <= before
+        ]
+        own_first, own_second = (
+            array("i", (max(node - before, 0) for node in column)) for column in (first, second)
+        )
+        self.first, self.second = as_number(own_first), as_number(own_second)
+        self.first_inside, self.second_inside = (
+            as_number(array("i", (node > 0 for node in column))) for column in (own_first, own_second)
+        )
+        is_op = array("i", (ns > 0 for ns in duration))
+        self.ops, self.joins = as_number(is_op), as_number(array("i", (not one for one in is_op)))
+        own = array("I", (ns - begin if ns > 0 else 2**32 - 1 for ns in duration))
+        self.duration = as_number(own)
+        self.why, self.chained = bytes(graph.why[before:]), bytes(graph.chained[before:])
+        places = [ns - begin if ns > 0 else NONE for ns in duration]
+        self.pattern = Pattern(own_first, own_second, places, out)
+        self.is_closed = self.pattern.is_closed
 
 
 def _between(ops: Sequence[int], first: int, last: int) -> Sequence[int]:
@@ -341,7 +451,6 @@ class _ClassWalk:
         self.graph = built.graph
         count = len(self.timeline.classes)
         self.now = [START] * count
-        self._runs = [self.timeline.stage_program(number).runs for number in range(count)]
         self._run = [0] * count
         self._wait = [0] * count
         self._op = [0] * count
@@ -351,6 +460,7 @@ class _ClassWalk:
         self._known_meets: dict[tuple[int, frozenset[int]], list[int]] = {}
         # The ops of each class that meet those of other classes.
         self._meets = [self._meeting_ops(number) for number in range(count)]
+        self._runs = [self._runs_of(number) for number in range(count)]
         # Collectives that some members, (class, op, node), have come to: by group class, stream and place.
         self._come: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
         # Who waits for an op of a class to have its node.
@@ -377,6 +487,14 @@ class _ClassWalk:
             for kind, group in self.timeline.groups_of(number).items()
         }
 
+    def _runs_of(self, number: int) -> tuple[OpRun, ...]:
+        """The runs of a class, those that wait inside as one each where none meets another class."""
+        program, groups = self.timeline.stage_program(number), self._groups[number]
+        inner = {run.inner for run in program.packed if run.inner is not None}
+        inside = {lane for joins in inner for lane, _, _ in joins.ends}
+        meet = any(self._meets_others(groups[lane][1]) for lane in inside & groups.keys())
+        return program.runs if meet else program.packed
+
     def _meeting_ops(self, number: int) -> list[int]:
         order = self._orders[number]
         meeting = frozenset(
@@ -400,9 +518,13 @@ class _ClassWalk:
                 if not self._wait_for(number, run.waits[self._wait[number]]):
                     return
                 self._wait[number] += 1
-            self._op[number] = max(self._op[number], run.first)
-            if not self._issue(number, run.last):
-                return
+            if run.inner is not None:
+                self.now[number] = self.built.add_joined(number, run, run.inner, self.now[number])
+                self._op[number] = run.last
+            else:
+                self._op[number] = max(self._op[number], run.first)
+                if not self._issue(number, run.last):
+                    return
             self._run[number], self._wait[number] = place + 1, 0
 
     def _wait_for(self, number: int, wait: Wait) -> bool:
@@ -421,6 +543,8 @@ class _ClassWalk:
         if isinstance(wait, Join) and wait.after:
             node = self.built.add_extra(wait.after, number, IDLE_OP, START, node, JOINED)
         self.now[number] = self.graph.join(number, self.now[number], node, why)
+        if isinstance(wait, Join):
+            self.built.note_over(number, wait.op)
         return True
 
     def _issue(self, number: int, last: int) -> bool:

@@ -168,11 +168,12 @@ class Timeline(Struct, frozen=True, dict=True):
 
     def arrivals(self, number: int) -> Iterator[Arrival]:
         """The transfers that class `number` receives, in the order in which it waits for them."""
-        for run in self.stage_program(number).runs:
+        for run in self.stage_program(number).packed:
+            last = run.last if run.inner is None else run.first + run.inner.pairs[0][0]
             for wait in run.waits:
                 if isinstance(wait, Receive):
                     sender, op = self.received(number, wait.message)
-                    yield Arrival(wait.message, sender, op, wait.source, run.first, run.last)
+                    yield Arrival(wait.message, sender, op, wait.source, run.first, last)
 
     def received_times(self, number: int, message: int) -> tuple[int, int]:
         """(start, end) of the transfer that arrives at class `number` as `message`, ns."""

@@ -29,14 +29,16 @@ from simcore.program.ops import (
     TO_NEXT,
     WG,
     CollectiveCost,
+    InnerJoins,
+    OpRun,
     Pause,
     Receive,
     TransferCost,
 )
-from simcore.records import Struct
+from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts, account_names
 from simcore.timeline import Timeline
-from simcore.units import differences
+from simcore.units import differences, shifted
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
@@ -114,6 +116,18 @@ _STRETCH = 8
 _NO_TIME = bytes(8)
 
 
+class _Booked(NamedTuple):
+    """What was booked of a run: its segments, edges from its begin on and ops from its first on, their sums
+    by account, and when it was over.
+    """
+
+    edge: array[int]
+    account: bytes
+    op: array[int]
+    sums: list[tuple[int, int]]
+    over: int
+
+
 class _AccountWalk:
     """Walks one class's program beside its times and books every nanosecond."""
 
@@ -134,6 +148,8 @@ class _AccountWalk:
         self._lengths = differences(self.end, self.start).tobytes()
         # By what stretches are, (their accounts, their lengths): micro-batches repeat each other.
         self._sums: dict[tuple[bytes, bytes], list[tuple[int, int]]] = {}
+        # What was booked of runs that wait inside, by all that says it: they repeat each other, too.
+        self._joined: dict[object, _Booked] = {}
         self._lanes: dict[int, array[int]] = {}
         # In queues: the collectives that were issued and may run still, and how many were ever looked at.
         self._running: list[int] = []
@@ -142,7 +158,7 @@ class _AccountWalk:
 
     def _walk(self) -> None:
         now = 0
-        for run in self.timeline.stage_program(self.number).runs:
+        for run in self.timeline.stage_program(self.number).packed:
             for wait in run.waits:
                 if isinstance(wait, Receive):
                     now = self._receive(now, wait.message)
@@ -151,20 +167,64 @@ class _AccountWalk:
                     now += wait.ns
                 elif self.end[wait.op] + wait.after > now:
                     now = self._wait_for(now, wait.op, run.first, wait.after)
-            first = run.first
-            while first < run.last:
-                beside = self._holds.find(0, first, run.last)
-                last = run.last if beside < 0 else beside
-                if last - first >= _STRETCH and self._book_stretch(now, first, last):
-                    now = self.end[last - 1]
-                else:
-                    now = self._book_each(now, first, last)
-                first = last + 1
+            if run.inner is None:
+                now = self._book_run(now, run.first, run.last)
+            else:
+                now = self._book_joined(now, run, run.inner)
         step_time = self.timeline.step_time_ns
         edge = self.accounts.edge
         if now < step_time or not edge:
             self.accounts.book(now, step_time, IDLE, IDLE_OP)
         edge.append(step_time)
+
+    def _book_run(self, now: int, first: int, last: int) -> int:
+        """Book ops first..last-1 that are issued one after another; gives when compute is done with them."""
+        while first < last:
+            beside = self._holds.find(0, first, last)
+            end = last if beside < 0 else beside
+            if end - first >= _STRETCH and self._book_stretch(now, first, end):
+                now = self.end[end - 1]
+            else:
+                now = self._book_each(now, first, end)
+            first = end + 1
+        return now
+
+    def _book_joined(self, now: int, run: OpRun, inner: InnerJoins) -> int:
+        """Book the ops of a run that waits inside."""
+        ops = slice(run.first, run.last)
+        key = None
+        before = [self.ops.stream.rfind(lane, 0, run.first + first) for lane, first, _ in inner.ends]
+        if all(op < 0 or self.end[op] <= now for op in before):
+            # Nothing of before runs on: all goes by its own times.
+            lengths = self._lengths[8 * run.first : 8 * run.last]
+            key = inner, self._account[ops], shifted(self.start[ops], -now).tobytes(), lengths
+        accounts = self.accounts
+        booked = self._joined.get(key)
+        if booked is not None:
+            accounts.edge += shifted(booked.edge, now)
+            accounts.account += booked.account
+            accounts.op += shifted(booked.op, run.first)
+            for kind, ns in booked.sums:
+                accounts.total_ns[kind] += ns
+            return now + booked.over
+        first, begun = len(accounts.edge), now
+        issued, sums = run.first, [*accounts.total_ns]
+        for place, op in inner.pairs:
+            now = self._book_run(now, issued, run.first + place)
+            issued = run.first + place
+            if self.end[run.first + op] > now:
+                now = self._wait_for(now, run.first + op, issued)
+        now = self._book_run(now, issued, run.last)
+        if key is not None:
+            more = [after - ns for ns, after in zip(sums, accounts.total_ns, strict=True)]
+            self._joined[key] = _Booked(
+                shifted(accounts.edge[first:], -begun),
+                bytes(accounts.account[first:]),
+                shifted(accounts.op[first:], -run.first),
+                [(kind, ns) for kind, ns in enumerate(more) if ns],
+                now - begun,
+            )
+        return now
 
     def _book_stretch(self, now: int, first: int, last: int) -> bool:
         """Book ops first..last-1, which hold compute, at once; False where they do not follow one another

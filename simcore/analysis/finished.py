@@ -32,7 +32,7 @@ from simcore.analysis.stakes import (
     otherwise_ns,
     stake_of,
 )
-from simcore.analysis.streams import communication_ns, mean_use, stream_use
+from simcore.analysis.streams import JoinedUse, communication_ns, mean_use, stream_use
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
@@ -224,7 +224,19 @@ class Finished(Struct, frozen=True, dict=True):
     def communication(self) -> list[tuple[int, int]]:
         """(comm_ns, overlapped_ns) of each rank class: see `communication_ns`."""
         timeline = self.simulation.timeline
-        return self.each_class(lambda number: communication_ns(timeline, number, self.accounts[number]))
+        return self.each_class(
+            lambda number: communication_ns(timeline, number, self.accounts[number], self._joined_use(number))
+        )
+
+    def _joined_use(self, number: int) -> JoinedUse:
+        if number not in self._joined_uses:
+            computed = self.accounts[number].computed()
+            self._joined_uses[number] = JoinedUse(self.simulation.timeline, number, computed)
+        return self._joined_uses[number]
+
+    @cached_property
+    def _joined_uses(self) -> dict[int, JoinedUse]:
+        return {}
 
     @cached_property
     def layers(self) -> LayerRows:
@@ -439,7 +451,9 @@ class Finished(Struct, frozen=True, dict=True):
     def streams(self) -> list[list[StreamUse]]:
         """Of each rank class, how busy each of its streams is."""
         timeline = self.simulation.timeline
-        return self.each_class(lambda number: stream_use(timeline, number, self.accounts[number]))
+        return self.each_class(
+            lambda number: stream_use(timeline, number, self.accounts[number], self._joined_use(number))
+        )
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:

@@ -405,15 +405,11 @@ class _Copied:
     def __init__(self, built: SimulatedGraph, number: int, run: OpRun, before: int, out: int) -> None:
         graph = built.graph
         begin = built.duration_of(number, run.first)
-        first, second, duration = (
-            column[before:] for column in (graph.first, graph.second, graph.duration)
-        )
+        first, second, duration = (column[before:] for column in (graph.first, graph.second, graph.duration))
         self.nodes = shifted(built.nodes(number)[run.first : run.last], -before)
         op_at = {node - 1: op for op, node in enumerate(self.nodes)}
         self.at_entry = [place for place, node in enumerate(first) if node <= before]
-        self.behind = [
-            (place, op_at[place]) for place, node in enumerate(second) if START < node <= before
-        ]
+        self.behind = [(place, op_at[place]) for place, node in enumerate(second) if START < node <= before]
         own_first, own_second = (
             array("i", (max(node - before, 0) for node in column)) for column in (first, second)
         )

@@ -22,6 +22,7 @@ from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost
 from simcore.records import Struct
 from simcore.run.findings import Leg, LegKey, stretches
+from simcore.units import shifted
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
@@ -80,21 +81,25 @@ class CriticalPath:
         """From the end of the step back to its start; the columns are turned round at the end."""
         self.edge.append(self.simulation.step_time_ns)
         ends = self.simulation.timeline.times.end
+        # By way (each there once), which ends as its last op does, its columns.
+        known: dict[int, tuple[array[int], array[int]]] = {}
         for step in self._dependencies.path(cancelled):
             if step.start_ns == step.end_ns:
                 continue
             if step.op == IDLE_OP:
                 self._idle_reasons[step.start_ns] = step.words
-            begins = array("q", (step.start_ns,))
-            begins.extend(ends[step.number][step.first : step.op])
-            ops = array("i", range(step.first, step.op + 1))
-            if len(ops) > 1:
-                # What takes 0 ns begins when what is behind it does.
-                lasts = bytes(map(ne, begins, (*begins[1:], step.end_ns)))
-                begins = array("q", compress(begins, lasts))
-                ops = array("i", compress(ops, lasts))
-            begins.reverse()
-            ops.reverse()
+            if step.way is None:
+                begins = array("q", (step.start_ns,))
+                begins.extend(ends[step.number][step.first : step.op])
+                ops = array("i", range(step.first, step.op + 1))
+                begins, ops = _turned(begins, ops, step.end_ns)
+            else:
+                way = step.way
+                if id(way) not in known:
+                    known[id(way)] = _turned(way.begin, way.places, step.end_ns - step.start_ns)
+                begins, ops = known[id(way)]
+                begins = shifted(begins, step.start_ns)
+                ops = shifted(ops, step.op - way.places[-1])
             self.edge += begins
             self.op += ops
             self.number += array("i", (step.number,)) * len(ops)
@@ -200,6 +205,16 @@ class CriticalPath:
         if stream == COMPUTE:
             return f"compute {PHASES[ops.phase[op]]}"
         return STREAMS[stream] if stream < TO_NEXT else "pp"
+
+
+def _turned(begins: array[int], ops: array[int], end_ns: int) -> tuple[array[int], array[int]]:
+    """Ops that follow one another, and when they begin, the last first, without those that take 0 ns."""
+    if len(ops) > 1:
+        # What takes 0 ns begins when what is behind it does.
+        lasts = bytes(map(ne, begins, (*begins[1:], end_ns)))
+        begins = array("q", compress(begins, lasts))
+        ops = array("i", compress(ops, lasts))
+    return begins[::-1], ops[::-1]
 
 
 # What the spans of a micro-batch belong to: both gradients are its backward pass.

@@ -31,6 +31,7 @@ from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.run.graph import ARRIVED, BEFORE, BUSY, JOINED, QUEUED, RECEIVED, START, never
 from simcore.run.graph import Cause as GraphCause
+from simcore.run.repeats import Way
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 from simcore.units import duration
@@ -107,7 +108,8 @@ class OpCause(NamedTuple):
 class PathStep(NamedTuple):
     """A part of the critical path: ops `first` to `op` of `rank`, of class `number`, without a gap.
 
-    words: why time that passes by itself (IDLE_OP) began then; "" of an op, which can be asked.
+    words: why time that passes by itself (IDLE_OP) began then; "" of an op, which can be asked. way: of ops
+    that repeat which of them it is; None where it is all.
     """
 
     number: int
@@ -117,6 +119,7 @@ class PathStep(NamedTuple):
     start_ns: int
     end_ns: int
     words: str
+    way: Way | None = None
 
 
 class OpDependency(Struct, frozen=True):
@@ -150,6 +153,8 @@ class Dependencies:
         self._unfolded = folded is not simulation
         # By cost: why an op begins that is behind one of it on its own rank.
         self._before: dict[int, str] = {}
+        # By how an op waits and the cost of what it waits for, of the same rank, the same.
+        self._own: dict[tuple[int, int], str] = {}
 
     # -- classes of the run and of its folded form -----------------------------------
 
@@ -186,7 +191,24 @@ class Dependencies:
         if graph.chained[node - 1]:
             return self._words_before(number, op)
         cause = graph.first_cause(node, graph.start(node, ends), ends, number)
-        return self._words(self._of_node(cause, number, op), number, op, rank) if cause else ""
+        if cause is None:
+            return ""
+        if cause.track == number and cause.why in (BEFORE, JOINED, BUSY):
+            return self._words_of_own(cause, number, op, rank)
+        return self._words(self._of_node(cause, number, op), number, op, rank)
+
+    def _words_of_own(self, cause: GraphCause, number: int, op: int, rank: int) -> str:
+        """The same where the cause is of the rank's own track: said alike of each op of a cost."""
+        ops = self.timeline.stage_program(number).ops
+        if self.built.classes_of(cause.node) != (number,):
+            return self._words(self._of_node(cause, number, op), number, op, rank)
+        held = self.built.op_of(cause.node, number)
+        if held == IDLE_OP or ops.stream[held] >= TO_NEXT:
+            return self._words(self._of_node(cause, number, op), number, op, rank)
+        key = cause.why, ops.cost[held]
+        if key not in self._own:
+            self._own[key] = self._words(self._of_node(cause, number, op), number, op, rank)
+        return self._own[key]
 
     def _words_before(self, number: int, op: int) -> str:
         """Why an op of the folded run could not start earlier that is behind the one before it on its rank.
@@ -329,9 +351,12 @@ class Dependencies:
             op = built.op_of(step.node, number)
             # A chain is of ops behind each other.
             first, words = op - (step.node - step.first), ""
+            if step.way is not None:
+                first = op - step.way.places[-1] + step.way.places[0]
             if op == IDLE_OP and held is not None:
                 words = self._words(self._of_node(held, number, op), number, op, rank)
-            yield PathStep(self._shown_class(number, rank), first, op, rank, step.start, step.end, words)
+            shown = self._shown_class(number, rank)
+            yield PathStep(shown, first, op, rank, step.start, step.end, words, step.way)
 
     def _of_node(self, cause: GraphCause, number: int, waiting: int) -> OpCause:
         """What a node is that op `waiting` of class `number` waited for; IDLE_OP: its end waited."""

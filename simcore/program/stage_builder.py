@@ -26,6 +26,7 @@ from simcore.program.order import Action
 from simcore.program.plan import OpSegment, Plan, RowBuilder, joined
 from simcore.records import NamedTuple
 from simcore.units import shares
+from simcore.workload.model import Phase
 
 
 class _Way(NamedTuple):
@@ -376,14 +377,19 @@ class StageBuilder:
             reduction: self._in_buckets(reduction, chunk, microbatch, order, weights)
             for reduction in self._points[1]
         }
-        first = len(self.ops)
         row_ops = self._row_ops_of(dict.fromkeys([*rows, *parts], microbatch))
         recomputed = self.plan.recomputed(rows)
         for row in reversed(rows):
-            self._row_gradients(row_ops, part, row, recomputed)
+            first = len(self.ops)
+            if row not in recomputed and self._repeats_alone("ig", row):
+                row_ops.begin("ig", row)
+                self._segment(part, microbatch, (row,))
+                first = len(self.ops)
+            else:
+                self._row_gradients(row_ops, part, row, recomputed)
             for reduction, by_row in parts.items():
                 row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
-        self._remember_asynchronous(first)
+            self._remember_asynchronous(first)
 
     def _in_buckets(
         self, buffer: int, chunk: int, microbatch: int, order: list[int], weights: list[int]
@@ -439,7 +445,17 @@ class StageBuilder:
         row_ops = self._row_ops_of(dict.fromkeys(rows, microbatch))
         for row in rows:
             self._join(self._gathered.get((copy, row), []))
-            row_ops.forward(row)
+            if self._repeats_alone("fwd", row):
+                row_ops.begin("fwd", row)
+                self._segment("fwd", microbatch, (row,))
+            else:
+                row_ops.forward(row)
+
+    def _repeats_alone(self, phase: Phase, row: int) -> bool:
+        """Whether a row's ops wait for each other (it runs in pieces) and nothing but its begin for others."""
+        workload = self.plan.workload
+        waits_later = ("wg", row) in workload.waits or workload.wg.collective[row] is not None
+        return (phase, row) in workload.pieces and not (phase == "ig" and waits_later)
 
     # -- the whole file as one program -----------------------------------------------
 

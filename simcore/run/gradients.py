@@ -84,7 +84,7 @@ class _Part(NamedTuple):
     """Some of the chains with their own numbers from 1 on: columns as those of `Chains`.
 
     chains: their numbers there. What waits for a chain that is not here begins with the step.
-    works: (place, number) of those that are repeats: of which of `Chains.works`.
+    works: (place, number) of those with a repeat: which of `Chains.works` it is.
     """
 
     chains: list[int]
@@ -99,7 +99,8 @@ class _Part(NamedTuple):
     ) -> tuple[float, int]:
         """(the step with the chosen durations times `factor`, how much of them its path has).
 
-        at_factor: both of each of `Chains.works`; nothing where they have none of the chosen.
+        at_factor: of each of `Chains.works` how much longer it takes, and how much of the chosen its way has;
+        nothing where none has any.
         """
         less = factor - 1
         totals: list[float] = [
@@ -109,7 +110,9 @@ class _Part(NamedTuple):
         if at_factor:
             slopes = [*chosen]
             for place, work in self.works:
-                totals[place], slopes[place] = at_factor[work]
+                more, slope = at_factor[work]
+                totals[place] += more
+                slopes[place] += slope
         end = _ends(self.first, self.second, totals)
         chain = max(self.last, key=end.__getitem__)
         step, slope = end[chain], 0
@@ -124,8 +127,8 @@ class Chains:
     """A graph with its chains as single nodes, and what each kind of duration takes of them.
 
     first, second: the chains that a chain waits for, 0 for none, each behind those that it waits for.
-    total: ns of a chain. kinds: by kind of duration, ns by chain. works: of what repeats, and is one chain
-    each time, what is unlike.
+    total: ns of a chain. kinds: by kind of duration, ns by chain, without what repeats: works has that, each
+    unlike one once, the last part of a chain.
     """
 
     def __init__(self, graph: Graph, durations: array[int], kind_of: array[int], last: Iterable[int]) -> None:
@@ -134,7 +137,7 @@ class Chains:
         """
         count = len(graph)
         last = list(last)
-        # A node hangs on the one before it alone, or it breaks a chain; a repeat is a chain of its own.
+        # A node hangs on the one before it alone, or it breaks a chain; with a repeat a chain ends.
         breaks: list[int] = []
         inside = bytearray(count + 1)
         begun = 0
@@ -145,11 +148,14 @@ class Chains:
         breaks += _breaks(graph, begun, count)
         ends = {graph.first[at] for at in breaks}
         ends.update(graph.second[at] for at in breaks)
-        ends.update(breaks, last, (count,), (repeat.entry for repeat in graph.repeats))
+        ends.update(breaks, last, (count,))
         repeat_to = {repeat.last: repeat for repeat in graph.repeats}
-        ends = {node for node in ends if not inside[node]}
+        # What one repeat alone hangs on is of one chain with it.
         for repeat in graph.repeats:
-            ends.update((repeat.before, repeat.last))
+            if repeat.entry != repeat.before:
+                ends.update((repeat.before, repeat.entry))
+        ends = {node for node in ends if not inside[node]}
+        ends.update(repeat_to)
         ends.discard(START)
         tails = sorted(ends)
         number = {START: 0} | {tail: index for index, tail in enumerate(tails, 1)}
@@ -166,28 +172,28 @@ class Chains:
         self.kinds: dict[int, dict[int, int]] = {}
         self._known: dict[tuple[bytes, bytes], dict[int, int]] = {}
         self.works: list[Work] = []
-        # Of the chains that are repeats, which of `works` each is.
+        # Of the chains with a repeat, which of `works` it is.
         self._work_of: dict[int, int] = {}
         known_works: dict[tuple[Pattern, bytes, bytes], int] = {}
         head = 0
         for chain, tail in enumerate(tails, 1):
-            if tail in repeat_to:
-                repeat = repeat_to[tail]
-                taken, kinds = repeat.own(durations), repeat.own(kind_of)
-                key = repeat.pattern, taken.tobytes(), kinds.tobytes()
+            repeat_here, end, total = repeat_to.get(tail), tail, 0
+            if repeat_here is not None:
+                taken, kinds = repeat_here.own(durations), repeat_here.own(kind_of)
+                key = repeat_here.pattern, taken.tobytes(), kinds.tobytes()
                 work = known_works.setdefault(key, len(self.works))
                 if work == len(self.works):
-                    self.works.append(Work(repeat.pattern, taken, kinds))
+                    self.works.append(Work(repeat_here.pattern, taken, kinds))
                 self._work_of[chain] = work
-                self.first.append(chain_of(repeat.entry))
+                end, total = repeat_here.before, self.works[work].total
+            if repeat_here is not None and head == end:
+                self.first.append(chain_of(repeat_here.entry))
                 self.second.append(0)
-                self.total.append(self.works[work].total)
-                head = tail
-                continue
-            self.first.append(chain_of(graph.first[head]))
-            self.second.append(chain_of(graph.second[head]))
-            sums = self._sums(graph.duration[head:tail], durations, kind_of)
-            self.total.append(sum(sums.values()))
+            else:
+                self.first.append(chain_of(graph.first[head]))
+                self.second.append(chain_of(graph.second[head]))
+            sums = self._sums(graph.duration[head:end], durations, kind_of)
+            self.total.append(total + sum(sums.values()))
             for kind, ns in sums.items():
                 self.kinds.setdefault(kind, {})[chain] = ns
             head = tail
@@ -300,7 +306,8 @@ class Chains:
         for chain, before in critical:
             low = high = chosen[chain - 1]
             if at_one and chain in self._work_of:
-                low, high = at_one[self._work_of[chain]]
+                less, more = at_one[self._work_of[chain]]
+                low, high = low + less, high + more
             if len(before) == 1:
                 # Of 135 critical chains of seed 002 all but the first.
                 (only,) = before
@@ -328,7 +335,10 @@ class Chains:
         own = [chosen[chain - 1] for chain in part.chains]
 
         def step_at(factor: float) -> tuple[float, int]:
-            at = [work.at(factor, some) for work, some in zip(self.works, of_works, strict=False)]
+            at = []
+            for work, some in zip(self.works, of_works, strict=False):
+                ns, slope = work.at(factor, some)
+                at.append((ns - work.total, slope))
             return part.step_at(factor, own, at)
 
         step, slope = step_at(0)

@@ -23,7 +23,7 @@ from typing import Any
 
 from simcore.diagnostics import Cancelled
 from simcore.records import NamedTuple
-from simcore.run.repeats import Pattern, Repeat
+from simcore.run.repeats import Pattern, Repeat, Way
 from simcore.units import shifted, taken_from
 
 # The node that is over when the step begins.
@@ -55,7 +55,8 @@ class Cause(NamedTuple):
 
 class ChainStep(NamedTuple):
     """A chain of nodes of a path, `first` to `node`, mostly one: it takes from `start` to `end`, ns, and
-    began because of `cause` (None: the step began). track: on which track the path goes through it.
+    began because of `cause` (None: the step began). track: on which track the path goes through it. way: of a
+    repeat the nodes between that it goes through; None where these are all.
     """
 
     first: int
@@ -64,6 +65,7 @@ class ChainStep(NamedTuple):
     end: int
     track: int
     cause: Cause | None
+    way: Way | None = None
 
 
 class Graph:
@@ -318,16 +320,44 @@ class Graph:
         """
         following = next(iter(self.held(last, ends, track)), None)
         steps = 0
+        befores = [repeat.before for repeat in self.repeats]
+        known: dict[tuple[Pattern, int, bytes], Way] = {}
         while following is not None:
             if not steps % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
             steps += 1
             node = following.node
             track = self.track_of(following)
+            number = bisect_left(befores, node) - 1
+            if number >= 0 and node <= self.repeats[number].last:
+                repeat = self.repeats[number]
+                nodes = ends[repeat.before + 1 : repeat.last + 1]
+                assert isinstance(nodes, array)
+                begin = ends[repeat.entry]
+                key = repeat.pattern, node - repeat.before, shifted(nodes, -begin).tobytes()
+                way = known.get(key)
+                if way is None:
+                    way = known[key] = self._way(repeat, node, ends, track)
+                first = repeat.before + way.first
+                following = self.first_cause(first, begin, ends, track) if begin else None
+                yield ChainStep(first, node, begin, ends[node], track, following, way)
+                continue
             first = self.head(node)
             begin = self.start(first, ends)
             following = self.first_cause(first, begin, ends, track) if begin else None
             yield ChainStep(first, node, begin, ends[node], track, following)
+
+    def _way(self, repeat: Repeat, node: int, ends: Sequence[int], track: int) -> Way:
+        """The way of the critical path through a repeat up to one of its nodes."""
+        nodes, begins = [], []
+        while node > repeat.before:
+            begin = self.start(node, ends)
+            nodes.append(node - repeat.before)
+            begins.append(begin - ends[repeat.entry])
+            cause = self.first_cause(node, begin, ends, track)
+            node = START if cause is None else cause.node
+        places = [repeat.pattern.duration[own - 1] for own in nodes]
+        return Way(nodes[-1], array("i", places[::-1]), array("q", begins[::-1]))
 
     def head(self, node: int) -> int:
         """The first node of the chain that leads up to a node."""

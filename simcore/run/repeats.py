@@ -97,6 +97,16 @@ class Repeat(NamedTuple):
         return column[self.duration : self.duration + self.durations]
 
 
+class Way(NamedTuple):
+    """The nodes of a repeat that the critical path goes through, in the order of time. first: the first one,
+    from 1. places: of their durations. begin: when each begins, ns from the end of the entry.
+    """
+
+    first: int
+    places: array[int]
+    begin: array[int]
+
+
 class Work:
     """A pattern with durations of some kinds, whose exit answers to a factor on some kinds."""
 

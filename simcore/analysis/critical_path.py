@@ -10,7 +10,7 @@ the story.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from itertools import compress
 from operator import ne
@@ -22,6 +22,7 @@ from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost
 from simcore.records import Struct
 from simcore.run.findings import Leg, LegKey, stretches
+from simcore.run.repeats import Way
 from simcore.units import shifted
 from simcore.workload.model import base_name
 
@@ -75,6 +76,9 @@ class CriticalPath:
         self.rank = array("q")
         # By start, why a segment began in which time passed by itself; of an op it is asked again.
         self._idle_reasons: dict[int, str] = {}
+        # Where it goes a known way: the first segment, its way, and the op of place 0 of that.
+        self._way_first = array("i")
+        self._ways: list[tuple[Way, int]] = []
         self._walk(cancelled)
 
     def _walk(self, cancelled: Callable[[], bool]) -> None:
@@ -100,12 +104,16 @@ class CriticalPath:
                 begins, ops = known[id(way)]
                 begins = shifted(begins, step.start_ns)
                 ops = shifted(ops, step.op - way.places[-1])
+                self._way_first.append(len(self.op) + len(ops))
+                self._ways.append((way, step.op - way.places[-1]))
             self.edge += begins
             self.op += ops
             self.number += array("i", (step.number,)) * len(ops)
             self.rank += array("q", (step.rank,)) * len(ops)
         for column in (self.edge, self.number, self.op, self.rank):
             column.reverse()
+        self._way_first = array("i", [len(self.op) - behind for behind in reversed(self._way_first)])
+        self._ways.reverse()
 
     def __len__(self) -> int:
         return len(self.op)
@@ -129,7 +137,15 @@ class CriticalPath:
             return FIRST_REASON
         if self.op[index] == IDLE_OP:
             return self._idle_reasons[self.edge[index]]
-        return self._dependencies.reason(self.number[index], self.op[index], self.rank[index])
+        number, op, rank = self.number[index], self.op[index], self.rank[index]
+        at = bisect_right(self._way_first, index) - 1
+        if at >= 0:
+            way, first = self._ways[at]
+            place = bisect_left(way.places, op - first)
+            if place < len(way.places) and way.places[place] == op - first and way.why[place] >= 0:
+                before = first + way.places[place - 1]
+                return self._dependencies.reason_in_way(number, op, rank, way.why[place], before)
+        return self._dependencies.reason(number, op, rank)
 
     def at(self, time_ns: int) -> int:
         """The segment that holds `time_ns`, the last one for the end of the step; -1 without segments."""

@@ -153,8 +153,8 @@ class Dependencies:
         self._unfolded = folded is not simulation
         # By cost: why an op begins that is behind one of it on its own rank.
         self._before: dict[int, str] = {}
-        # By how an op waits and the cost of what it waits for, of the same rank, the same.
-        self._own: dict[tuple[int, int], str] = {}
+        # The same by how it waits and the cost, on ways of the critical path.
+        self._in_ways: dict[tuple[int, int], str] = {}
 
     # -- classes of the run and of its folded form -----------------------------------
 
@@ -191,24 +191,17 @@ class Dependencies:
         if graph.chained[node - 1]:
             return self._words_before(number, op)
         cause = graph.first_cause(node, graph.start(node, ends), ends, number)
-        if cause is None:
-            return ""
-        if cause.track == number and cause.why in (BEFORE, JOINED, BUSY):
-            return self._words_of_own(cause, number, op, rank)
-        return self._words(self._of_node(cause, number, op), number, op, rank)
+        return self._words(self._of_node(cause, number, op), number, op, rank) if cause else ""
 
-    def _words_of_own(self, cause: GraphCause, number: int, op: int, rank: int) -> str:
-        """The same where the cause is of the rank's own track: said alike of each op of a cost."""
-        ops = self.timeline.stage_program(number).ops
-        if self.built.classes_of(cause.node) != (number,):
-            return self._words(self._of_node(cause, number, op), number, op, rank)
-        held = self.built.op_of(cause.node, number)
-        if held == IDLE_OP or ops.stream[held] >= TO_NEXT:
-            return self._words(self._of_node(cause, number, op), number, op, rank)
-        key = cause.why, ops.cost[held]
-        if key not in self._own:
-            self._own[key] = self._words(self._of_node(cause, number, op), number, op, rank)
-        return self._own[key]
+    def reason_in_way(self, number: int, op: int, rank: int, why: int, before: int) -> str:
+        """The same of an op on a `Way` of the critical path, by how it waits for the op before it there.
+
+        Both are of one rank: it is said in the same words wherever that one has the same cost.
+        """
+        key = why, self.simulation.timeline.stage_program(number).ops.cost[before]
+        if key not in self._in_ways:
+            self._in_ways[key] = self.reason(number, op, rank)
+        return self._in_ways[key]
 
     def _words_before(self, number: int, op: int) -> str:
         """Why an op of the folded run could not start earlier that is behind the one before it on its rank.

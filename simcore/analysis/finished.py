@@ -17,7 +17,7 @@ from simcore.analysis.accounts import (
 from simcore.analysis.alike import ClassWaiting, longest_of_all, longest_waits, who_waits
 from simcore.analysis.blocks import with_counts
 from simcore.analysis.file_memory import memory_note
-from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
+from simcore.analysis.layers import LayerGroups, LayerRows, compute_by_row, layer_groups, layer_table
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stakes import (
@@ -241,7 +241,13 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def layers(self) -> LayerRows:
         """A line for each row of the file."""
-        return layer_table(self.simulation, self.accounts)
+        return layer_table(self.simulation, self.accounts, self.computed_by_row)
+
+    @cached_property
+    def computed_by_row(self) -> list[list[int]]:
+        """Of each rank class the compute of each row of the file, ns."""
+        timeline, rows = self.simulation.timeline, len(self.simulation.workload)
+        return self.each_class(lambda number: compute_by_row(timeline, number, rows))
 
     @cached_property
     def layer_groups(self) -> LayerGroups:

@@ -452,7 +452,7 @@ class StageBuilder:
                 row_ops.forward(row)
 
     def _repeats_alone(self, phase: Phase, row: int) -> bool:
-        """Whether a row's ops wait for each other (it runs in pieces) and nothing but its begin for others."""
+        """Whether a row's ops wait for each other, and nothing but their first for those of other rows."""
         workload = self.plan.workload
         waits_later = ("wg", row) in workload.waits or workload.wg.collective[row] is not None
         return (phase, row) in workload.pieces and not (phase == "ig" and waits_later)

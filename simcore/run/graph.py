@@ -349,15 +349,17 @@ class Graph:
 
     def _way(self, repeat: Repeat, node: int, ends: Sequence[int], track: int) -> Way:
         """The way of the critical path through a repeat up to one of its nodes."""
-        nodes, begins = [], []
+        nodes: list[int] = []
+        begins, whys = array("q"), array("i")
         while node > repeat.before:
             begin = self.start(node, ends)
             nodes.append(node - repeat.before)
             begins.append(begin - ends[repeat.entry])
             cause = self.first_cause(node, begin, ends, track)
             node = START if cause is None else cause.node
-        places = [repeat.pattern.duration[own - 1] for own in nodes]
-        return Way(nodes[-1], array("i", places[::-1]), array("q", begins[::-1]))
+            whys.append(-1 if cause is None or node <= repeat.before else cause.why)
+        places = array("i", [repeat.pattern.duration[own - 1] for own in nodes])
+        return Way(nodes[-1], places[::-1], begins[::-1], whys[::-1])
 
     def head(self, node: int) -> int:
         """The first node of the chain that leads up to a node."""

@@ -99,12 +99,14 @@ class Repeat(NamedTuple):
 
 class Way(NamedTuple):
     """The nodes of a repeat that the critical path goes through, in the order of time. first: the first one,
-    from 1. places: of their durations. begin: when each begins, ns from the end of the entry.
+    from 1. places: of their durations. begin: when each begins, ns from the end of the entry. why: how each
+    waits for the one before it, of the words of `simcore.run.graph`; of the first -1.
     """
 
     first: int
     places: array[int]
     begin: array[int]
+    why: array[int]
 
 
 class Work:

@@ -22,6 +22,7 @@ from simcore.program.ops import (
     IS_STREAM,
     KIND_OF_STREAM,
     STREAM_OF_GROUP,
+    STREAMS,
     TO_NEXT,
     InnerJoins,
     Join,
@@ -48,14 +49,14 @@ _CHANNEL = 1000
 class StageOrder:
     """Where each op of a stage's program stands: on its stream, and behind which op compute came to it.
 
-    holds: 1 for each op that holds compute (compute, a blocking collective). free: the ops that do not.
-    sends: the transfers among them. busy: by op the one before it on its stream or channel, where that does
-    not hold compute: what does is over before anything more is issued; NONE of others. behind: the ops that
-    have one.
-    plain: 1 for each op that holds compute and has none.
+    apart: whether runs that wait inside are taken apart; else what follows is of the ops outside of them.
+    holds: 1 for each op, wherever it is, that holds compute (compute, a blocking collective). free: the ops
+    that do not. sends: the transfers among them. busy: by op the one before it on its stream or channel,
+    where that does not hold compute: what does is over before anything more is issued. behind: the ops that
+    have one. plain: 1 for each op that holds compute and has none.
     """
 
-    def __init__(self, program: Program, stage: int) -> None:
+    def __init__(self, program: Program, stage: int, apart: bool) -> None:
         self.program = program.stages[stage]
         ops = self.program.ops
         count = len(ops)
@@ -71,20 +72,36 @@ class StageOrder:
             )
         )  # fmt: skip
         self.holds = (blocking & collective | compute).to_bytes(count, "little")
-        self.free = array("i", compress(range(count), self.holds.translate(_NOT)))
+        free = self.holds.translate(_NOT)
+        lanes = {*compress(ops.stream, free)}
+        outside = bytearray(b"\1") * count
+        if not apart:
+            for run in self.program.packed:
+                if run.inner is not None:
+                    outside[run.first : run.last] = bytes(run.last - run.first)
+        self.free = list(compress(range(count), _both(free, outside)))
         self.sends = [op for op in self.free if ops.stream[op] >= TO_NEXT]
-        # Columns: of rows in pieces half the ops are on one stream.
-        self.busy = array("i", (NONE,)) * count
-        plain = bytearray(self.holds)
-        is_behind = bytearray(count)
-        lanes = {ops.stream[op] for op in self.free if ops.stream[op] < TO_NEXT}
-        for lane in (*lanes, *{self._lane_of(op) for op in self.sends}):
-            for before, op in pairwise(self.lane(lane)):
-                if not self.holds[before]:
+        self.busy = {
+            op: before
+            for lane in {self._lane_of(op) for op in self.sends}
+            for before, op in pairwise(self.lane(lane))
+        }
+        for lane in lanes - {*range(TO_NEXT, len(STREAMS))}:
+            for op in compress(range(count), _both(ops.stream.translate(IS_STREAM[lane]), outside)):
+                before = self.free_before(op)
+                if before != NONE:
                     self.busy[op] = before
-                    plain[op], is_behind[op] = 0, 1
-        self.behind = array("i", compress(range(count), is_behind))
+        self.behind = sorted(self.busy)
+        plain = bytearray(self.holds)
+        for op in self.behind:
+            plain[op] = 0
         self.plain = bytes(plain)
+
+    def free_before(self, op: int) -> int:
+        """The op before a collective on its stream, where that does not hold compute; else NONE."""
+        stream = self.program.ops.stream
+        before = stream.rfind(stream[op], 0, op)
+        return NONE if before < 0 or self.holds[before] else before
 
     def lane(self, lane: int) -> array[int]:
         """The ops of a stream, or of a channel, in order."""
@@ -114,6 +131,12 @@ class StageOrder:
         return _CHANNEL + cost.step if isinstance(cost, TransferCost) else ops.stream[op]
 
 
+def _both(one: bytes | bytearray, other: bytes | bytearray) -> bytes:
+    """1 where both columns of flags are."""
+    both = int.from_bytes(one, "little") & int.from_bytes(other, "little")
+    return both.to_bytes(len(one), "little")
+
+
 def _mask(streams: Collection[int]) -> bytes:
     """A table for `translate`: 1 for these streams."""
     return bytes(stream in streams for stream in range(256))
@@ -126,6 +149,8 @@ _NOT = _mask((0,))
 class SimulatedGraph:
     """The graph of a finished run, and which op of which class each node is.
 
+    apart: whether runs that wait inside are taken apart, as classes meet others there.
+
     Raises `Cancelled`; RuntimeError where a program waits for what nobody does (a defect of a schedule).
     """
 
@@ -135,11 +160,18 @@ class SimulatedGraph:
         """dimensions: of the cluster; they name the queues of dialect astra-sim-1."""
         self.timeline = timeline
         classes = timeline.classes
+        groups = timeline.folding.group_classes
+        # Per class and stream the classes that take part in its collectives.
+        self._members = [
+            {STREAM_OF_GROUP[kind]: groups[group].members for kind, group in rank_class.groups.items()}
+            for rank_class in classes
+        ]
+        self.apart = any(map(self._meets_in_runs, range(len(classes))))
         known: dict[int, StageOrder] = {}
         # Without a pipeline all stages share one program.
         self._orders = [
             known.get(id(program := timeline.stage_program(number)))
-            or known.setdefault(id(program), StageOrder(timeline.program, rank_class.stage))
+            or known.setdefault(id(program), StageOrder(timeline.program, rank_class.stage, self.apart))
             for number, rank_class in enumerate(classes)
         ]
         counts = [len(timeline.stage_program(number).ops) for number in range(len(classes))]
@@ -148,12 +180,6 @@ class SimulatedGraph:
         for count in counts:
             self._offset.append(self._offset[-1] + count)
         self._asked = 0
-        # Per class and stream the classes that take part in its collectives.
-        groups = timeline.folding.group_classes
-        self._members = [
-            {STREAM_OF_GROUP[kind]: groups[group].members for kind, group in rank_class.groups.items()}
-            for rank_class in classes
-        ]
         # Durations that no op is alone: ns, the class and the op that it is a part of or IDLE_OP.
         self._extra: list[tuple[int, int, int]] = []
         # The node of each op; one entry more, so that NONE leads to START.
@@ -170,6 +196,13 @@ class SimulatedGraph:
         self._last = walk.run(cancelled)
         del self._ramp
         self._copied.clear()
+
+    def _meets_in_runs(self, number: int) -> bool:
+        """Whether a class meets others in a run that waits inside."""
+        packed, members = self.timeline.stage_program(number).packed, self._members[number]
+        inner = {run.inner for run in packed if run.inner is not None}
+        lanes = {lane for joins in inner for lane, _, _ in joins.ends}
+        return any(len(members.get(lane, ())) > 1 for lane in lanes)
 
     # -- what nodes are --------------------------------------------------------------
 
@@ -341,7 +374,7 @@ class SimulatedGraph:
         """
         order, over, graph = self._orders[number], self._over[number], self.graph
         before = len(graph)
-        used = [order.busy[run.first + begin] for _, begin, _ in inner.ends]
+        used = [order.free_before(run.first + begin) for _, begin, _ in inner.ends]
         key = inner, tuple([op == NONE for op in used])
         copied = self._copied.get(key)
         if copied is None:
@@ -358,14 +391,21 @@ class SimulatedGraph:
         return before + pattern.out
 
     def _add_each(self, number: int, run: OpRun, inner: InnerJoins, now: int) -> int:
-        """The same, stretch by stretch."""
-        first = run.first
-        for place, op in inner.pairs:
-            if run.first + place > first:
-                now = self.add_stretch(number, first, run.first + place, now)
-                first = run.first + place
-            now = self.graph.join(number, now, self._nodes[number][run.first + op], JOINED)
-        return self.add_stretch(number, first, run.last, now) if first < run.last else now
+        """The same, op by op."""
+        order, nodes, graph = self._orders[number], self._nodes[number], self.graph
+        joins, at, behind_join = inner.pairs, 0, True
+        for op in range(run.first, run.last + 1):
+            while at < len(joins) and run.first + joins[at][0] == op:
+                now = graph.join(number, now, nodes[run.first + joins[at][1]], JOINED)
+                at, behind_join = at + 1, True
+            if op == run.last:
+                break
+            before = NONE if order.program.ops.stream[op] == COMPUTE else order.free_before(op)
+            chained = now == len(graph) and before == NONE and not behind_join
+            node = self.add_op(number, op, now, nodes[before])
+            graph.chained[-1] = chained
+            now, behind_join = node if order.holds[op] else now, False
+        return now
 
     def _copy(self, copied: _Copied, number: int, run: OpRun, before: int, now: int) -> None:
         """The same nodes as those of an earlier run, of other ops."""
@@ -375,7 +415,7 @@ class SimulatedGraph:
             first[place] = now
         second = placed(copied.second, copied.second_inside, before, graph.second, count)
         for place, op in copied.behind:
-            second[place] = self._nodes[number][self._orders[number].busy[run.first + op]]
+            second[place] = self._nodes[number][self._orders[number].free_before(run.first + op)]
         of_joins = copied.duration - number * copied.joins
         duration = placed(of_joins, copied.ops, self._offset[number] + run.first, graph.duration, count)
         graph.first += first
@@ -456,7 +496,8 @@ class _ClassWalk:
         self._known_meets: dict[tuple[int, frozenset[int]], list[int]] = {}
         # The ops of each class that meet those of other classes.
         self._meets = [self._meeting_ops(number) for number in range(count)]
-        self._runs = [self._runs_of(number) for number in range(count)]
+        programs = map(self.timeline.stage_program, range(count))
+        self._runs = [program.runs if built.apart else program.packed for program in programs]
         # Collectives that some members, (class, op, node), have come to: by group class, stream and place.
         self._come: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
         # Who waits for an op of a class to have its node.
@@ -482,14 +523,6 @@ class _ClassWalk:
             STREAM_OF_GROUP[kind]: (group, len(group_classes[group].members))
             for kind, group in self.timeline.groups_of(number).items()
         }
-
-    def _runs_of(self, number: int) -> tuple[OpRun, ...]:
-        """The runs of a class, those that wait inside as one each where none meets another class."""
-        program, groups = self.timeline.stage_program(number), self._groups[number]
-        inner = {run.inner for run in program.packed if run.inner is not None}
-        inside = {lane for joins in inner for lane, _, _ in joins.ends}
-        meet = any(self._meets_others(groups[lane][1]) for lane in inside & groups.keys())
-        return program.runs if meet else program.packed
 
     def _meeting_ops(self, number: int) -> list[int]:
         order = self._orders[number]

@@ -171,20 +171,15 @@ class Facts(Struct, frozen=True, dict=True):
         """(compute of each row, of how many ranks together)."""
         if self._computes_alike:
             return self.results.layers.table.compute_ns, 1
-        timeline = self.simulation.timeline
         # Classes of equal times are summed once.
         ranks = [0 for _ in self.classes]
-        for rank_class, first in zip(self.classes, timeline.first_alike, strict=True):
+        for rank_class, first in zip(self.classes, self.simulation.timeline.first_alike, strict=True):
             ranks[first] += len(rank_class.ranks)
-        # One entry more: transfers of the pipeline are of row -1.
-        by_row = [0] * (len(self.simulation.workload) + 1)
-        for number, count in enumerate(ranks):
-            ops, starts, ends = timeline.columns(number)
-            lanes = zip(ops.stream, ops.row, starts, ends, strict=True) if count else ()
-            for lane, row, start, end in lanes:
-                if lane == COMPUTE:
-                    by_row[row] += (end - start) * count
-        return by_row[:-1], sum(ranks)
+        by_row = [0] * len(self.simulation.workload)
+        for count, computed in zip(ranks, self.results.computed_by_row, strict=True):
+            if count:
+                by_row = [ns + count * own for ns, own in zip(by_row, computed, strict=True)]
+        return by_row, sum(ranks)
 
     @cached_property
     def stages_alike(self) -> bool:

@@ -302,7 +302,8 @@ class Chains:
         least: list[int] = []
         most: list[int] = []
         critical, over = self._critical
-        at_one = [work.at_one(own) for work, own in zip(self.works, of_works, strict=False)]
+        works = {self._work_of[chain] for chain, _ in critical if chain in self._work_of}
+        at_one = {work: self.works[work].at_one(of_works[work]) for work in works if of_works}
         for chain, before in critical:
             low = high = chosen[chain - 1]
             if at_one and chain in self._work_of:

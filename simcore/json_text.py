@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import json.encoder
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
@@ -13,14 +13,24 @@ def json_text(values: Mapping[str, Any]) -> str:
 
     With an indent at every level json writes piece by piece in Python: 82 ms for seed 002, this 12.
     """
-    lines = []
+    return "".join(json_pieces(values))
+
+
+def json_pieces(values: Mapping[str, Any]) -> Iterator[str]:
+    """Gives the document piece by piece: a critical path may have 75,000 entries, 15 MB."""
+    before = "{\n"
     for key, value in values.items():
+        yield f"{before} {_dumps(key)}: "
+        before = ",\n"
         if isinstance(value, list) and value and not isinstance(value[0], int):
-            entries = ",\n  ".join(_dumps(entry) for entry in value)
-            lines.append(f" {_dumps(key)}: [\n  {entries}\n ]")
+            between = "[\n  "
+            for entry in value:
+                yield between + _dumps(entry)
+                between = ",\n  "
+            yield "\n ]"
         else:
-            lines.append(f" {_dumps(key)}: {_dumps(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}"
+            yield _dumps(value)
+    yield "\n}" if values else "{\n\n}"
 
 
 def _no_json(value: object) -> str:

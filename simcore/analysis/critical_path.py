@@ -76,9 +76,9 @@ class CriticalPath:
         self.rank = array("q")
         # By start, why a segment began in which time passed by itself; of an op it is asked again.
         self._idle_reasons: dict[int, str] = {}
-        # Where it goes a known way: the first segment, its way, and the op of place 0 of that.
+        # Where it goes a known way: its first segment; the way, the op of place 0 of that, how many segments.
         self._way_first = array("i")
-        self._ways: list[tuple[Way, int]] = []
+        self._ways: list[tuple[Way, int, int]] = []
         self._walk(cancelled)
 
     def _walk(self, cancelled: Callable[[], bool]) -> None:
@@ -105,7 +105,7 @@ class CriticalPath:
                 begins = shifted(begins, step.start_ns)
                 ops = shifted(ops, step.op - way.places[-1])
                 self._way_first.append(len(self.op) + len(ops))
-                self._ways.append((way, step.op - way.places[-1]))
+                self._ways.append((way, step.op - way.places[-1], len(ops)))
             self.edge += begins
             self.op += ops
             self.number += array("i", (step.number,)) * len(ops)
@@ -131,6 +131,29 @@ class CriticalPath:
         row, microbatch = ops.row[op], ops.microbatch[op]
         return Segment(start, end, number, op, rank, stream, kind, row, phase, microbatch, reason)
 
+    def segments(self) -> Iterator[Segment]:
+        """All segments, with their words: what runs the same on a way is described once."""
+        known: dict[object, list[tuple[str, str, int, str, str]]] = {}
+        begun = 0
+        for begin, (way, _, count) in zip(self._way_first, self._ways, strict=True):
+            # How a way begins is told by what is before it.
+            yield from map(self.segment, range(begun, begin + 1))
+            begun, number, rank = begin + count, self.number[begin], self.rank[begin]
+            ops = self.simulation.timeline.stage_program(number).ops
+            own = slice(self.op[begin], self.op[begun - 1] + 1)
+            key = id(way), ops.row[own].tobytes(), ops.cost[own].tobytes(), bytes(ops.phase[own])
+            words = known.get(key)
+            if words is None:
+                words = known[key] = [
+                    (one.stream, one.kind, one.row, one.phase, one.reason)
+                    for one in map(self.segment, range(begin + 1, begun))
+                ]
+            edges, microbatch = self.edge[begin + 1 : begun + 1], ops.microbatch[own.start]
+            columns = zip(edges, edges[1:], self.op[begin + 1 : begun], words, strict=False)
+            for start, end, op, (stream, kind, row, phase, reason) in columns:
+                yield Segment(start, end, number, op, rank, stream, kind, row, phase, microbatch, reason)
+        yield from map(self.segment, range(begun, len(self)))
+
     def reason(self, index: int) -> str:
         """Why segment `index` could not start earlier."""
         if not index:
@@ -140,7 +163,7 @@ class CriticalPath:
         number, op, rank = self.number[index], self.op[index], self.rank[index]
         at = bisect_right(self._way_first, index) - 1
         if at >= 0:
-            way, first = self._ways[at]
+            way, first, _ = self._ways[at]
             place = bisect_left(way.places, op - first)
             if place < len(way.places) and way.places[place] == op - first and way.why[place] >= 0:
                 before = first + way.places[place - 1]

@@ -226,7 +226,7 @@ class SimulatedFigures:
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         path, names = self.results.critical_path, self.results.simulation.workload.name
-        for segment in map(path.segment, range(len(path)) if indices is None else indices):
+        for segment in path.segments() if indices is None else map(path.segment, indices):
             yield PathSegment(
                 segment.start_ns, segment.end_ns, segment.rank, segment.stream, segment.kind,
                 names[segment.row] if segment.row >= 0 else None, segment.phase or None,

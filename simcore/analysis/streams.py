@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress
-from operator import and_, le
+from operator import le
 
 from simcore.analysis.accounts import EXPOSED_KINDS, FIRST_EXPOSED, op_of
 from simcore.program.ops import (
@@ -128,11 +128,7 @@ class JoinedUse:
     def outside_on(self, streams: bytes) -> Iterator[int]:
         """The ops in no such run that are on these streams. streams: a table for `translate`, 1 for these."""
         on = self.ops.stream.translate(streams)
-        if self._begin:
-            # All of a column in one number.
-            both = int.from_bytes(on, "little") & int.from_bytes(self.outside, "little")
-            on = bytearray(both.to_bytes(len(on), "little"))
-        return compress(range(len(on)), on)
+        return compress(range(len(on)), _both(on, self.outside) if self._begin else on)
 
     def inside(self, begin: int, over: int) -> Iterator[tuple[int, int]]:
         """What runs beside compute in the runs between two times, as disjoint spans."""
@@ -145,6 +141,13 @@ class JoinedUse:
                 if span[0] + begun >= over:
                     break
                 yield max(span[0] + begun, begin), min(span[1] + begun, over)
+
+
+def _both(one: bytearray, other: bytearray) -> bytes:
+    """1 where both columns of flags are."""
+    # All of a column in one number.
+    both = int.from_bytes(one, "little") & int.from_bytes(other, "little")
+    return both.to_bytes(len(one), "little")
 
 
 def _common(one: tuple[int, int], other: tuple[int, int]) -> int:
@@ -261,7 +264,7 @@ def communication_ns(
     received = [timeline.received_times(number, arrival.message) for arrival in timeline.arrivals(number)]
     running = merged([*sent, *received])
     # What holds compute back runs one after another.
-    held = bytes(map(and_, communicates, ops.blocking))
+    held = _both(communicates, ops.blocking)
     starts, sums = prefix_sums(compress(start, held), compress(differences(end, start), held))
     held_until, computed = partial(until, starts, sums), accounts.computed()
 

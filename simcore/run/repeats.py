@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
-from itertools import repeat as again
 
 from simcore.records import NamedTuple
 
@@ -120,6 +119,7 @@ class Work:
         self._kinds = [kinds[place] for place in pattern.duration]
         self._ends = [0, *pattern.ends(durations)]
         self.total = self._ends[pattern.out]
+        self._tight = self._longest_ways()
         self.kinds = {kind for kind, ns in zip(self._kinds, self._taken, strict=True) if ns}
 
     def chosen(self, kinds: Collection[int]) -> list[int]:
@@ -128,19 +128,38 @@ class Work:
             return []
         return [ns if kind in kinds else 0 for kind, ns in zip(self._kinds, self._taken, strict=True)]
 
+    def _longest_ways(self) -> list[tuple[int, list[int]]]:
+        """The nodes of all longest ways to the exit, in order, each with those right before it there; 0 is
+        the entry.
+        """
+        ends, pattern = self._ends, self._pattern
+        before: dict[int, list[int]] = {}
+        asked = [pattern.out]
+        while asked:
+            node = asked.pop()
+            if node and node not in before:
+                begin = ends[node] - self._taken[node - 1]
+                first, second = pattern.first[node - 1], pattern.second[node - 1]
+                before[node] = [first] if ends[first] == begin else []
+                if second and ends[second] == begin:
+                    before[node].append(second)
+                asked += before[node]
+        return sorted(before.items())
+
     def at_one(self, chosen: Sequence[int]) -> tuple[int, int]:
         """(the least, the most) of the chosen durations that a longest way to the exit has, ns."""
-        least, most = [0], [0]
-        ends, pattern = self._ends, self._pattern
-        columns = zip(pattern.first, pattern.second, ends[1:], self._taken, chosen or again(0), strict=False)
-        for first, second, end, ns, own in columns:
-            begin = end - ns
-            before = [first] if ends[first] == begin else []
-            if second and ends[second] == begin:
-                before.append(second)
-            least.append(own + min([least[node] for node in before]))
-            most.append(own + max([most[node] for node in before]))
-        return least[pattern.out], most[pattern.out]
+        if not chosen:
+            return 0, 0
+        least, most = {0: 0}, {0: 0}
+        for node, before in self._tight:
+            own = chosen[node - 1]
+            if len(before) == 1:
+                (only,) = before
+                least[node], most[node] = own + least[only], own + most[only]
+            else:
+                least[node] = own + min([least[earlier] for earlier in before])
+                most[node] = own + max([most[earlier] for earlier in before])
+        return least[self._pattern.out], most[self._pattern.out]
 
     def at(self, factor: float, chosen: Sequence[int]) -> tuple[float, int]:
         """(the longest way to the exit with the chosen durations times `factor`, how much of them it has)."""

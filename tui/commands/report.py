@@ -111,9 +111,10 @@ def print_report(
     from simcore.report.pages import run_json, run_page
 
     if as_json:
-        from simcore.json_text import json_text
+        from simcore.json_text import json_pieces
 
-        print(json_text(run_json(results, what_if, cluster)))
+        sys.stdout.writelines(json_pieces(run_json(results, what_if, cluster)))
+        print()
         return
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     print(run_page(results, ascii_only, what_if, every_layer, cluster), end="")

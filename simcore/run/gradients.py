@@ -103,9 +103,9 @@ class _Part(NamedTuple):
         nothing where none has any.
         """
         less = factor - 1
-        totals: list[float] = [
-            total + less * some if some else total for total, some in zip(self.total, chosen, strict=True)
-        ]
+        totals: list[float] = [*self.total]
+        for place in compress(range(len(chosen)), chosen):
+            totals[place] += less * chosen[place]
         slopes = chosen
         if at_factor:
             slopes = [*chosen]

@@ -38,6 +38,13 @@ _CHAINS_BETWEEN_CANCEL_CHECKS = 2**12
 _BEGINS = bytes(begin == 0 for begin in range(256))
 
 
+def _zeros(column: bytearray, first: int, last: int) -> Iterator[int]:
+    """The places first..last-1 of a column that hold 0."""
+    if last - first > 8:
+        return compress(range(first, last), column[first:last].translate(_BEGINS))
+    return (place for place in range(first, last) if not column[place])
+
+
 def never() -> bool:
     """Says that nobody has cancelled."""
     return False
@@ -184,10 +191,10 @@ class Graph:
         over one graph.
         """
         if self._chains is None:
-            begins = self._begins()
-            heads = (*compress(range(len(begins)), begins), len(begins))
+            heads = array("i", (*self._heads(), len(self.first)))
             first, second, duration = (
-                array("i", compress(column, begins)) for column in (self.first, self.second, self.duration)
+                array("i", [column[head] for head in heads[:-1]])
+                for column in (self.first, self.second, self.duration)
             )
             more = array("i", (tail - head - 1 for head, tail in pairwise(heads)))
             at = 0
@@ -197,29 +204,34 @@ class Graph:
             self._chains = first, second, duration, more
         return self._chains
 
-    def _begins(self) -> bytearray:
-        """1 for each node that begins a chain, or a repeat."""
-        begins = self.chained.translate(_BEGINS)
+    def _heads(self) -> Iterator[int]:
+        """The place of each node that begins a chain, or a repeat."""
+        begun = 0
         for repeat in self.repeats:
-            begins[repeat.before : repeat.last] = b"\1" + bytes(len(repeat.pattern) - 1)
-        return begins
+            yield from _zeros(self.chained, begun, repeat.before)
+            yield repeat.before
+            begun = repeat.last
+        yield from _zeros(self.chained, begun, len(self.chained))
 
     def _tails(self) -> list[int]:
         """The nodes with which chains and repeats end, chains cut behind nodes for which others wait too; the
         last is last.
         """
-        heads = compress(range(len(self.first)), self._begins())
         first, second, _, more = self._known_chains()
-        tails = {*heads, len(self.first)}
+        tails = {*self._heads(), len(self.first)}
         for chain, other, length in zip(first, second, more, strict=True):
             if length >= 0:
                 tails.add(chain)
                 tails.add(other)
         tails.update(repeat.entry for repeat in self.repeats)
-        inside = bytearray(len(self.first) + 1)
-        for repeat in self.repeats:
-            inside[repeat.before + 1 : repeat.last] = b"\1" * (len(repeat.pattern) - 1)
-        return sorted(tail for tail in tails if tail != START and not inside[tail])
+        tails.discard(START)
+        inside: set[int] = set()
+        befores = [repeat.before for repeat in self.repeats]
+        for tail in tails if befores else ():
+            number = bisect_left(befores, tail) - 1
+            if number >= 0 and tail < self.repeats[number].last:
+                inside.add(tail)
+        return sorted(tails - inside)
 
     def latest(
         self, durations: array[int], step_ns: int, cancelled: Callable[[], bool] = never

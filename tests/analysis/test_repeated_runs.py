@@ -1,8 +1,8 @@
 """What repeats is built, timed, booked and asked once: the same to the nanosecond as run by run.
 
 Planted in a copy of simcore, one at a time: a run that finds its stream busy timed as one that finds it idle
-(`Engine._run_joined`), the latest end of a repeat's entry left as it was (`Graph.latest`), a transfer beside a
-run counted twice (`communication_ns`), slopes without the chain in front of a repeat (`Chains`).
+(`Engine._run_joined`), the latest end of a repeat's entry left as it was (`Graph.latest`), a transfer beside
+a run counted twice (`communication_ns`), slopes without the chain in front of a repeat (`Chains`).
 `test_what_repeats_is_as_if_each_run_were_the_only_one` failed on each.
 """
 

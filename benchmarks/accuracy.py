@@ -18,7 +18,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import published_fsdp, published_steps
+from benchmarks import (
+    fit_sustained,
+    measured_operations,
+    published_fsdp,
+    published_memory,
+    published_more,
+    published_steps,
+    published_trust,
+)
 from benchmarks.measuring import ROOT, put
 from simcore.cluster import choose_cluster, group_shape
 from simcore.collectives import collective_done
@@ -156,16 +164,31 @@ TABLES = {
     "astra-sim-2": collectives_table,
     "astra-sim-1": policies_table,
     "replays": replays_table,
+    "products": measured_operations.products_table,
+    "attention": measured_operations.attention_table,
+    "experts": measured_operations.experts_table,
+    "nccl": measured_operations.nccl_table,
     "steps": lambda: published_steps.steps_table(published()),
     "layouts": lambda: published_steps.layouts_table(published()),
     "sweeps": published_steps.sweeps_table,
     "memory": lambda: published_steps.memory_table(published()),
+    "published-memory": published_memory.table,
+    "does-not-fit": published_memory.misfits_table,
     "fsdp": published_fsdp.table,
+    "published-gpus": published_more.gpus_table,
+    "published-sources": published_more.sources_table,
+    "published-layouts": published_more.layouts_table,
+    "trust": lambda: published_trust.table(published()),
+    "sustained": fit_sustained.table,
 }
 # Made of what is in ../shared, and what each needs of it.
 OF_STEPS = ("steps", "layouts", "sweeps", "memory")
-OF_SHARED = {"replays": TRACES, **dict.fromkeys(OF_STEPS, published_steps.STEPS),
-             "fsdp": published_fsdp.ROWS}  # fmt: skip
+OF_MORE_STEPS = ("published-gpus", "published-sources", "published-layouts", "trust", "sustained")
+OF_OPERATIONS = ("products", "attention", "experts", "nccl")
+OF_SHARED = {"replays": TRACES, **dict.fromkeys(OF_OPERATIONS, measured_operations.FOLDER),
+             **dict.fromkeys(OF_STEPS, published_steps.STEPS), "published-memory": published_memory.ROWS,
+             "does-not-fit": published_memory.ROWS, "fsdp": published_fsdp.ROWS,
+             **dict.fromkeys(OF_MORE_STEPS, published_more.ROWS)}  # fmt: skip
 
 
 @cache
@@ -187,6 +210,9 @@ def main(words: list[str]) -> None:
         print(f"{name}\n{made}", flush=True)
         if "--write" in words:
             put(PAGE, Path(__file__).stem, made, name)
+            if name == "trust":
+                # The table as a model's report quotes it.
+                published_trust.write(published())
 
 
 if __name__ == "__main__":

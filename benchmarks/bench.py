@@ -34,7 +34,9 @@ PROGRAMS = (
     "shared_network",
     "accuracy",
 )
-# Commands of their own: they search for as long as they are given, and have no budget to miss.
+# Commands of their own: they make the constants of operations out of ../shared, with numpy and scipy.
+FITS = ("fit_attention", "fit_experts", "fit_products", "fit_servers", "fit_sustained")
+# They search for as long as they are given, and have no budget to miss.
 SEARCHES = ("damaged_traces", "fuzz_readers", "mutants", "soak")
 
 

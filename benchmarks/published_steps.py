@@ -91,6 +91,8 @@ def parameters_of(row: dict[str, Any]) -> Parameters:
         zero="1" if layout["dist_opt"] else "0", grad_dtype="fp32" if layout["grad_bytes"] == 4 else "bf16",
         precision="fp8" if layout["fp8"] else "bf16", pp_scatter="on" if note.get("scatter") else "off",
         gpu=gpu.name, overlap_grad_reduce=overlap, overlap_param_gather=overlap,
+        # NVIDIA's recipes of it overlap both (tp_comm_overlap, comm_overlap).
+        overlap_tp=overlap and row["source"] == "Bridge",
     )  # fmt: skip
 
 

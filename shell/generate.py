@@ -22,6 +22,7 @@ from simcore.choices import choices
 from simcore.cluster.presets import PRESETS
 from simcore.collectives import NAMES
 from simcore.export import FORMATS
+from simcore.model.operations.alone import KINDS, PRECISIONS
 from simcore.parameters import FLAGS
 from simcore.program.schedules import SCHEDULES
 from tui.cli import COMMANDS
@@ -33,13 +34,16 @@ _SUMMARY = "see where the step time of a distributed-training workload goes"
 
 # The metavars of what may be a file or a directory.
 _FILES = {"FILE", "FILE2", "NAME|FILE", "OUT", "PRESET|FILE", "TRACE", "WORKLOAD"}
-# Flag, or metavar of what has none -> the words that it may be.
+# Flag, or metavar of what has none, behind its command where that has words of its own -> the words that it
+# may be.
 _WORDS: dict[str, tuple[str, ...]] = {
     **{flag.option: choices(flag.field) for flag in FLAGS if flag.kind == "word"},
     "--cluster": tuple(PRESETS),
     "--screen": tuple(SCREENS),
     "--format": tuple(known.name for known in FORMATS),
     "COLLECTIVE": tuple(NAMES.values()),
+    "OPERATION": tuple(KINDS),
+    "op --precision": PRECISIONS,
     # Of `wltui schedule`: a pipeline alone can be drawn.
     "NAME|FILE": tuple(name for name, one in SCHEDULES.items() if one.pipelined),
 }
@@ -105,14 +109,15 @@ def _parsers(root: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser
 
 def _completed(root: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """`root`, its arguments knowing what they may be."""
-    for parser in _parsers(root).values():
+    for command, parser in _parsers(root).items():
         if parser is not root:
             # zsh shows it beside the command.
             parser.description = None
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):
                 continue
-            words = _WORDS.get(action.option_strings[-1] if action.option_strings else str(action.metavar))
+            called = action.option_strings[-1] if action.option_strings else str(action.metavar)
+            words = _WORDS.get(f"{command} {called}", _WORDS.get(called))
             is_file = action.metavar in _FILES
             if words is not None and (is_file or any(":" in word for word in words)):
                 action.complete = _function(action.dest, words, is_file)  # type: ignore[attr-defined]

@@ -35,6 +35,10 @@ COLLECTIVES = {
 PRESET_NAMES = ("h100-8", "a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4")
 # GPUs whose constants are known; they are in simcore/model/gpus.toml.
 GPU_NAMES = ("a100-40", "a100-80", "h100", "h200", "b200", "gb200", "mi300x", "h20")
+# Trainers whose kernels and launches are known; they are in simcore/model/engines.py.
+ENGINE_NAMES = ("megatron", "deepspeed", "torchtitan", "fsdp")
+# Types in which linears compute: fp8 has a scale a tensor, mxfp8 one for 32 numbers, nvfp4 one for 16.
+PRECISIONS = ("bf16", "fp8", "mxfp8", "nvfp4")
 # Kinds of communication of a rank trace, by whom it is for; `comm` is what has no name here.
 GROUP_KINDS = ("pp", "tp", "dp", "embedding", "position", "expert", "expert dp", "comm")
 # GiB/s of NVLink and of one NIC by type: SimAI's own presets.

@@ -11,12 +11,14 @@ from simcore.diagnostics import UsageError, printable
 from simcore.names import (
     ALGORITHMS,
     DIALECTS,
+    ENGINE_NAMES,
     FLAT_ALGORITHMS,
     GPU_NAMES,
     GPU_TYPES,
     GROUP_KINDS,
     NIC_TYPES,
     OPTIMIZATIONS,
+    PRECISIONS,
     PRESET_NAMES,
     RANK_ORDERS,
     STAGE_LAYOUTS,
@@ -143,6 +145,8 @@ class Parameters(Struct, frozen=True):
     expert_placement: str | None = None
     grad_dtype: str | None = None
     precision: str | None = None
+    engine_preset: str | None = None
+    compile: str | None = None
     pp_scatter: str | None = None
     stage_layers: str | None = None
     gpu: str | None = None
@@ -339,7 +343,12 @@ FLAGS: tuple[Flag, ...] = (
          "type in which gradients are added up and sent (default fp32)",
          ("fp32", "bf16"), of=_MODEL),
     Flag("precision", "model", "word", "", "TYPE", "type in which linears compute (default bf16)",
-         ("bf16", "fp8"), of=_MODEL),
+         PRECISIONS, of=_MODEL),
+    Flag("engine_preset", "model", "word", "", "NAME",
+         "which trainer's kernels and launches are priced (default megatron; fsdp with ZeRO 2 and 3)",
+         ENGINE_NAMES, of=_MODEL),
+    Flag("compile", "model", "word", "", "WORD",
+         "torch.compile, of torchtitan and fsdp (default off)", _ON_OFF, of=_MODEL),
     Flag("pp_scatter", "model", "word", "", "WORD",
          "without sequence parallelism, each tp rank sends only its share to the next stage (default off)",
          _ON_OFF, of=_MODEL),

@@ -10,6 +10,18 @@ from simcore.records import NamedTuple
 _FEW = 4096
 
 
+def ranks_of_domain(gpus: int, world: int) -> int:
+    """Returns how many of the `gpus` of an NVLink domain a job of `world` ranks takes, in each that it needs.
+
+    Schedulers place jobs on racks of 72 in multiples of 64, so that groups of 2, 4, ... 64 lie in one rack
+    each: the largest power of two that is in the domain, unless the job fills domains and not such parts.
+    """
+    part = 1 << (gpus.bit_length() - 1)
+    if world <= gpus or (world % gpus == 0 and world % part):
+        return min(gpus, world)
+    return part
+
+
 class Block(NamedTuple):
     """Ranks first..last, and the same again `repeats` times in all, each `stride` further on."""
 

@@ -165,6 +165,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     timeline = Timeline(program, folding, times)
     flat = [] if model.place else _flat_groups(workload, folding)
+    flat += _straddling_groups(workload, cluster, folding)
     zero = _zero_step(workload, timeline)
     diagnostics = (
         *workload.diagnostics, *cluster_found, *program_found, *network_found, *flat, *zero
@@ -231,7 +232,7 @@ def placed(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster,
     model = network_model(parameters)
     given = None
     if workload.maker is not None and not parameters.dim and parameters.cluster is None:
-        given = workload.maker.dims(parameters)
+        given = workload.maker.network(parameters)
     choice = choose_cluster(parameters, given)
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
@@ -309,6 +310,28 @@ def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
             workload.path,
         )
         for kind in kinds
+    ]
+
+
+def _straddling_groups(workload: Workload, cluster: Cluster, folding: Folding) -> list[Diagnostic]:
+    """What is said of groups that lie on two servers (or racks) where others of their kind lie on one."""
+    inside = cluster.dims[0].size
+    lies: dict[GroupKind, set[bool]] = {}
+    for group_class in folding.group_classes:
+        if len(cluster.dims) > 1 and group_class.shape.members > 1:
+            crossings = group_class.shape.crossings
+            within = all(crossing.dimension == 0 for crossing in crossings)
+            lies.setdefault(group_class.kind, set()).add(within)
+    return [
+        Diagnostic(
+            "note",
+            "group-straddles",
+            f"some {kind} groups lie within {inside} ranks of dimension 0 and others across two such, "
+            f"which pay for dimension 1: groups of a size that divides {inside} would not",
+            workload.path,
+        )
+        for kind, within in lies.items()
+        if len(within) == 2
     ]
 
 

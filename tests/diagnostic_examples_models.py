@@ -13,6 +13,7 @@ from simcore.model.gpu import find_gpu
 from simcore.model.huggingface import read_config
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS, read_model
+from simcore.model.operations.alone import price_file
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import open_workload
@@ -51,6 +52,14 @@ def gpu_file(folder: Path) -> list[Diagnostic]:
     return [Diagnostic(one.severity, one.code, one.message, "gpu.toml", one.line, one.column)]
 
 
+def operations_file(folder: Path) -> list[Diagnostic]:
+    (folder / "ops.csv").write_text("gemm_dtype,m,n,k\nbfloat16,8,8,8\nfp8,8,8,8\n")
+    with pytest.raises(InputError) as caught:
+        price_file(find_gpu("a100-80"), "product", str(folder / "ops.csv"))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "ops.csv", one.line, one.column)]
+
+
 def expert_loads(folder: Path) -> list[Diagnostic]:
     (folder / "loads.txt").write_text("3 1 4\n1 five\n")
     opened = ModelMaker("mixtral-8x7b", MODELS["mixtral-8x7b"]).opened()
@@ -82,6 +91,7 @@ MODEL_EXAMPLES: dict[str, Example] = {
     "model-field-unpriced": config,
     "model-field-unknown": config,
     "gpu-file": gpu_file,
+    "operations-file": operations_file,
     "expert-loads": expert_loads,
     "model-assumed": run_of(),
     "model-priced": run_of(gpu="a100-80"),

@@ -1,4 +1,4 @@
-"""Each program of benchmarks/ is run by `make bench` or is a search; each table has its command."""
+"""Each program of benchmarks/ is run by `make bench`, or is a search or a fit; each table has its command."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def programs() -> set[str]:
     return {path.stem for path in FOLDER.glob("*.py") if '__name__ == "__main__"' in path.read_text("utf-8")}
 
 
-def test_each_program_is_run_by_make_bench_or_is_a_search() -> None:
-    assert set(bench.PROGRAMS) | set(bench.SEARCHES) | {"bench"} == programs()
+def test_each_program_is_run_by_make_bench_or_is_a_search_or_a_fit() -> None:
+    assert set(bench.PROGRAMS) | set(bench.SEARCHES) | set(bench.FITS) | {"bench"} == programs()
     assert not set(bench.PROGRAMS) & set(bench.SEARCHES)
     recipe = ["make", "-n", "bench"]
     done = subprocess.run(recipe, cwd=FOLDER.parent, capture_output=True, text=True, check=True)
@@ -39,6 +39,8 @@ def test_each_program_is_run_by_make_bench_or_is_a_search() -> None:
 
 @pytest.mark.parametrize("program", sorted(programs()))
 def test_each_program_can_be_loaded(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if program in bench.FITS:
+        pytest.importorskip("scipy")
     # As a script has it: its own folder first.
     monkeypatch.syspath_prepend(str(FOLDER))
     assert callable(runpy.run_path(str(FOLDER / f"{program}.py"), run_name="loaded")["main"])
@@ -67,7 +69,7 @@ def test_each_table_of_the_page_has_the_command_that_makes_it() -> None:
 
 def test_the_page_says_which_commands_are_no_part_of_make_bench() -> None:
     searches = PAGE.read_text(encoding="utf-8").partition("## Searches")[2]
-    assert all(f"`python benchmarks/{name}.py`" in searches for name in bench.SEARCHES)
+    assert all(f"`python benchmarks/{name}.py`" in searches for name in (*bench.SEARCHES, *bench.FITS))
 
 
 def test_a_table_ends_with_the_missed_budgets_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:

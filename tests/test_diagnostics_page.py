@@ -263,6 +263,9 @@ DP = op("x_grad", bwd="1 ALLREDUCE_ASYNC 8")
 LINKS = '"units-count": [4], "links-count": [2], "link-latency": [500], "link-bandwidth": [25]}'
 OF_AICB = AicbArguments("--world_size 2 --tensor_model_parallel_size 2 --global_batch 1").config
 OF_TP = aicb_text(OF_AICB, AicbTimes(80000, 100000, 100000, (800, 900)))
+tp_of_3 = text(changed(changed(TEXT, "group: 2", "group: 3"), "all_gpus: 8", "all_gpus: 24").replace(
+    "NONE 0", "ALLREDUCE 64", 1))  # fmt: skip
+
 EXAMPLES: dict[str, Example] = {
     "no-such-file": opened("none.txt"),
     "is-a-directory": opened("/"),
@@ -344,8 +347,8 @@ EXAMPLES: dict[str, Example] = {
     "cannot-simulate": text(changed(TEXT, " 10 ", f" {2**63 - 1} ")),
     "zero-step": text(text_of("a -1 0 NONE 0 0 NONE 0 0 NONE 0 100")),
     "cluster-default": text(TEXT),
-    "group-flat": text(changed(changed(TEXT, "group: 2", "group: 3"), "all_gpus: 8", "all_gpus: 24").replace(
-        "NONE 0", "ALLREDUCE 64", 1)),
+    "group-straddles": tp_of_3,
+    "group-flat": tp_of_3,
     "not-a-cluster-file": cluster_folder,
     "network-yml": cluster("cluster", "network.yml", "topology: [ Ring ]\nnpus_count: [ 0 ]\n"),
     "system-json": cluster("system", "system.json", '{"preferred-dataset-splits": 0}'),

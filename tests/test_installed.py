@@ -24,6 +24,12 @@ EXAMPLE = "tui/example/002_gpt_1024npu.txt"
 DATA = {
     EXAMPLE,
     "simcore/model/gpus.toml",
+    "simcore/model/operations/attention.toml",
+    "simcore/model/operations/experts.csv",
+    "simcore/model/operations/experts.toml",
+    "simcore/model/operations/products.toml",
+    "simcore/model/operations/servers.toml",
+    "simcore/model/published.csv",
     "simcore/networks/simai_ratio.csv",
     "simcore/page/page.css",
     "simcore/page/page.js",

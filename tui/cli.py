@@ -24,6 +24,7 @@ COMMANDS = {
     "sweep": "tui.commands.sweep",
     "schedule": "tui.commands.schedule",
     "collective": "tui.commands.collective",
+    "op": "tui.commands.op",
     "models": "tui.commands.models",
     "keys": "tui.commands.keys",
 }

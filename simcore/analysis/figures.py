@@ -100,7 +100,9 @@ class SimulatedFigures:
         # Imported here: files have none.
         from simcore.analysis.model_figures import throughput_facts
 
-        return f"{step}\n           {', '.join(throughput_facts(figures))}"
+        said = [", ".join(throughput_facts(figures))]
+        said += [] if figures.trust is None else [figures.trust.words]
+        return "\n           ".join([step, *said])
 
     @property
     def facts(self) -> list[tuple[str, str]]:

@@ -105,7 +105,7 @@ def memory_bytes(run: WithMemory) -> int | None:
     """
     figures = run.model_figures
     if figures is not None:
-        return figures.fullest.total
+        return figures.fullest.needed
     known = [stage.total for stage in run.file_memory if stage.activations is not None]
     return max(known, default=None)
 

@@ -46,7 +46,7 @@ def smaller_runs(simulation: Simulation) -> Iterator[Smaller]:
     assert made is not None, "asked of a model alone"
     assert figures is not None
     search, same = _Search(simulation, figures.limit), _same_batch(simulation, made.training)
-    now, enough = figures.fullest.total, 0
+    now, enough = figures.fullest.needed, 0
     changes, further = _changes(made.training, same), _further(made.training, same)
     for change in changes:
         smaller = search.with_changes((change,))
@@ -106,7 +106,7 @@ class _Search:
         if key not in self._held:
             self._held[key] = held_chunks(training, parameters)
         held = self._held[key]
-        return max(stage_memory(training, stage, held[stage]).total for stage in range(training.pp))
+        return max(stage_memory(training, stage, held[stage]).needed for stage in range(training.pp))
 
 
 def most_bytes(simulation: Simulation, parameters: Parameters) -> int | None:

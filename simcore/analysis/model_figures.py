@@ -21,6 +21,7 @@ from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
+from simcore.model.trust import Trust, trust_in
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.program.ops import FWD, IG, RECOMPUTE
 from simcore.program.schedules import SCHEDULES
@@ -36,31 +37,40 @@ _NOT_ON_THE_WAY = (*_HIDDEN, "offload")
 
 
 class Throughput(NamedTuple):
-    """Of all ranks and of one: tokens/s; TFLOP/s of the model; MFU and HFU as shares of the peak."""
+    """Of all ranks and of one: tokens/s; TFLOP/s of the model; MFU and HFU as shares of the peak.
+
+    mfu, mfu_whole_attention: attention counted over the whole square of scores, 12 L h s a token, as papers
+    do. mfu_causal_attention: over the half of it that a causal mask leaves.
+    """
 
     tokens_per_s: float
     tokens_per_s_per_gpu: float
     model_tflops_per_gpu: float
     mfu: float
     hfu: float
+    mfu_whole_attention: float
+    mfu_causal_attention: float
 
 
 class ModelFigures(Struct, frozen=True, dict=True):
-    """Figures of one run of a model. limit: bytes of a GPU."""
+    """Figures of one run of a model. limit: bytes of a GPU. trust: how near published steps are; None where
+    a file has the times of ops.
+    """
 
     model: Model
     throughput: Throughput
     memory: tuple[StageMemory, ...]
     limit: int
+    trust: Trust | None
 
     @property
     def fullest(self) -> StageMemory:
         """The stage that needs most."""
-        return max(self.memory, key=lambda memory: memory.total)
+        return max(self.memory, key=lambda memory: memory.needed)
 
     @property
     def fits(self) -> bool:
-        return self.fullest.total <= self.limit
+        return self.fullest.needed <= self.limit
 
 
 def model_figures(simulation: Simulation) -> ModelFigures | None:
@@ -75,8 +85,11 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
     seconds = max(step, 1) / 1e9
     tokens = training.global_batch * training.seq / seconds
     ours, hardware = (flops / seconds / training.world for flops in step_flops(training))
-    peak = (gpu.peak_fp8 if training.fp8 else gpu.peak) * 1e12
-    throughput = Throughput(tokens, tokens / training.world, ours / 1e12, ours / peak, hardware / peak)
+    peak = gpu.peak_of(training.precision) * 1e12
+    causal = step_flops(training, causal=True)[0] / seconds / training.world
+    throughput = Throughput(
+        tokens, tokens / training.world, ours / 1e12, ours / peak, hardware / peak, ours / peak, causal / peak
+    )
     # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
     one_at_a_time = ((0, 0, 1), (0, 0, -1))
     held = [
@@ -84,7 +97,8 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
     ]
     memory = tuple(stage_memory(training, stage, held[stage]) for stage in range(training.pp))
     limit = memory_limit(simulation.parameters.memory_limit, gpu.memory)
-    return ModelFigures(training.model, throughput, memory, limit)
+    trust = trust_in(training, gpu) if simulation.workload.maker is not None else None
+    return ModelFigures(training.model, throughput, memory, limit, trust)
 
 
 def training_of(simulation: Simulation) -> tuple[Training, Gpu] | None:
@@ -198,6 +212,15 @@ def throughput_facts(figures: ModelFigures) -> list[str]:
     ]
 
 
+def mfu_words(figures: ModelFigures) -> str:
+    """What MFU counts of attention, and what it is with the other count."""
+    throughput = figures.throughput
+    return (
+        f"{100 * throughput.mfu:.1f} % with attention whole (12 L h s, as papers), "
+        f"{100 * throughput.mfu_causal_attention:.1f} % with its causal half"
+    )
+
+
 def tokens_words(tokens: float) -> str:
     """A number of tokens in four figures: `14.25 k`, `873.2`."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -210,13 +233,13 @@ def memory_words(figures: ModelFigures) -> str:
     """What the fullest stage needs of what a GPU has."""
     fullest = figures.fullest
     fits = "" if figures.fits else ", does not fit"
-    return f"{fullest.total / 1e9:.1f} of {figures.limit / 1e9:.1f} GB on stage {fullest.stage}{fits}"
+    return f"{fullest.needed / 1e9:.1f} of {figures.limit / 1e9:.1f} GB on stage {fullest.stage}{fits}"
 
 
 def short_memory_words(figures: ModelFigures) -> str:
     """`54.3 of 80 GB`, and where it is too much that it does not fit."""
     fits = "" if figures.fits else "does not fit: "
-    return f"{fits}{figures.fullest.total / 1e9:.1f} of {round(figures.limit / 1e9, 1):g} GB"
+    return f"{fits}{figures.fullest.needed / 1e9:.1f} of {round(figures.limit / 1e9, 1):g} GB"
 
 
 def model_words(figures: ModelFigures) -> str:
@@ -247,8 +270,8 @@ class MemoryLane(NamedTuple):
 def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: int) -> MemoryLane | None:
     """The lane of class `number` of a run with these figures; None unless of a model in Megatron's dialect.
 
-    Its maximum is the total of the stage: weights, gradients and optimizer states are there all the time,
-    logits and what single ops need as long as any activations are.
+    Its maximum is what the stage needs: weights, gradients, optimizer states and contexts are there all the
+    time; logits, what single ops need and fragmentation as long as any activations are.
     """
     model_and_gpu = None if figures is None else training_of(simulation)
     if figures is None or model_and_gpu is None:
@@ -271,7 +294,8 @@ def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: in
         # It is there when the first op of the forward begins, and gone when the last of the backward ends.
         time_ns = start[op] if change > 0 and op < len(ops) else end[op - 1] if op else 0
         times.append(max(time_ns, times[-1]))
-        held.append(memory.static + (activations + memory.logits + memory.work if count else 0))
+        others = activations + memory.logits + memory.work + memory.fragmentation
+        held.append(memory.static + (others if count else 0))
     return MemoryLane(stage, times, held, figures.limit)
 
 
@@ -308,7 +332,7 @@ def _training_of_file(simulation: Simulation) -> tuple[Training, Gpu] | None:
     training = Training(
         model, layout.tp, 1, layout.dp, layout.pp, layout.ep, chunks, (config.stage_layers,) * config.pp,
         config.microbatch_size, batch, config.seq, config.sequence_parallel, True,
-        "selective" if config.recompute else "none", 1, 4, False, False, gpu.name,
+        "selective" if config.recompute else "none", 1, 4, "bf16", False, gpu.name,
         placement="v" if schedule in V_SCHEDULES else "loop",
     )  # fmt: skip
     return training, gpu

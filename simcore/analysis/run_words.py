@@ -168,9 +168,13 @@ def facts(results: Finished) -> list[tuple[str, str]]:
         rows.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
     figures = results.model_figures
     if figures is not None:
-        from simcore.analysis.model_figures import ASSUMED_OF_FILE, memory_words, model_words
+        from simcore.analysis.model_figures import ASSUMED_OF_FILE, memory_words, mfu_words, model_words
 
-        said = [("model", model_words(figures)), ("memory", memory_words(figures))]
+        said = [
+            ("model", model_words(figures)),
+            ("memory", memory_words(figures)),
+            ("MFU", mfu_words(figures)),
+        ]
         if workload.maker is None:
             said = [rows[0], *said, ("assumed", ASSUMED_OF_FILE)]
         rows[:1] = said

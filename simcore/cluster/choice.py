@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore.cluster.model import Cluster, Dimension
 from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dimension
@@ -14,6 +14,9 @@ from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.units import number
+
+if TYPE_CHECKING:
+    from simcore.workload.model import GivenNetwork
 
 
 class ClusterChoice(Struct, frozen=True):
@@ -60,18 +63,19 @@ class ClusterChoice(Struct, frozen=True):
 
 
 def choose_cluster(
-    parameters: Parameters, given: tuple[tuple[str, ...], float] | None = None
+    parameters: Parameters, given: GivenNetwork | None = None
 ) -> ClusterChoice:
     """The choice that `parameters` make; flags count over the system file, that over the cluster.
 
-    given: dimensions as `--dim` has them, and the memory's GB/s, that come with what is run.
+    given: the network that comes with what is run.
     Raises UsageError for a value that cannot be, InputError for a file that cannot be read.
     """
     dims = tuple(parse_dimension(text) for text in parameters.dim)
     base, preset = _base(parameters.cluster)
     if given is not None:
-        dims = tuple(parse_dimension(text) for text in given[0])
-        base = Settings(local_mem_bandwidth=given[1])
+        dims = tuple(parse_dimension(text) for text in given.dims)
+        chosen = [parse_algorithm(text, dims) for text in given.algorithms]
+        base = Settings(local_mem_bandwidth=given.memory).with_algorithms(chosen, len(dims))
     is_default = parameters.cluster is None and not dims
     if dims:
         if base.algorithms and len(base.algorithms) != len(dims):

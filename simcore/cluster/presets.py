@@ -13,14 +13,17 @@ from collections.abc import Callable
 from simcore.cluster.model import Dimension
 from simcore.cluster.parsing import Settings
 from simcore.names import PRESET_NAMES
+from simcore.ranks import ranks_of_domain
 
 DEFAULT_PRESET = PRESET_NAMES[0]
 
 
 def _servers(world: int, gpus: int, nvlink: float, nic: float, memory: float) -> Settings:
     """Servers (or racks) of `gpus` GPUs on NVLink, one NIC a GPU between them. GB/s."""
-    inside = Dimension("switch", gpus, bandwidth=nvlink, latency_ns=500.0)
-    between = Dimension("switch", -(-world // gpus), bandwidth=nic, latency_ns=1000.0)
+    # A small job has the dimension whole: its ranks are the first of it.
+    taken = gpus if world <= gpus else ranks_of_domain(gpus, world)
+    inside = Dimension("switch", taken, bandwidth=nvlink, latency_ns=500.0)
+    between = Dimension("switch", -(-world // taken), bandwidth=nic, latency_ns=1000.0)
     return Settings(dims=(inside, between), local_mem_bandwidth=memory)
 
 

@@ -6,21 +6,34 @@ Time of an op = max(FLOPs / (peak x efficiency), bytes / (hbm x share)) + launch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
 
+from simcore.model.engines import EAGER, ENGINES, FUSED, Passes
 from simcore.model.gpu import Gpu
+from simcore.model.operations.attention import attention_backward_ratio, attention_time
+from simcore.model.operations.experts import grouped_product_time, grouped_weight_gradient_time
+from simcore.model.operations.products import BYTES, product_time
+from simcore.model.operations.timing import OperationTime
 from simcore.model.training import Training
 from simcore.records import NamedTuple, replace
 from simcore.workload.model import GroupKind
 
-# A tile of a matrix product: what one SM computes at a time.
-_TILE_ROWS, _TILE_COLUMNS = 128, 256
+# Kernels that the host starts between its reading of the experts' loads and the first long one: copies of the
+# counts, the permutation and its maps, the all-to-all.
+_COUNTED = 12
+
+
+# Numbers of 2 bytes in a line of 128.
+_LINE = 64
 
 
 class Op(NamedTuple):
     """One kernel, or some alike. efficiency: share of the peak that its FLOPs reach, 0 without FLOPs.
 
-    seconds: with its launch. bound: `compute`, `memory` or `launch`, by what takes longest.
+    seconds: with its launch. bound: `compute`, `memory` or `launch`, by what takes longest. kernels: how many
+    the host starts for it.
     """
 
     name: str
@@ -29,6 +42,7 @@ class Op(NamedTuple):
     efficiency: float
     seconds: float
     bound: str
+    kernels: int = 1
 
 
 class RowOps(NamedTuple):
@@ -45,38 +59,73 @@ class Costs:
     def __init__(self, gpu: Gpu, training: Training) -> None:
         self.gpu = gpu
         self.training = training
+        self.engine = ENGINES[training.engine]
+        self.kernels = FUSED if training.compiled else self.engine.kernels
         self.peak = gpu.peak * 1e12
-        self.peak_linear = (gpu.peak_fp8 if training.fp8 else gpu.peak) * 1e12
+        # Waited for: the slowest of all GPUs.
+        self._wait = 1.0 + gpu.spread * slowest_of(training.world)
+        self._slow = {
+            precision: self._wait / gpu.sustained_of(precision) for precision in {"bf16", training.precision}
+        }
+        self._slow[""] = self._wait / gpu.clock
         self.memory = gpu.hbm * 1e9 * gpu.elementwise
         self.launch = gpu.launch_us * 1e-6
+        # s for each kernel that the host starts; a CUDA graph starts them all.
+        self.host = 0.0 if self.engine.graphs and gpu.peak_fp4 else gpu.host_us * 1e-6
 
     # -- kinds of op ---------------------------------------------------------------------
 
-    def product(self, name: str, m: int, n: int, k: int, batch: int = 1) -> Op:
-        """A product of matrices, m x k by k x n: of `batch` of them, the experts' grouped product."""
-        gpu = self.gpu
-        tiles = batch * -(-m // _TILE_ROWS) * -(-n // _TILE_COLUMNS)
-        # The last wave of tiles leaves SMs idle.
-        wave = tiles / (-(-tiles // gpu.sms) * gpu.sms)
-        efficiency = (gpu.grouped if batch > 1 else gpu.matmul) * wave * k / (k + gpu.half_depth)
-        flops = 2.0 * batch * m * n * k
-        moved = 2.0 * batch * (m * k + k * n + m * n)
-        return self._op(name, flops, moved, efficiency, self.peak_linear)
+    def product(self, name: str, m: int, n: int, k: int, precision: str = "") -> Op:
+        """A product of matrices, m x k by k x n. Operands of a narrower precision are cast before."""
+        precision = precision or self.training.precision
+        moved = 2.0 * (m * k + k * n + m * n)
+        one = product_time(self.gpu, precision, m, n, k)
+        return self._measured(name, 2.0 * m * n * k, one.seconds - one.cast, one.bound, precision, moved)
 
-    def uneven_product(self, name: str, sizes: Sequence[tuple[int, int, int]]) -> Op:
-        """Products of matrices (m, n, k) of unequal sizes in one kernel: grouped, as the experts' are."""
-        gpu = self.gpu
-        tiles = sum(-(-m // _TILE_ROWS) * -(-n // _TILE_COLUMNS) for m, n, k in sizes if k)
-        wave = tiles / (-(-tiles // gpu.sms) * gpu.sms) if tiles else 1.0
-        reached = (gpu.grouped if len(sizes) > 1 else gpu.matmul) * wave
-        flops = seconds = moved = 0.0
-        for m, n, k in sizes:
-            if m and n and k:
-                flops += 2.0 * m * n * k
-                seconds += 2.0 * m * n * k / (self.peak_linear * reached * k / (k + gpu.half_depth))
-                moved += 2.0 * (m * k + k * n + m * n)
-        efficiency = flops / (seconds * self.peak_linear) if seconds else 0.0
-        return self._op(name, flops, moved, efficiency, self.peak_linear)
+    def cast(self, name: str, numbers: float, precision: str) -> list[Op]:
+        """An operand of a linear cast to its precision, once by rows and once by columns; none in bf16."""
+        if precision == "bf16" or not numbers:
+            return []
+        # A scale of the whole tensor is known from the steps before; NVFP4's is found by one more reading.
+        read, written = (4.0 if precision == "nvfp4" else 2.0), BYTES[precision]
+        return [self.elementwise(f"{name} cast", numbers, (read + 2 * written) / 2)]
+
+    def grouped(
+        self, name: str, loads: Sequence[int], time: Callable[[int], OperationTime], moved: float
+    ) -> Op:
+        """Products of one kernel, one for each expert with so many tokens. time: what the kernel takes if all
+        experts have as many as one; each then takes its share of that.
+        """
+        count = len(loads)
+        flops = alone = 0.0
+        bounds: dict[str, float] = {}
+        for each, alike in Counter(load for load in loads if load).items():
+            found = time(each)
+            flops += found.flops * alike / count
+            alone += found.seconds * alike / count
+            bounds[found.bound] = bounds.get(found.bound, 0.0) + found.seconds * alike
+        bound = max(bounds, key=lambda word: bounds[word], default="launch")
+        return self._measured(name, flops, alone, bound, self.training.precision, moved, count)
+
+    def _measured(
+        self,
+        name: str,
+        flops: float,
+        alone: float,
+        bound: str,
+        precision: str,
+        moved: float,
+        kernels: int = 1,
+    ) -> Op:
+        """An operation of which it is known what it takes alone, s: what it takes in training.
+
+        precision: of products, which draw the power that lowers the clock; "" for what does not.
+        """
+        slow = self._slow[precision] if bound == "compute" else self._wait
+        seconds = alone * slow
+        peak = self.gpu.peak_of(precision or "bf16") * 1e12
+        efficiency = flops / seconds / peak if seconds else 0.0
+        return Op(name, flops, moved, efficiency, seconds, bound, kernels)
 
     def elementwise(
         self, name: str, numbers: float, passes: float, kernels: int = 1, share: float | None = None
@@ -92,17 +141,86 @@ class Costs:
         reached = self.memory if share is None else self.gpu.hbm * 1e9 * share
         memory, launch = moved / reached, kernels * self.launch
         bound = "launch" if launch > max(compute, memory) else "compute" if compute >= memory else "memory"
-        return Op(name, flops, moved, efficiency, max(compute, memory) + launch, bound)
+        return Op(name, flops, moved, efficiency, max(compute, memory) + launch, bound, kernels)
 
     # -- parts of a layer ----------------------------------------------------------------
 
-    def linear(self, name: str, tokens: int, out: int, inner: int, batch: int = 1) -> RowOps:
+    def linear(self, name: str, tokens: int, out: int, inner: int, precision: str = "") -> RowOps:
         """A linear on `tokens`: its product, and those of its two gradients."""
+        precision = precision or self.training.precision
+        forward = self.product(name, tokens, out, inner, precision)
+        # Tokens are no rows of its operands' memory, which alignment is of: whatever their number.
+        weights = self.product(name, inner, out, -(-tokens // _LINE) * _LINE, precision)
+        added = self._added_bytes
+        if added:
+            # It is hidden as far as the product takes longer.
+            moved = added * inner * out
+            seconds = math.hypot(weights.seconds, moved / self.memory)
+            efficiency = weights.efficiency * weights.seconds / seconds
+            weights = weights._replace(seconds=seconds, bytes=weights.bytes + moved, efficiency=efficiency)
         return RowOps(
-            [self.product(name, tokens, out, inner, batch)],
-            [self.product(name, tokens, inner, out, batch)],
-            [self.product(name, inner, out, tokens, batch)],
+            [*self.cast(name, tokens * inner, precision), forward],
+            [
+                *self._again(forward),
+                *self.cast(name, tokens * out, precision),
+                self.product(name, tokens, inner, out, precision),
+            ],
+            # Its operands are cast for the other two.
+            [weights, *self._added(name, inner * out)],
         )
+
+    def grouped_linear(self, name: str, loads: Sequence[int], out: int, inner: int) -> RowOps:
+        """A linear of experts with so many tokens each."""
+        gpu, precision, count, rows = self.gpu, self.training.precision, len(loads), sum(loads)
+        if count == 1:
+            return self.linear(name, rows, out, inner)
+        moved = 2.0 * (rows * inner + count * inner * out + rows * out)
+        added = self._added_bytes or 2.0
+
+        def forward(each: int) -> OperationTime:
+            return grouped_product_time(gpu, precision, count, each, out, inner)
+
+        def backward(each: int) -> OperationTime:
+            return grouped_product_time(gpu, precision, count, each, inner, out)
+
+        def weights(each: int) -> OperationTime:
+            return grouped_weight_gradient_time(gpu, precision, count, each, out, inner, added)
+
+        product = self.grouped(name, loads, forward, moved)
+        return RowOps(
+            [*self.cast(name, rows * inner, precision), product],
+            [
+                *self._again(product),
+                *self.cast(name, rows * out, precision),
+                self.grouped(name, loads, backward, moved),
+            ],
+            [self.grouped(name, loads, weights, moved), *self._added(name, count * inner * out)],
+        )
+
+    @property
+    def _adds(self) -> bool:
+        """Whether gradients of a micro-batch are added to those of earlier ones on the rank."""
+        return self.training.zero < 2 and self.training.microbatches > 1
+
+    @property
+    def _added_bytes(self) -> float:
+        """Bytes that a product of a weight gradient reads and writes of each number to add to it; 0 where it
+        does not.
+        """
+        return 2.0 * self.training.grad_bytes if self._adds and self.kernels.adds_gradients else 0.0
+
+    def _added(self, name: str, numbers: float) -> list[Op]:
+        """A kernel that adds the gradients, where their product does not."""
+        if not self._adds or self.kernels.adds_gradients:
+            return []
+        return [self.elementwise(f"{name} added", numbers, 1 + self.training.grad_bytes)]
+
+    def _again(self, product: Op) -> list[Op]:
+        """Of a product that backward runs forward again in every second linear, half: torchtitan does so."""
+        if not (self.engine.selective_by_op and self.training.recompute_rows):
+            return []
+        half = product._replace(seconds=product.seconds / 2, flops=product.flops / 2, bytes=product.bytes / 2)
+        return [half._replace(name=f"{product.name} again")]
 
     def attention_core(self) -> RowOps:
         """Attention between its linears."""
@@ -112,15 +230,24 @@ class Costs:
         queries = training.seq / training.cp
         scores = training.microbatch_size * heads * queries * training.seq
         flops = 2.0 * scores * (model.query_dim + model.value_dim)
-        moved = 2.0 * training.tokens * heads * 2 * (model.query_dim + model.value_dim)
         if training.flash:
-            once = self._op("flash attention", flops / 2, moved, gpu.flash_forward, self.peak)
-            twice = self._op(
-                "flash attention", 2.5 * flops / 2, 2.5 * moved, gpu.flash_backward, self.peak, 3
+            moved = 2.0 * training.tokens * heads * 2 * (model.query_dim + model.value_dim)
+            kv_heads = max((model.heads if model.mla else model.kv_heads) // training.tp, 1)
+            found = attention_time(
+                gpu, "bf16", training.microbatch_size, int(queries), model.heads // training.tp, kv_heads,
+                model.query_dim, model.value_dim, keys=training.seq,
+            )  # fmt: skip
+            forward, ratio = found.seconds, attention_backward_ratio(gpu, model.query_dim)
+            if not self.engine.newest_attention:
+                forward /= gpu.flash_2
+            once = self._measured("flash attention", found.flops, forward, found.bound, "", moved)
+            twice = self._measured(
+                "flash attention", 2.5 * found.flops, ratio * forward, found.bound, "", 2.5 * moved, 3
             )
-            return RowOps([once], [twice], [])
+            forward_merges, backward_merges = self._ring_merges()
+            return RowOps([once, *forward_merges], [twice, *backward_merges], [])
         dropped = 2.5 if model.dropout else 0.0  # read, write, and a mask of a byte
-        forward = [
+        scored = [
             self._op("scores and values", flops, 0.0, gpu.batched, self.peak, 2),
             self.elementwise("softmax", scores, 4 + dropped, 3),
         ]
@@ -128,20 +255,52 @@ class Costs:
             self._op("scores and values", 2 * flops, 0.0, gpu.batched, self.peak, 4),
             self.elementwise("softmax", scores, 7 + dropped, 3),
         ]
-        return RowOps(forward, backward, [])
+        return RowOps(scored, backward, [])
+
+    def _ring_merges(self) -> tuple[list[Op], list[Op]]:
+        """What a ring of keys and values adds to attention: after each step but the first its outputs are
+        merged with those before, in fp32, and backward the gradients of queries, and of keys and values.
+        """
+        training, kernels = self.training, self.engine.kernels
+        # Megatron gathers keys and values for one attention; PyTorch goes over them in steps all the same.
+        in_steps = training.cp_comm_type == "p2p" or self.engine.holds == "fsdp"
+        if training.cp == 1 or not in_steps:
+            return [], []
+        model = training.model
+        steps, kv_heads = training.cp - 1, model.heads if model.mla else model.kv_heads
+        out = training.tokens * model.heads * model.value_dim // training.tp
+        width = max(kv_heads, training.tp) * (model.query_dim + model.value_dim)
+        keys = training.tokens * width // training.tp
+        return (
+            [self.elementwise("merge", steps * out, kernels.merge, steps)],
+            [self.elementwise("merge", steps * (out + keys), FUSED.merge, 2 * steps)],
+        )
 
     def norm(self) -> RowOps:
         """A norm over the hidden size, of the tokens between linears."""
         numbers = self.training.tokens // self.training.shard * self.training.model.hidden
-        return RowOps([self.elementwise("norm", numbers, 2)], [self.elementwise("norm", numbers, 4, 2)], [])
+        # PyTorch's own LayerNorm is one kernel, its RMSNorm as many as it has operators.
+        fused = self.training.model.norm_bias
+        return self._passes("norm", numbers, FUSED.norm if fused else self.kernels.norm)
+
+    @property
+    def _activation(self) -> Passes:
+        return self.kernels.gated if self.training.model.gated else self.kernels.activation
 
     def residual(self) -> RowOps:
         """The residual's addition, with dropout where there is one."""
         numbers = self.training.tokens // self.training.shard * self.training.model.hidden
-        dropout = self.training.model.dropout
+        passes = self.kernels.residual
+        if self.training.model.dropout:
+            # Its mask is written as bytes, and read with the gradient.
+            passes = passes._replace(forward=passes.forward + 0.5, backward=passes.backward + 1)
+        return self._passes("residual", numbers, passes)
+
+    def _passes(self, name: str, numbers: float, passes: Passes) -> RowOps:
+        """An elementwise op and its gradient over so many 2-byte numbers."""
         return RowOps(
-            [self.elementwise("residual", numbers, 3.5 if dropout else 3)],
-            [self.elementwise("residual", numbers, 2 if dropout else 1)],
+            [self.elementwise(name, numbers, passes.forward, passes.forward_kernels)],
+            [self.elementwise(name, numbers, passes.backward, passes.backward_kernels)],
             [],
         )
 
@@ -166,7 +325,9 @@ class Costs:
         kv_heads = max(model.kv_heads // training.tp, 1)
         parts = [self.linear("qkv", tokens, (heads + 2 * kv_heads) * model.head_dim, model.hidden)]
         if not model.positions:
-            parts.append(self._alike("rotary", tokens * (heads + kv_heads) * model.head_dim, 2, 2))
+            parts.append(
+                self._passes("rotary", tokens * (heads + kv_heads) * model.head_dim, self.kernels.rotary)
+            )
         return joined(*parts)
 
     def _alike(
@@ -183,19 +344,15 @@ class Costs:
             "projection", training.tokens, model.hidden, model.heads // training.tp * model.value_dim
         )
 
-    def mlp_in(self, ffn: int, tokens: int, batch: int = 1) -> RowOps:
+    def mlp_in(self, ffn: int, tokens: int) -> RowOps:
         """The first linear of a feed-forward part (both, where it is gated), and its activation."""
         width = 2 if self.training.model.gated else 1
-        activation = RowOps(
-            [self.elementwise("activation", batch * tokens * ffn, width + 1)],
-            [self.elementwise("activation", batch * tokens * ffn, 2 * width + 1)],
-            [],
-        )
-        return joined(self.linear("up", tokens, width * ffn, self.training.model.hidden, batch), activation)
+        activation = self._passes("activation", tokens * ffn, self._activation)
+        return joined(self.linear("up", tokens, width * ffn, self.training.model.hidden), activation)
 
-    def mlp_out(self, ffn: int, tokens: int, batch: int = 1) -> RowOps:
+    def mlp_out(self, ffn: int, tokens: int) -> RowOps:
         """The second linear of a feed-forward part."""
-        return self.linear("down", tokens, self.training.model.hidden, ffn, batch)
+        return self.linear("down", tokens, self.training.model.hidden, ffn)
 
     def router(self) -> RowOps:
         """Which expert each token is sent to, and its tokens sorted by them."""
@@ -203,14 +360,22 @@ class Costs:
         moe = training.model.moe
         assert moe is not None
         tokens = training.tokens // training.shard
-        scores = self.product("router", tokens, moe.experts, training.model.hidden)
+        scores = self.product("router", tokens, moe.experts, training.model.hidden, precision="bf16")
         chosen = self.elementwise("top-k", tokens * moe.experts, 6, 6)
         sort = self.permute()
-        return RowOps([scores, chosen, *sort.fwd], [scores, scores, chosen, chosen, *sort.ig], [])
+        # The host reads how many tokens each expert gets before it starts what follows.
+        host = _COUNTED * self.host
+        read = [Op("counts read", 0.0, 0.0, 0.0, host, "host", 0)] if host else []
+        return RowOps([scores, chosen, *read, *sort.fwd], [scores, scores, chosen, chosen, *sort.ig], [])
 
     def permute(self) -> RowOps:
         """The tokens of an expert rank brought into the order of its experts, or back."""
-        return self._alike("permute", self.routed_tokens * self.training.model.hidden, 4, 6, self.gpu.permute)
+        moe = self.training.model.moe
+        assert moe is not None
+        # One kernel reads a token once and writes a copy for each of its experts, or adds these up.
+        passes = 1 + 1 / moe.experts_per_token
+        numbers = self.routed_tokens * self.training.model.hidden
+        return self._alike("permute", numbers, passes, 3, self.gpu.permute)
 
     @property
     def routed_tokens(self) -> int:
@@ -219,32 +384,28 @@ class Costs:
 
     def experts(self, loads: Sequence[int] = ()) -> RowOps:
         """The experts of a rank, as grouped products. loads: tokens of each, where they are uneven."""
-        moe = self.training.model.moe
+        model = self.training.model
+        moe = model.moe
         assert moe is not None
-        here = moe.experts // self.training.ep
-        if loads:
-            return self._uneven_experts(moe.ffn, loads)
-        tokens = max(1, self.routed_tokens // here)
-        return joined(self.mlp_in(moe.ffn, tokens, here), self.mlp_out(moe.ffn, tokens, here))
-
-    def _uneven_experts(self, ffn: int, loads: Sequence[int]) -> RowOps:
-        """`mlp_in` and `mlp_out` of experts with so many tokens each."""
-        hidden, width = self.training.model.hidden, 2 if self.training.model.gated else 1
-
-        def linear(name: str, out: int, inner: int) -> RowOps:
-            return RowOps(
-                [self.uneven_product(name, [(tokens, out, inner) for tokens in loads])],
-                [self.uneven_product(name, [(tokens, inner, out) for tokens in loads])],
-                [self.uneven_product(name, [(inner, out, tokens) for tokens in loads])],
-            )
-
-        numbers = sum(loads) * ffn
-        activation = RowOps(
-            [self.elementwise("activation", numbers, width + 1)],
-            [self.elementwise("activation", numbers, 2 * width + 1)],
-            [],
+        if not loads:
+            here = moe.experts // self.training.ep
+            loads = (max(1, self.routed_tokens // here),) * here
+        rows, width = sum(loads), 2 if model.gated else 1
+        # No kernel of activations has biases of experts in it; those that have run one operator at a time.
+        biased = model.bias == "all"
+        activation = EAGER.gated if biased and model.gated else self._activation
+        return joined(
+            self.grouped_linear("up", loads, width * moe.ffn, model.hidden),
+            *([self._bias("up", rows * width * moe.ffn)] if biased else []),
+            self._passes("activation", rows * moe.ffn, activation),
+            self.grouped_linear("down", loads, model.hidden, moe.ffn),
+            *([self._bias("down", rows * model.hidden)] if biased else []),
         )
-        return joined(linear("up", width * ffn, hidden), activation, linear("down", hidden, ffn))
+
+    def _bias(self, name: str, numbers: float) -> RowOps:
+        """Biases of experts: added to each row, and their gradients added up over the rows."""
+        forward = self.elementwise(f"{name} bias", numbers, 2)
+        return RowOps([forward], [self.elementwise(f"{name} bias", numbers, 1)], [])
 
     def embedding(self) -> RowOps:
         """The rows of the table taken up, and their gradients added to it."""
@@ -257,17 +418,37 @@ class Costs:
         training = self.training
         vocab = training.padded_vocab // training.tp
         numbers = training.tokens * vocab
+        passes, share = self.kernels.loss, self.gpu.cross_entropy
         loss = RowOps(
-            [self.elementwise("cross entropy", numbers, 8, 6, self.gpu.cross_entropy)],
-            [self.elementwise("cross entropy", numbers, 4, 3, self.gpu.cross_entropy)],
+            [self.elementwise("cross entropy", numbers, passes.forward, passes.forward_kernels, share)],
+            [self.elementwise("cross entropy", numbers, passes.backward, passes.backward_kernels, share)],
             [],
         )
-        return joined(self.norm(), self.linear("logits", training.tokens, vocab, training.model.hidden), loss)
+        return joined(
+            self.norm(),
+            self.linear("logits", training.tokens, vocab, training.model.hidden, precision="bf16"),
+            loss,
+        )
 
     def optimizer(self, states: float, parameters: float) -> RowOps:
         """Adam over `states` numbers of this rank, its gradients read and weights written."""
         moved = states * 34 + parameters * (self.training.grad_bytes + 2)
         return RowOps([], [self._op("Adam", 0.0, moved, 0.0, self.peak)], [])
+
+
+def slowest_of(ranks: int) -> float:
+    """Returns how many standard deviations the slowest of so many is behind the mean, of normal speeds.
+
+    Blom's approximation of the expected maximum, with Hastings' of the normal distribution's quantiles
+    (Abramowitz and Stegun 26.2.23, to 4.5e-4).
+    """
+    if ranks < 2:
+        return 0.0
+    above = 0.625 / (ranks + 0.25)
+    t = math.sqrt(-2.0 * math.log(above))
+    return t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (
+        1.0 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t**3
+    )
 
 
 def joined(*parts: RowOps) -> RowOps:
@@ -276,8 +457,8 @@ def joined(*parts: RowOps) -> RowOps:
 
 
 def named(ops: RowOps, names: Sequence[str], chosen: bool = True) -> RowOps:
-    """The ops of these names, or (chosen False) all others."""
-    return RowOps(*([op for op in part if (op.name in names) == chosen] for part in ops))
+    """The ops whose names begin with one of these words, or (chosen False) all others."""
+    return RowOps(*([op for op in part if (op.name.split()[0] in names) == chosen] for part in ops))
 
 
 def nanoseconds(ops: list[Op]) -> int:
@@ -285,17 +466,17 @@ def nanoseconds(ops: list[Op]) -> int:
     return round(sum(op.seconds for op in ops) * 1e9)
 
 
-def step_flops(training: Training) -> tuple[float, float]:
+def step_flops(training: Training, causal: bool = False) -> tuple[float, float]:
     """(of the model, of the hardware) of one step of all ranks.
 
     The model's: three times the forward's products, attention over the whole square of scores, the output
-    layer (the formula of arXiv 2104.04473, which counts no causal mask). The hardware's: what is
-    recomputed, too.
+    layer (the formula of arXiv 2104.04473, which counts no causal mask); causal: of the square the half that
+    a causal mask leaves. The hardware's: what is recomputed, too.
     """
     # Biases and norms are no products.
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
     linear = sum(model.attention())
-    core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim)
+    core = 2.0 * training.seq * model.heads * (model.query_dim + model.value_dim) / (2 if causal else 1)
     layers = 0.0
     for layer in range(model.layers):
         if model.is_moe(layer) and model.moe:

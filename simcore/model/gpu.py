@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
-from simcore.names import GPU_NAMES
+from simcore.names import GPU_NAMES, PRECISIONS
+from simcore.ranks import ranks_of_domain
 from simcore.records import Struct
 from simcore.toml_text import TomlProblem, parse_toml, place_in_table, read_text
+from simcore.workload.model import GivenNetwork
 
 _EXPECTED = "constants of a GPU"
 _TABLE = "gpu"
@@ -22,11 +24,17 @@ class Gpu(Struct, frozen=True):
     name: str
     peak: float
     peak_fp8: float
+    peak_fp4: float
+    power: float
+    sustained: float
+    sustained_fp8: float
+    sustained_fp4: float
+    spread: float
+    flash_2: float
     hbm: float
     memory: float
     sms: int
     matmul: float
-    half_depth: float
     grouped: float
     flash_forward: float
     flash_backward: float
@@ -42,18 +50,58 @@ class Gpu(Struct, frozen=True):
     network: float
     network_ns: float
     source: str = ""
+    # Names of gpus.toml whose values it takes, the nearest first; one of gpus.toml begins with itself.
+    bases: tuple[str, ...] = ()
+
+    def peak_of(self, precision: str) -> float:
+        """Dense TFLOP/s of products in a precision of `PRECISIONS`. Raises `UsageError` where it has none."""
+        peak = {"bf16": self.peak, "nvfp4": self.peak_fp4}.get(precision, self.peak_fp8)
+        if not peak or not self._has(precision):
+            fitting = [name for name in PRECISIONS if self._has(name)]
+            raise UsageError(
+                f"--precision {printable(precision, 40)}: {printable(self.name, 40)} computes in "
+                f"{', '.join(fitting)}"
+            )
+        return peak
+
+    def sustained_of(self, precision: str) -> float:
+        """Returns the speed of products in training as a share of what they reach alone."""
+        share = {"bf16": self.sustained, "nvfp4": self.sustained_fp4}.get(precision, self.sustained_fp8)
+        return share * self.clock
+
+    @property
+    def clock(self) -> float:
+        """The clock as a share of that of the GPU it takes values from: lower where it may draw less."""
+        base = find_gpu(self.bases[0]).power if self.bases else self.power
+        return float(min(1.0, self.power / base) ** _CLOCK_OF_POWER)
+
+    def _has(self, precision: str) -> bool:
+        # Scales of 16 and 32 numbers came with the units of FP4.
+        scaled = {"bf16": self.peak, "mxfp8": self.peak_fp4, "nvfp4": self.peak_fp4}
+        return bool(scaled.get(precision, self.peak_fp8))
+
+    def network_of(self, world: int) -> GivenNetwork:
+        """The network of `world` ranks, and the algorithms that NCCL runs between servers: rings."""
+        dims = self.dims(world)
+        rings = tuple(f"{collective}:1=ring" for collective in _RINGS) if len(dims) > 1 else ()
+        return GivenNetwork(dims, self.hbm, rings)
 
     def dims(self, world: int) -> tuple[str, ...]:
         """The network of `world` ranks, as `--dim` has it: servers, and what is between them."""
-        inside = min(self.server, world)
+        inside = ranks_of_domain(self.server, world)
         dims = [f"switch:{inside}:{self.nvlink:g}:{self.nvlink_ns:g}"]
         if world > inside:
             dims.append(f"switch:{-(-world // inside)}:{self.network:g}:{self.network_ns:g}")
         return tuple(dims)
 
 
-_NUMBERS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source"))
+_NUMBERS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source", "bases"))
 _WHOLE = ("sms", "server")
+# A peak of 0: it does not compute in that type.
+# The clock by the power that may be drawn: power grows with its third power, as the voltage follows it.
+_CLOCK_OF_POWER = 1 / 3
+_RINGS = ("all-gather", "reduce-scatter", "all-reduce")
+_MAY_BE_0 = ("launch_us", "host_us", "nvlink_ns", "network_ns", "peak_fp8", "peak_fp4", "spread")
 _FRACTIONS = (
     "matmul",
     "grouped",
@@ -63,6 +111,10 @@ _FRACTIONS = (
     "elementwise",
     "permute",
     "cross_entropy",
+    "flash_2",
+    "sustained",
+    "sustained_fp8",
+    "sustained_fp4",
 )
 
 
@@ -114,7 +166,7 @@ def _gpu(name: str, known: dict[str, dict[str, Any]], given: dict[str, Any]) -> 
             raise UsageError(
                 f"{printable(key, 40)}: not known, expected one of {', '.join(_NUMBERS)}, base, source"
             )
-        least_open = key not in ("launch_us", "host_us", "nvlink_ns", "network_ns")
+        least_open = key not in _MAY_BE_0
         fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1e9
         if not fits or (least_open and value == 0) or (key in _WHOLE and not isinstance(value, int)):
             kind = "a whole number" if key in _WHOLE else "a number"
@@ -127,7 +179,8 @@ def _gpu(name: str, known: dict[str, dict[str, Any]], given: dict[str, Any]) -> 
             f'found no {", ".join(missing)}, expected them, or base = "h100" to take the rest from one of '
             f"{', '.join(known)}"
         )
-    return Gpu(name=name, **(values | {"source": str(values.get("source", ""))}))
+    bases = (name, *seen) if given is known.get(name) else tuple(seen)
+    return Gpu(name=name, **(values | {"source": str(values.get("source", "")), "bases": bases}))
 
 
 def _refusal(path: str, message: str, place: tuple[int, int] | None) -> InputError:

@@ -19,7 +19,7 @@ from simcore.records import Struct, replace
 from simcore.units import byte_size, duration
 from simcore.workload import Cells as Columns
 from simcore.workload import Header, Workload
-from simcore.workload.model import Phase
+from simcore.workload.model import GivenNetwork, Phase
 
 _AICB = "AICB arguments"
 # A form asks for the rows of the draft, of the run on the screen and of the opened one, in turn.
@@ -88,16 +88,16 @@ class ModelMaker:
             self._made = dict([*self._made.items(), (parameters, made)][-_KEPT:])
         return made
 
-    def dims(self, parameters: Parameters) -> tuple[tuple[str, ...], float] | None:
-        """The network of the GPU, as `--dim` has it, and its memory's GB/s."""
+    def network(self, parameters: Parameters) -> GivenNetwork | None:
+        """The network of the GPU."""
         if parameters.as_aicb is not None:
             if parameters.gpu is None:
                 return None
             world = (self._aicb_config(parameters)[0]).world
             gpu = find_gpu(parameters.gpu)
-            return gpu.dims(world), gpu.hbm
+            return gpu.network_of(world)
         made = self.made(parameters)
-        return made.gpu.dims(made.training.world), made.gpu.hbm
+        return made.gpu.network_of(made.training.world)
 
     def values(self, parameters: Parameters) -> dict[str, Any]:
         """By field, what a run takes for the parameters of a model that were not given."""
@@ -112,7 +112,7 @@ class ModelMaker:
                 "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
                 "shard_size": "none", "bucket_size": "none", "gpu": DEFAULT_GPU, **DEFAULTS,
                 "prefetch": "none", "reshard_after_forward": "none", "expert_imbalance": "none",
-                "recompute_rows": "none", "offload": "none",
+                "recompute_rows": "none", "offload": "none", "engine_preset": "megatron",
                 "expert_capacity": "none", "expert_placement": "none",
             }  # fmt: skip
         training = made.training
@@ -132,11 +132,13 @@ class ModelMaker:
             "zero": str(training.zero),
             **_sharding_values(training),
             "grad_dtype": "fp32" if training.grad_bytes == 4 else "bf16",
-            "precision": "fp8" if training.fp8 else "bf16",
+            "precision": training.precision,
+            "engine_preset": training.engine,
+            "compile": on_off[training.compiled],
             "pp_scatter": on_off[training.pp_scatter],
             "stage_layers": stage_words(training.stage_layers),
             "gpu": training.gpu,
-            "memory_limit": parameters.memory_limit or f"{made.gpu.memory:g}GB",
+            "memory_limit": parameters.memory_limit or f"{made.gpu.memory:.12g}GB",
         }
 
     def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:
@@ -309,7 +311,7 @@ def own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
     training = Training(
         model, config.tp, 1, max(config.dp, 1), config.pp, max(config.ep, 1), 1,
         (config.stage_layers,) * config.pp, config.microbatch_size, config.global_batch, config.seq,
-        config.sequence_parallel, True, "none", 1, 4, False, False, gpu.name,
+        config.sequence_parallel, True, "none", 1, 4, "bf16", False, gpu.name,
     )  # fmt: skip
     costs = Costs(gpu, training)
     attention = (costs.norm(), costs.attention_in(), costs.attention_core(), costs.attention_out())

@@ -25,6 +25,8 @@ from simcore.model.sharding import (
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, GroupKind, Phase, PiecedCell, StageRows, Uneven
 
+# SMs that NCCL runs on beside compute: its channels between servers, one each.
+_NCCL_SMS = 16
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
 # What `--recompute-rows` takes apart: row -> the row of its own whose output it takes.
@@ -32,8 +34,6 @@ _GIVEN = {
     "attention_column": "attention_norm", "mlp_column": "mlp_norm", "moe_router": "moe_norm",
     "mlp_row": "mlp_act", "moe_experts_out": "moe_act", "moe_shared_row": "moe_shared_act",
 }  # fmt: skip
-# A host that starts kernels is needed this much longer backward than forward: there are that many more.
-_HOST_BACKWARD = 1.5
 
 
 class MegatronRows:
@@ -172,9 +172,10 @@ class MegatronRows:
         embedding = () if self._is_sharded else self._added([self._embedding()])
         scattered = training.pp_scatter and not training.sequence_parallel
         scattered = scattered and training.tp > 1 and training.pp > 1
-        came = self._added([self._came()]) if scattered else ()
+        blocking = training.pp > 1 and self.costs.engine.blocking_transfers
+        came = self._added([self._came(scattered)]) if scattered or blocking else ()
         chunks = self._chunks()
-        went = self._added([self._went()]) if scattered else ()
+        went = self._added([self._went(scattered)]) if scattered or blocking else ()
         final = () if self._is_sharded else self._added([self._final()])
         loss = self._added(self._loss())
         self._added(self._tail())
@@ -465,10 +466,13 @@ class MegatronRows:
 
     def _at_least_host(self, rows: list[Row]) -> list[Row]:
         """The rows of a layer, filled up to what the host needs to start its kernels."""
-        host = self.costs.gpu.host_us * 1e-6
-        forward = sum(op.seconds for row in rows for op in row.ops.fwd)
-        backward = sum(op.seconds for row in rows for op in (*row.ops.ig, *row.ops.wg))
-        idle = max(0.0, host - forward), max(0.0, _HOST_BACKWARD * host - backward)
+        each = self.costs.host
+        idle = []
+        for phases, small in zip((("fwd",), ("ig", "wg")), self.costs.kernels.small, strict=True):
+            ops = [op for row in rows for phase in phases for op in getattr(row.ops, phase)]
+            launches = small + sum(op.kernels for op in ops)
+            launches += self.costs.kernels.routing if any(row.name == "moe_router" for row in rows) else 0
+            idle.append(max(0.0, launches * each - sum(op.seconds for op in ops)))
         if not any(idle):
             return rows
         forward_wait, backward_wait = (
@@ -487,13 +491,27 @@ class MegatronRows:
             self._tensor("ALLGATHER", act) if parallel else None,
         )
 
-    def _came(self) -> Row:
+    def _came(self, scattered: bool) -> Row:
         """What a stage gets in shares of tp is put together before its first layer (`--pp-scatter on`)."""
-        return Row("stage_input", NOTHING, self._tensor("ALLGATHER", self._act))
+        gathered = self._tensor("ALLGATHER", self._act) if scattered else None
+        return Row("stage_input", self._blocked(scattered), gathered)
 
-    def _went(self) -> Row:
+    def _went(self, scattered: bool) -> Row:
         """Its gradient likewise, before the backward of its last layer."""
-        return Row("stage_output", NOTHING, None, self._tensor("ALLGATHER", self._act))
+        gathered = self._tensor("ALLGATHER", self._act) if scattered else None
+        return Row("stage_output", self._blocked(scattered), None, gathered)
+
+    def _blocked(self, scattered: bool) -> OpCells:
+        """What compute waits for a transfer that the trainer starts on the stream of compute, each way."""
+        training, gpu = self.training, self.costs.gpu
+        if training.pp == 1 or not self.costs.engine.blocking_transfers:
+            return NOTHING
+        size = self._act / (training.tp if scattered or training.sequence_parallel else 1)
+        rate, latency = (
+            (gpu.network, gpu.network_ns) if training.world > gpu.server else (gpu.nvlink, gpu.nvlink_ns)
+        )
+        waits = [Op("transfer", 0, 0, 0, size / (rate * 1e9) + latency * 1e-9, "network", 0)]
+        return OpCells(waits, waits, [])
 
     def _final(self) -> Row:
         return self._column("final_column", self.costs.head())
@@ -529,8 +547,42 @@ class MegatronRows:
             rows += self._reduced("grad_param_comm", "grad_gather", dense, dense_group, training.shards)
             rows += self._reduced("moe_grad_norm2", "moe_grad_norm1", experts, expert_group, expert_ranks)
         states = dense / shards + experts / expert_shards
-        rows.append(Row("grad_param_compute", self.costs.optimizer(states, dense + experts)))
+        optimizer = self.costs.optimizer(states, dense + experts)
+        slower = self._beside(dense, training.shards) + self._beside(experts, expert_ranks)
+        if slower:
+            lost = Op("compute beside gradients", 0, 0, 0, slower, "network", 0)
+            optimizer = joined(optimizer, OpCells([], [lost], []))
+        rows.append(Row("grad_param_compute", optimizer))
         return rows
+
+    def _beside(self, parameters: int, ranks: int) -> float:
+        """What compute loses in a step beside gradients and weights that are sent, s: the SMs that NCCL runs
+        on, for as long as it sends. It stands at the end of the step, where it is counted once.
+        """
+        training, gpu = self.training, self.costs.gpu
+        if ranks < 2 or training.zero > 1:
+            return 0.0
+        size = parameters * (training.grad_bytes if training.grads_beside else 0)
+        size *= 1 if training.zero and not self.costs.engine.whole_gradients else 2
+        if training.zero and training.weights_beside:
+            size += 2 * parameters
+        return self._sent(size, ranks) * _NCCL_SMS / (gpu.sms - _NCCL_SMS)
+
+    def _sent(self, size: float, ranks: int) -> float:
+        """What `size` bytes of gradients or weights take between replicas at the network's rate, s."""
+        gpu = self.costs.gpu
+        # Neighbours of a group in one server share what leaves it.
+        inside = max(1, gpu.server // self.training.tp)
+        rate = gpu.nvlink if ranks <= inside else gpu.network * inside
+        return size * (ranks - 1) / ranks / (rate * 1e9)
+
+    def _stalls(self, size: float, ranks: int, beside: bool) -> OpCells:
+        """What a trainer loses between the buckets that it sends behind the last backward."""
+        share = self.costs.engine.bucket_share
+        if share == 1 or beside:
+            return NOTHING
+        seconds = self._sent(size, ranks) * (1 / share - 1)
+        return OpCells([], [], [Op("between buckets", 0, 0, 0, seconds, "network", 0)])
 
     def _reduced(self, reduce: str, gather: str, parameters: int, group: GroupKind, ranks: int) -> list[Row]:
         """Gradients added up over `ranks`, and the weights gathered where each has made its share of them.
@@ -540,9 +592,19 @@ class MegatronRows:
         if ranks == 1 or not parameters:
             return []
         size = self.training.grad_bytes * parameters
-        if not self.training.zero:
-            return [Row(reduce, NOTHING, wg=Sent("ALLREDUCE", group, size))]
-        gathered = Row(gather, NOTHING, wg=Sent("ALLGATHER", group, 2 * parameters))
-        if self.training.zero > 1:
+        training = self.training
+        whole = not training.zero or self.costs.engine.whole_gradients
+        stalls = self._stalls((2 if whole else 1) * size, ranks, training.grads_beside)
+        if not training.zero:
+            return [Row(reduce, stalls, wg=Sent("ALLREDUCE", group, size))]
+        each = self.costs.engine.broadcast_us * 1e-6
+        waits = [Op("broadcasts", 0, 0, 0, ranks * each, "launch", 0)] if each else []
+        waiting = joined(
+            OpCells([], [], waits), self._stalls(2 * parameters, ranks, training.weights_beside)
+        )
+        gathered = Row(gather, waiting, wg=Sent("ALLGATHER", group, 2 * parameters))
+        if training.zero > 1:
             return [gathered]
-        return [gathered, Row(reduce, NOTHING, wg=Sent("REDUCESCATTER", group, size))]
+        # DeepSpeed's pipeline adds gradients up whole, whatever a rank keeps of them.
+        kind = "ALLREDUCE" if whole else "REDUCESCATTER"
+        return [gathered, Row(reduce, stalls, wg=Sent(kind, group, size))]

@@ -1,7 +1,8 @@
 """What a rank of each stage holds in memory, bytes, by what it is for (docs/models.md has the formulas).
 
 Sources: NVIDIA/Megatron-LM megatron/training/theoretical_memory_usage.py, arXiv 2205.05198 (activations),
-arXiv 1910.02054 (ZeRO). Activations are those of the chunks that the schedule itself holds.
+arXiv 1910.02054 (ZeRO), pytorch/torchtitan at 9dec370 (what PyTorch's FSDP and its loss hold). Activations
+are those of the chunks that the schedule itself holds.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
+from simcore.model.engines import ENGINES
 from simcore.model.sharding import StageParameters, layer_parameters, stage_parameters, unit_sizes
 from simcore.model.training import Training
 from simcore.records import Struct
@@ -27,18 +29,25 @@ def layer_activations(
     between = 2 * tokens * model.hidden // shard
     if recompute == "full":
         return between
+    if recompute == training.recompute and _is_selective_by_op(training):
+        return _kept_by_op(training, moe)
     dropped = tokens * model.hidden // shard if model.dropout else 0
     # Each half of a layer: what its norm takes, what its first linear takes, and a mask.
     rows = training.recompute_rows
-    size = 2 * ((1 if "norm" in rows else 2) * between + dropped)
+    size = 2 * (between + dropped + (0 if "norm" in rows else _first_input(training)))
     if model.mla:
         mla = model.mla
         size += 2 * tokens * model.heads * 2 * (model.query_dim + model.value_dim) // tp
         size += 2 * tokens * 2 * (mla.q_lora_rank + mla.kv_lora_rank + mla.qk_rope_head_dim)
+        output = tokens * model.heads * model.value_dim // tp
     else:
         kv_heads = max(model.kv_heads, tp)
         # Queries, keys, values; and the output, which the projection takes.
         size += 2 * tokens * (2 * model.heads + 2 * kv_heads) * model.head_dim // tp
+        output = tokens * model.heads * model.head_dim // tp
+    if _OPERAND_BITS.get(training.precision) and _holds(training) == "megatron":
+        # Attention stays bf16 and keeps its output; the projection keeps its own, narrower copy.
+        size += _operand(training, output)
     if training.flash:
         size += 4 * tokens * model.heads // tp
     elif "attention" not in rows:
@@ -47,7 +56,8 @@ def layer_activations(
         routed, loads = training.routed_tokens, training.loads
         if loads is not None:
             routed = loads.of_rank[loads.hot if expert is None else expert]
-        size += 4 * routed * model.hidden + _mlp(training, model.moe.ffn, routed)
+        size += 2 * routed * model.hidden + _operand(training, routed * model.hidden)
+        size += _mlp(training, model.moe.ffn, routed)
         if model.moe.shared_experts:
             size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
         return size
@@ -59,8 +69,56 @@ def _mlp(training: Training, ffn: int, tokens: int) -> int:
 
     What the second takes is no longer held where the activation runs again.
     """
-    each = 4 if training.model.gated else 2
-    return tokens * ffn * (each if "mlp_act" in training.recompute_rows else each + 2)
+    size = tokens * ffn * (4 if training.model.gated else 2)
+    return size if "mlp_act" in training.recompute_rows else size + _operand(training, tokens * ffn)
+
+
+# Bits of what a linear keeps of its input for its weight gradient, with the scales of a block: Transformer
+# Engine keeps it as the product took it. torchao keeps bf16 (its Float8Linear saves the input itself).
+_OPERAND_BITS = {"fp8": 8.0, "mxfp8": 8.25, "nvfp4": 4.5}
+
+
+def _holds(training: Training) -> str:
+    """Whose way of holding tensors the trainer has."""
+    return ENGINES[training.engine].holds
+
+
+def _operand(training: Training, numbers: int) -> int:
+    """Bytes of the input of a linear, as it is kept for the weight gradient."""
+    bits = _OPERAND_BITS.get(training.precision, 16.0) if _holds(training) == "megatron" else 16.0
+    return int(numbers * bits / 8)
+
+
+def _first_input(training: Training) -> int:
+    """Bytes that the first linear of a layer's half keeps of its input. Megatron keeps a rank's share of the
+    tokens and gathers them again; PyTorch's linears keep what was gathered, but for asynchronous ones.
+    """
+    whole = training.tokens * training.model.hidden
+    gathered = _holds(training) == "fsdp" and not training.overlap_tp
+    return _operand(training, whole if gathered else whole // training.shard)
+
+
+def _is_selective_by_op(training: Training) -> bool:
+    """Whether single products run again: torchtitan's selective checkpointing, which knows no rows."""
+    return ENGINES[training.engine].selective_by_op and bool(training.recompute_rows)
+
+
+def _kept_by_op(training: Training, moe: bool) -> int:
+    """What torchtitan's selective checkpointing by op keeps of a layer of one micro-batch: its input, what
+    attention gives, and the output of every second product (queries, values, one of two of a gated linear).
+    The output of the last one, which no gradient needs, is given up where it is compiled.
+    """
+    model, tokens, tp = training.model, training.tokens, training.tp
+    kv_heads = max(model.kv_heads, tp)
+    size = 2 * tokens * model.hidden // training.shard * (1 if training.compiled else 2)
+    size += (
+        2 * tokens * (model.heads * (model.query_dim + model.value_dim) + kv_heads * model.value_dim) // tp
+    )
+    size += 4 * tokens * model.heads // tp
+    if moe and model.moe:
+        size += 2 * training.routed_tokens * model.moe.ffn
+        return size + 2 * tokens * model.moe.ffn * model.moe.shared_experts // tp
+    return size + 2 * tokens * model.ffn // tp
 
 
 def attention_scores(training: Training) -> int:
@@ -72,14 +130,31 @@ def attention_scores(training: Training) -> int:
 
 _WEIGHT = 2
 _STATES = 12  # an fp32 copy and Adam's two moments
-# Contexts of CUDA and NCCL, and what allocation loses: said beside the figures, no part of them.
-MARGIN = (1e9, 3e9)
+# Beside bf16 gradients NVIDIA's optimizers keep the other 16 bits of each weight in place of an fp32 copy
+# (apex's distributed_fused_adam as NeMo sets it up: store_param_remainders; Megatron-Core's
+# --use-precision-aware-optimizer).
+_STATES_OF_REMAINDERS = 10
+# What of the memory of a GPU is none of PyTorch's, measured on a server of 8 H100 (NVIDIA/nccl issue 1685):
+# 1.06 GB before the first all-to-all, 4.34 GB after it.
+_WITHOUT_ALL_TO_ALL = 1.06e9
+_ALL_TO_ALL = 4.34e9 - _WITHOUT_ALL_TO_ALL
+_SERVER = 8
+# A communicator has two buffers a channel, of 10 and 2 MiB (the same issue), in 16 channels (what NCCL prints
+# of rings over servers of H100).
+_COMMUNICATOR = 16 * 12 * 2**20
+# CUDA's context is the rest: 0.86 GB.
+_CONTEXT = _WITHOUT_ALL_TO_ALL - _COMMUNICATOR
+# What the allocator reserves and cannot use, as a share of what comes and goes, (max reserved - max
+# allocated) / (max allocated - allocated): the median of 14 public logs of Megatron that reserve 30 GB and
+# more (1.9 to 74 %; of dense models and of experts).
+_FRAGMENTATION = 0.09
 
 
 class StageMemory(Struct, frozen=True):
     """Bytes that a rank of one stage holds at its peak. work: what one op needs while it runs.
 
-    held: chunks whose activations are there at the peak.
+    context: of CUDA, and NCCL's buffers. fragmentation: what the allocator holds and cannot use. held: chunks
+    whose activations are there at the peak.
     """
 
     stage: int
@@ -89,16 +164,29 @@ class StageMemory(Struct, frozen=True):
     activations: int
     logits: int
     work: int
+    context: int
+    fragmentation: int
     held: int
 
     @property
     def total(self) -> int:
+        """What tensors take, as `torch.cuda.max_memory_allocated` has it."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.work
+
+    @property
+    def overhead(self) -> int:
+        """What is no tensor's: contexts, NCCL's buffers and fragmentation."""
+        return self.context + self.fragmentation
+
+    @property
+    def needed(self) -> int:
+        """What of the GPU's memory is taken, as `nvidia-smi` has it."""
+        return self.total + self.overhead
 
     @property
     def static(self) -> int:
         """What is there all the time."""
-        return self.weights + self.gradients + self.optimizer
+        return self.weights + self.gradients + self.optimizer + self.context
 
 
 def stage_memory(
@@ -120,11 +208,28 @@ def stage_memory(
     has_loss = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
     logits = _logits(training) if has_loss else 0
     work = _work(training, stage, expert)
-    if not training.flash:
-        # What attention needs and what the loss needs are there one after the other.
+    if not training.flash or _holds(training) == "fsdp":
+        # What a layer needs and what the loss needs are there one after the other.
         work = max(0, work - logits)
     work += _passing(training, stage)
-    return StageMemory(stage, weights, gradients, optimizer, activations, logits, work, at_peak)
+    # When the optimizer runs no activations are there.
+    work = max(work, _fp32_gradients(training, parameters) - activations - logits)
+    context = _context(training)
+    fragmentation = int(_FRAGMENTATION * (activations + logits + work))
+    return StageMemory(
+        stage, weights, gradients, optimizer, activations, logits, work, context, fragmentation, at_peak
+    )
+
+
+def _context(training: Training) -> int:
+    """Bytes of CUDA's context and NCCL's buffers: a communicator of all ranks and one of each kind of group,
+    and the buffers of an all-to-all between the ranks of a server.
+    """
+    degrees = (training.world, training.tp, training.cp, training.dp, training.pp, training.ep)
+    size = _CONTEXT + _COMMUNICATOR * sum(degree > 1 for degree in degrees)
+    if training.ep > 1:
+        size += _ALL_TO_ALL * (min(training.ep, _SERVER) - 1) / (_SERVER - 1)
+    return int(size)
 
 
 def _passing(training: Training, stage: int) -> int:
@@ -141,26 +246,54 @@ def _passing(training: Training, stage: int) -> int:
 
 def _states(training: Training, parameters: StageParameters, stage: int) -> tuple[int, int, int]:
     """(weights, gradients, optimizer states): ZeRO 1 shares out the last, 2 the second, 3 the first too."""
-    expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
-    shares = [(parameters.dense, training.shards), (parameters.experts, expert_ranks)]
-
-    def shared(size: int, from_level: int) -> int:
-        whole = training.zero < from_level
-        return sum(size * held if whole else -(-size * held // ranks) for held, ranks in shares)
-
-    weights = shared(_WEIGHT, 3)
+    every, holds = parameters.dense + parameters.experts, _holds(training)
+    # The shards of PyTorch's FSDP are the optimizer's fp32 weights.
+    weights = 0 if holds == "fsdp" and training.zero >= 3 else _shared(training, parameters, _WEIGHT, 3)
     if training.zero >= 3:
         weights += _gathered(training, stage)
-    return weights, shared(training.grad_bytes, 2), shared(_STATES, 1)
+    states = _STATES_OF_REMAINDERS if _keeps_remainders(training) else _STATES
+    if holds == "fsdp" and training.zero >= 2:
+        # Shards of gradients have the type of the weights. A pipeline reduces them once a step.
+        gradients = _shared(training, parameters, 4, 2)
+        gradients += training.grad_bytes * every if training.pp > 1 else 0
+    else:
+        gradients = _shared(training, parameters, training.grad_bytes, 2)
+    if holds == "deepspeed":
+        # bf16 gradients stay until they are added to those in fp32; fp16 ones are sent from a bucket.
+        bucket = ENGINES[training.engine].bucket(training.dp * training.cp)
+        gradients += _WEIGHT * (every if training.grad_bytes == 4 else min(bucket, every))
+    return weights, gradients, _shared(training, parameters, states, 1)
+
+
+def _shared(training: Training, parameters: StageParameters, size: int, from_level: int) -> int:
+    """Bytes of `size` a parameter, shared out from a level of ZeRO on."""
+    expert_ranks = training.shards if training.copies > 1 else training.expert_replicas
+    shares = ((parameters.dense, training.shards), (parameters.experts, expert_ranks))
+    whole = training.zero < from_level
+    return sum(size * held if whole else -(-size * held // ranks) for held, ranks in shares)
+
+
+def _keeps_remainders(training: Training) -> bool:
+    """Whether the optimizer keeps 16 bits of each weight beside its bf16 weight."""
+    return _holds(training) == "megatron" and training.zero >= 1 and training.grad_bytes == 2
+
+
+def _fp32_gradients(training: Training, parameters: StageParameters) -> int:
+    """Bytes of the fp32 copy that the optimizer makes of the gradients it owns, where they are in 2 bytes."""
+    if training.grad_bytes == 4 or _holds(training) == "fsdp" or _keeps_remainders(training):
+        return 0
+    return _shared(training, parameters, 4, 1)
 
 
 def _gathered(training: Training, stage: int) -> int:
     """Bytes of weights that are gathered at once: the embedding and the output layer of the stage, and of its
-    layers the largest and as many as are gathered ahead; without resharding all of them.
+    layers the largest and as many as are gathered ahead; without resharding, and in a pipeline of PyTorch's,
+    all of them.
     """
     units = [unit_size for chunk in training.stage_chunks for unit_size in unit_sizes(training, stage, chunk)]
     layers = sorted((sum(unit[:2]) for unit in units if not unit.root), reverse=True)
-    at_once = layers[: training.prefetch + 1] if training.reshard else layers
+    given_up = training.reshard and not (training.pp > 1 and _holds(training) == "fsdp")
+    at_once = layers[: training.prefetch + 1] if given_up else layers
     return _WEIGHT * (sum(at_once) + sum(unit.dense for unit in units if unit.root))
 
 
@@ -182,14 +315,27 @@ def chunk_activations(training: Training, stage: int, expert: int | None = None)
             )
         if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
+        if training.pp > 1 and _holds(training) == "deepspeed":
+            # Its pipeline keeps what a chunk gave until the gradient is there.
+            size += 2 * training.tokens * training.model.hidden // training.shard
         activations.append(size)
     return activations
 
 
 def _logits(training: Training) -> int:
-    """Logits in 2 and 4 bytes, and the last norm's input and output."""
+    """Logits, and the last norm's input and output.
+
+    Megatron's loss keeps logits in 2 bytes and in fp32. PyTorch's needs three in fp32 at once: the logarithm
+    of softmax, its gradient and that of the logits; with the vocabulary on several ranks their exponentials,
+    too, and the input of the output layer is kept gathered.
+    """
     logits = training.tokens * training.padded_vocab // training.tp
-    return logits * (2 + 4) + 4 * training.tokens * training.model.hidden // training.shard
+    size = 4 * training.tokens * training.model.hidden // training.shard
+    if _holds(training) != "fsdp":
+        return size + logits * (2 + 4)
+    if training.tp == 1:
+        return size + logits * (2 + 3 * 4)
+    return size + logits * (2 + 4 * 4) + 2 * training.tokens * training.model.hidden
 
 
 def _work(training: Training, stage: int, expert: int | None) -> int:
@@ -200,9 +346,19 @@ def _work(training: Training, stage: int, expert: int | None) -> int:
         size = max(layer_activations(training, moe, "none", expert) for moe in kinds)
     else:
         size = max((_given_again(training, moe, expert) for moe in kinds), default=0)
-    if training.flash:
+    of_layers = [layer_parameters(training, moe) for moe in kinds]
+    if _holds(training) == "fsdp":
+        if training.zero >= 2 and training.pp == 1:
+            # The gradients of a unit, and their copy that is reduced.
+            size += (_WEIGHT + training.grad_bytes) * max(sum(layer) for layer in of_layers)
+    elif training.flash:
         # Transformer Engine keeps a weight gradient of each shape that it never fills.
-        size += _WEIGHT * max(layer_parameters(training, moe).dense for moe in kinds)
+        size += _WEIGHT * max(layer.dense for layer in of_layers)
+    if training.cp > 1 and training.cp_comm_type == "all-gather":
+        # Keys and values of the whole sequence.
+        model = training.model
+        kv_heads = max(model.kv_heads // training.tp, 1)
+        size += 2 * training.cp * training.tokens * kv_heads * (model.query_dim + model.value_dim)
     return size
 
 
@@ -229,7 +385,10 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "K
 
 
 def memory_limit(text: str | None, gpu_memory: float) -> int:
-    """Bytes of a GPU: those of `--memory-limit`, else its own, GB. Raises `UsageError` for no size."""
+    """Bytes of a GPU: those of `--memory-limit`, else its own, GB of 10^9 bytes.
+
+    Raises `UsageError` for no size.
+    """
     if text is None:
         return round(gpu_memory * 1e9)
     plain = text.replace(" ", "")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, UsageError, meant, printable
+from simcore.model.engines import ENGINES
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
@@ -15,7 +16,7 @@ from simcore.records import Struct, replace
 # What is taken without a flag, as Megatron-LM does.
 DEFAULTS = {
     "sequence_parallel": "off", "flash": "on", "recompute": "none", "zero": "0", "grad_dtype": "fp32",
-    "precision": "bf16", "pp_scatter": "off", "cp_comm_type": "p2p",
+    "precision": "bf16", "compile": "off", "pp_scatter": "off", "cp_comm_type": "p2p",
     "prefetch": "1", "reshard_after_forward": "on",
 }  # fmt: skip
 # Where it is no flag of Megatron's: attention is fused where Transformer Engine or PyTorch can choose.
@@ -46,7 +47,9 @@ class Training(Struct, frozen=True):
     loads: of the experts, None where all get the same. recompute_rows: kinds of rows run again, of
     `ROW_KINDS`; attention's core is also that of selective. offload: GB/s of the link to the host's memory, 0
     where activations stay.
-    found: what was assumed.
+    grads_beside, weights_beside: gradients are reduced beside backward, weights gathered beside forward.
+    precision: in which linears compute, of `PRECISIONS`. engine: the trainer, of `ENGINES`; compiled: by
+    torch.compile. found: what was assumed.
     """
 
     model: Model
@@ -65,7 +68,7 @@ class Training(Struct, frozen=True):
     recompute: str
     zero: int
     grad_bytes: int
-    fp8: bool
+    precision: str
     pp_scatter: bool
     gpu: str
     cp_comm_type: str = "p2p"
@@ -78,6 +81,10 @@ class Training(Struct, frozen=True):
     loads: ExpertLoads | None = None
     recompute_rows: frozenset[str] = frozenset()
     offload: float = 0.0
+    grads_beside: bool = False
+    weights_beside: bool = False
+    engine: str = "megatron"
+    compiled: bool = False
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -235,10 +242,11 @@ def resolve(model: Model, parameters: Parameters) -> Training:
     training = Training(
         model, tp, cp, dp, pp, ep, chunks, stage_layers, microbatch, batch, seq, sequence_parallel,
         choice("flash") == "on", choice("recompute"), int(choice("zero")),
-        4 if choice("grad_dtype") == "fp32" else 2, choice("precision") == "fp8",
+        4 if choice("grad_dtype") == "fp32" else 2, choice("precision"),
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
     )  # fmt: skip
-    training = _sharded(training, parameters, choice)
+    training = _of_engine(training, parameters, choice, assumed)
+    training = _sharded(training, parameters, choice, assumed)
     if parameters.overlap_tp:
         if tp == 1 or not sequence_parallel:
             found_words = "tp 1" if tp == 1 else "--sequence-parallel off"
@@ -252,6 +260,35 @@ def resolve(model: Model, parameters: Parameters) -> Training:
     training = replace(training, offload=_offload(training, parameters))
     training = replace(training, loads=_loads(training, parameters))
     return replace(training, found=tuple(diagnostics))
+
+
+def _of_engine(
+    training: Training,
+    parameters: Parameters,
+    choice: Callable[[str], str],
+    assumed: Callable[[str, object, str], None],
+) -> Training:
+    """With the trainer. Raises `UsageError` for --compile with one that has no torch.compile."""
+    name = parameters.engine_preset
+    if name is None:
+        name, why = "megatron", "as nothing that Megatron lacks is asked for"
+        if training.zero >= 2:
+            name, why = "fsdp", f"as ZeRO {training.zero} is PyTorch's"
+        assumed("engine_preset", name, why)
+    elif name not in ENGINES:
+        raise UsageError(
+            f"--engine-preset {printable(name, 40)}: one of {', '.join(ENGINES)} is expected"
+            f"{meant(name, tuple(ENGINES))}"
+        )
+    if ENGINES[name].scatters and parameters.pp_scatter is None and training.pp > 1 and training.tp > 1:
+        assumed("pp_scatter", "on", f"as {name}")
+        training = replace(training, pp_scatter=True)
+    if not ENGINES[name].compiled:
+        if parameters.compile is not None:
+            fitting = " or ".join(engine.name for engine in ENGINES.values() if engine.compiled)
+            raise UsageError(f"--compile is of --engine-preset {fitting}: found {name}")
+        return replace(training, engine=name)
+    return replace(training, engine=name, compiled=choice("compile") == "on")
 
 
 def _offload(training: Training, parameters: Parameters) -> float:
@@ -325,7 +362,12 @@ def _loads(training: Training, parameters: Parameters) -> ExpertLoads | None:
     return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
 
 
-def _sharded(training: Training, parameters: Parameters, choice: Callable[[str], str]) -> Training:
+def _sharded(
+    training: Training,
+    parameters: Parameters,
+    choice: Callable[[str], str],
+    assumed: Callable[[str, object, str], None],
+) -> Training:
     """With what ZeRO 2 and 3 take. Raises `UsageError` for what does not go with the level."""
     zero, data = training.zero, training.dp * training.cp
     for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 2)):
@@ -344,7 +386,18 @@ def _sharded(training: Training, parameters: Parameters, choice: Callable[[str],
                 "--bucket-size is of what is sent beside compute: with --overlap-grad-reduce or "
                 "--overlap-param-gather it would fit"
             )
-        return replace(training, bucket_size=parameters.bucket_size or 0)
+        beside = parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        if not beside:
+            return training
+        size = parameters.bucket_size
+        if size is None:
+            size = ENGINES[training.engine].bucket(data)
+            if data > 1:
+                assumed("bucket_size", size, f"as {training.engine} of {data} replicas")
+        return replace(
+            training, bucket_size=size, grads_beside=parameters.overlap_grad_reduce,
+            weights_beside=parameters.overlap_param_gather,
+        )  # fmt: skip
     if parameters.bucket_size is not None:
         raise UsageError(
             f"--bucket-size: ZeRO {zero} sends a layer's gradients at once; --zero 1 would fit, or no "
@@ -360,10 +413,12 @@ def _sharded(training: Training, parameters: Parameters, choice: Callable[[str],
             "--overlap-param-gather: ZeRO 3 gathers weights before each forward; --prefetch says how many "
             "units ahead, or --zero 1 would fit"
         )
-    if zero == 3 and training.pp > 1 and parameters.schedule in (None, *OF_MEGATRON):
+    of_megatron = parameters.schedule in (None, *OF_MEGATRON) and not ENGINES[training.engine].pipeline_shards
+    if zero == 3 and training.pp > 1 and of_megatron:
         raise UsageError(
             f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
-            "--zero 1, --pp 1, or a schedule of PyTorch's (--schedule gpipe, looped-bfs) would fit"
+            "--zero 1, --pp 1, --engine-preset torchtitan, or a schedule of PyTorch's (--schedule gpipe, "
+            "looped-bfs) would fit"
         )
     size = parameters.shard_size or 0
     if size:

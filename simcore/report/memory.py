@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.run import Run
     from simcore.model.memory import StageMemory
+    from simcore.model.trust import Trust
 
 _STAGES = 32
 _OF_FILE = ("weights", "gradients", "optimizer", "total")
 _PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "work", "total")
+_OF_MODEL = (*_PARTS, "overhead", "needed")
 
 
 class _Line:
@@ -67,19 +69,16 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     figures = run.model_figures
     if figures is None:
         return _file_lines(run.file_memory, run.memory_unknown)
-    merged = _merged([_Line(stage_memory) for stage_memory in figures.memory])
+    merged = _merged([_Line(stage_memory, _OF_MODEL) for stage_memory in figures.memory])
     limit = figures.limit
+    misfits = {stage_memory.stage for stage_memory in figures.memory if stage_memory.needed > limit}
     fields: list[Field[_Line]] = [
-        *_fields(_PARTS),
-        Field("", lambda line: "" if line.memory.total <= limit else "does not fit", left=True),
+        *_fields(_OF_MODEL),
+        Field("", lambda line: "does not fit" if line.memory.stage in misfits else "", left=True),
     ]
-    # Imported here: files have none.
-    from simcore.model.memory import MARGIN
-
-    least, most = (f"{size / 1e9:g}" for size in MARGIN)
     title = (
-        f"Memory of a rank at its peak, GB, of {limit / 1e9:.1f} GB; contexts of CUDA and NCCL take "
-        f"{least} to {most} more, fragmentation some percent"
+        f"Memory of a rank at its peak, GB, of {limit / 1e9:.1f} GB; overhead: contexts, NCCL's buffers, "
+        "fragmentation"
     )
     more = more_line(len(merged) - _STAGES, "more stages", "--json has all")
     return [title, *field_lines(fields, merged[:_STAGES]), *more]
@@ -104,7 +103,9 @@ def _file_lines(memory: Sequence[FileMemory], unknown: str) -> list[str]:
 
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
-    """`throughput`, `memory` by stage and `model`; of a file `memory` alone, where its rows say it."""
+    """`throughput`, `trust`, `memory` by stage and `model`; of a file `memory` alone, where its rows say
+    it.
+    """
     figures = run.model_figures
     if figures is not None:
         return figure_values(figures)
@@ -127,16 +128,23 @@ def _file_values(file_memory: FileMemory) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _trust_values(trust: Trust) -> dict[str, Any]:
+    """The GPU, None for constants of a file alone, and how far published steps of the kind are off."""
+    kind = trust.kind._asdict() | {"gpu": trust.kind.gpu or None}
+    return kind | {"steps": trust.steps, "median": trust.median, "p90": trust.p90}
+
+
 def figure_values(figures: ModelFigures) -> dict[str, Any]:
     """The figures of a model as JSON has them, bytes."""
     stage: list[Field[StageMemory]] = [
-        *keys("stage", *_PARTS),
+        *keys("stage", *_OF_MODEL),
         Field(key="limit", value=lambda stage_memory: figures.limit),
-        Field(key="fits", value=lambda stage_memory: stage_memory.total <= figures.limit),
+        Field(key="fits", value=lambda stage_memory: stage_memory.needed <= figures.limit),
     ]
-    model = figures.model
+    model, trust = figures.model, figures.trust
     return {
         "throughput": figures.throughput._asdict(),
+        **({} if trust is None else {"trust": _trust_values(trust)}),
         "memory": field_values(stage, figures.memory),
         "model": {
             "parameters": model.parameters,

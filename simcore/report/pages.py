@@ -125,7 +125,7 @@ SECTIONS: tuple[Section[Run], ...] = (
 _FIRST_KEYS = (
     "workload", "cluster", "schedule", "parameters", "step_time_ns", "microbatch_ns", "pass_end_ns",
     "step_end_ns", "steady_step_ns", "spans", "ops_simulated", "rank_classes", "classes", "mean_ns",
-    "throughput", "memory", "model", "imbalance", "layers", "critical_path", "what_if",
+    "throughput", "trust", "memory", "model", "imbalance", "layers", "critical_path", "what_if",
     "what_if_base_ns", "gradients", "streams", "dimensions", "worst_link", "sentences", "measured",
     "estimates", "diagnostics",
 )  # fmt: skip

@@ -358,7 +358,7 @@ class Bounds:
             gpu = find_gpu(training.gpu)
             given = None
             if not parameters.dim and parameters.cluster is None:
-                given = (gpu.dims(training.world), gpu.hbm)
+                given = gpu.network_of(training.world)
             layout = Layout(
                 training.tp, training.ep, training.dp * training.cp, training.pp, parameters.rank_order,
                 training.cp, training.shard_size, whole_experts=True,

@@ -62,7 +62,9 @@ class PeakMemory:
             training.tp, training.cp, training.dp, training.ep, training.chunks, training.placement,
             training.stage_layers, training.shard_size,
         )  # fmt: skip
-        static = (where, training.zero, training.grad_bytes, training.prefetch, training.reshard)
+        static = (
+            where, training.zero, training.grad_bytes, training.prefetch, training.reshard, training.engine,
+        )  # fmt: skip
         others = (where, *_of_activations(training), training.offload)
         return max(self._bytes(training, stage, held, static, others) for stage, held in fullest)
 
@@ -75,7 +77,7 @@ class PeakMemory:
         if static is None or others is None:
             memory = stage_memory(training, stage, held)
             static = self._static[static_key] = memory.static
-            others = self._others[others_key] = memory.total - memory.static
+            others = self._others[others_key] = memory.needed - memory.static
             _forget(self._static)
             _forget(self._others)
         return static + others
@@ -88,13 +90,13 @@ class PeakMemory:
             return 0
         key = (
             training.tp, training.cp, training.dp, training.ep, training.stage_layers, training.shard_size,
-            training.zero, training.grad_bytes, training.prefetch, training.reshard, training.offload,
+            training.prefetch, training.reshard, training.offload,
             *_of_activations(training),
         )  # fmt: skip
         least = self._leasts.get(key)
         if least is None:
             whole = replace(training, chunks=1, found=())
-            least = self._leasts[key] = stage_memory(whole, 0, [(0, 0, 1)]).total
+            least = self._leasts[key] = stage_memory(whole, 0, [(0, 0, 1)]).needed
             _forget(self._leasts)
         return least
 
@@ -119,7 +121,8 @@ def _of_activations(training: Training) -> tuple[object, ...]:
     """What activations hang on beside where layers are."""
     return (
         training.microbatch_size, training.seq, training.sequence_parallel, training.flash,
-        training.recompute, training.recompute_rows, training.loads,
+        training.recompute, training.recompute_rows, training.loads, training.precision, training.engine,
+        training.compiled, training.overlap_tp, training.cp_comm_type, training.zero, training.grad_bytes,
     )  # fmt: skip
 
 

@@ -116,6 +116,17 @@ class StageRows(Struct, frozen=True):
     loss: tuple[int, ...] = ()
 
 
+class GivenNetwork(NamedTuple):
+    """A network that comes with what is run.
+
+    dims, algorithms: as `--dim` and `--algorithm` have them. memory: GB/s.
+    """
+
+    dims: tuple[str, ...]
+    memory: float
+    algorithms: tuple[str, ...] = ()
+
+
 class Maker(Protocol):
     """What makes a workload of parameters: a model, whose rows are those of a layout (`simcore.model`)."""
 
@@ -134,8 +145,8 @@ class Maker(Protocol):
     def summed(self, parameters: Parameters, row: int, phase: Phase) -> str:
         """The ops of a cell in one line: `up 4.181 ms (compute) + norm 86.3 us (memory)`, "" without ops."""
 
-    def dims(self, parameters: Parameters) -> tuple[tuple[str, ...], float] | None:
-        """The network that comes with it, as `--dim` has it, and its memory's GB/s; None if none does."""
+    def network(self, parameters: Parameters) -> GivenNetwork | None:
+        """The network that comes with it; None if none does."""
 
 
 class Workload(Struct, frozen=True):

@@ -132,7 +132,12 @@ def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> No
     """llama-3-70b: the gradients of stage 3 take 0.8 us longer, but it is done 410 ms before stage 0 is."""
     model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
     simulation, flagged = (
-        simulate(model, Parameters(world=64, tp=8, pp=4, overlap_grad_reduce=on))
+        simulate(
+            model,
+            Parameters(
+                world=64, tp=8, pp=4, overlap_grad_reduce=on, dim=("switch:8:341:6500", "switch:8:10:5000")
+            ),
+        )
         for on in (False, True)
     )
     (late,) = [one.text for one in Results(simulation).sentences if one.rule == "late-gradients"]
@@ -145,7 +150,15 @@ def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> No
         reduced = [op for op in range(len(ops.row)) if end[op] > last and ops.phase[op] == WG]
         left.append(sum(end[op] - max(start[op], last) for op in reduced if ops.stream[op] != COMPUTE))
     assert duration(left[0]) != duration(left[1])
-    assert late.endswith(f"since {duration(left[0])} would still come after the last backward.")
+    longer = [
+        sum(ns for op, ns in enumerate(end[index] - start[index] for index in range(len(ops.row)))
+            if ops.stream[op] == COMPUTE)
+        for ops, start, end in (one.timeline.columns(0) for one in (simulation, flagged))
+    ]
+    assert late.endswith(
+        f"since {duration(left[0])} would still come after the last backward, and compute beside them takes "
+        f"{duration(longer[1] - longer[0])} longer."
+    )
 
 
 def last_backward_end_ns(simulation: Simulation, number: int) -> int:
@@ -195,9 +208,9 @@ def test_a_slow_link_that_makes_no_difference_to_late_gradients_is_not_named() -
 
 
 def test_a_figure_that_few_others_fall_short_of_is_said_as_the_most() -> None:
-    """llama-3-70b: 216.4 ms on stages 0 and 3, which have more parameters, 203.8 on the others."""
+    """llama-3-70b: 220.4 ms on stages 0 and 3, which have more parameters, less on the others."""
     model = ModelMaker("llama-3-70b", MODELS["llama-3-70b"]).opened()
-    assert "nothing hides up to 216.4 ms (16.7 %)" in late_words(
+    assert "nothing hides up to 220.4 ms (14.9 %)" in late_words(
         simulate(model, Parameters(world=64, tp=8, pp=4))
     )
 
@@ -233,8 +246,9 @@ def test_ranks_that_have_as_good_as_most_late_are_named_together() -> None:
     assert 0 < late[3] - late[0] < late[3] // 50
     assert duration(late[1]) == duration(late[2])
     share = 100 * late[3] / simulation.step_time_ns
+    up_to = "" if duration(late[3]) == duration(late[0]) else "up to "
     assert (
-        f"nothing hides up to {duration(late[3])} ({share:.1f} %) on stages 0,3 and {duration(late[1])} "
+        f"nothing hides {up_to}{duration(late[3])} ({share:.1f} %) on stages 0,3 and {duration(late[1])} "
         "on the others; with " in late_words(simulation)
     )
 

@@ -252,14 +252,14 @@ def test_one_micro_batch_on_its_way_through_all_stages_bounds_the_step() -> None
     assert fastest is not None
     assert fastest == (way_of_one_ns(simulation), True)
     assert by_rule(simulation)["schedule-range"] == (
-        "No schedule was given: the step is between 856.6 ms, one micro-batch through all stages and back, "
-        "then the optimizer, with all else hidden, and 1.293 s, as 1f1b (--schedule, "
-        "--overlap-grad-reduce)."
+        f"No schedule was given: the step is between {duration(fastest.ns)}, one micro-batch through all "
+        "stages and back, then the optimizer, with all else hidden, and "
+        f"{duration(simulation.step_time_ns)}, as 1f1b (--schedule, --overlap-grad-reduce)."
     )
     hidden = Parameters(
         world=64, tp=8, pp=4, schedule="v-half", overlap_grad_reduce=True, overlap_param_gather=True
     )
-    assert fastest.ns <= simulate(model, hidden).step_time_ns < 1_010_000_000
+    assert fastest.ns <= simulate(model, hidden).step_time_ns < 1.2 * fastest.ns
 
 
 def test_no_range_is_said_where_single_ranks_or_links_are_slow() -> None:

@@ -12,7 +12,7 @@ from tests.command_line.running import ROOT, SEED_002, wltui
 from tui.cli import COMMANDS, main
 from tui.commands.view import build_parser
 
-_COMMANDS = "report, check, compare, calibrate, export, sweep, schedule, collective, models, keys"
+_COMMANDS = "report, check, compare, calibrate, export, sweep, schedule, collective, op, models, keys"
 
 
 @pytest.mark.parametrize(

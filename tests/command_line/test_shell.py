@@ -112,6 +112,8 @@ def test_bash_completes_what_single_commands_take() -> None:
     formats = ["simai", "chrome", "schedule", "chakra", "html", "csv"]
     assert in_bash("wltui", "export", "x.txt", "--format", "") == formats
     assert in_bash("wltui", "collective", "all-r") == ["all-reduce"]
+    assert in_bash("wltui", "op", "pro") == ["product"]
+    assert in_bash("wltui", "op", "product", "--precision", "fp8_") == ["fp8_block"]
     assert in_bash("wltui", "--screen", "time") == ["timeline"]
     assert in_bash("wltui", "report", "--cluster", "gb") == ["gb200-nvl72"]
 

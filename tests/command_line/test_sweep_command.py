@@ -128,7 +128,7 @@ def test_a_point_takes_what_its_own_command_reports(tmp_path: Path) -> None:
         report = json.loads(wltui_here(*shlex.split(point.command)[1:], "--json").stdout)
         assert report["step_time_ns"] == point.step_time_ns
         assert round(report["throughput"]["tokens_per_s"]) == round(point.tokens_per_s or 0)
-        assert max(stage["total"] for stage in report["memory"]) == point.memory_peak_bytes
+        assert max(stage["needed"] for stage in report["memory"]) == point.memory_peak_bytes
 
 
 def test_what_is_in_a_file_is_said_again_and_goes_on(tmp_path: Path) -> None:

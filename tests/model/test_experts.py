@@ -164,7 +164,7 @@ def test_accounts_folding_and_memory_hold(given: dict[str, Any], seed: int, slow
             for number, one in enumerate(folded.timeline.classes)
             if one.stage == stage.stage
         ]
-        assert max(max(one.held) for one in lanes if one is not None) == stage.total
+        assert max(max(one.held) for one in lanes if one is not None) == stage.needed
 
 
 def test_ranks_differ_in_compute_and_in_bytes(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_two_layers_of_a_pass_are_there_at_once(case: tuple[Model, dict[str, Any
     for number, rank_class in enumerate(folded.timeline.classes):
         lane = memory_lane(figures, folded, number)
         assert lane is not None
-        assert max(lane.held) == figures.memory[rank_class.stage].total
+        assert max(lane.held) == figures.memory[rank_class.stage].needed
         assert _most_there(folded, number) <= 2
 
 

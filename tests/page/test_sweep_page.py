@@ -44,7 +44,7 @@ def test_the_page_has_the_front_and_every_point_that_fits(results: Path, tmp_pat
     best = front.best[0].point
     assert best.tokens_per_s is not None
     assert text["verdict"].index("llama-3-8b") < text["verdict"].index("at best, with tp")
-    assert "80.0 GB of a GPU" in text["facts"]
+    assert "84.9 GB of a GPU" in text["facts"]
     assert f"{round(best.tokens_per_s):,} tokens/s".replace(",", " ") in text["verdict"]
     assert best.command in text["command"]
     assert f"wltui export {results} --format html -o sweep.html" in text["command"]

@@ -32,7 +32,7 @@ def test_a_recovered_file_on_a_gpu_has_what_a_model_has(capsys: pytest.CaptureFi
     assert found["tokens_per_s"] == pytest.approx(128 * 4096 / (values["step_time_ns"] / 1e9))
     assert found["mfu"] == pytest.approx(found["model_tflops_per_gpu"] / 312)
     assert [one["stage"] for one in values["memory"]] == list(range(16))
-    assert {one["limit"] for one in values["memory"]} == {80 * 10**9}
+    assert {one["limit"] for one in values["memory"]} == {84_987_740_160}
     plain = report(capsys, SEED_002)
     assert plain["step_time_ns"] == values["step_time_ns"]
     assert "throughput" not in plain
@@ -63,7 +63,7 @@ def test_the_timeline_has_the_lane_of_memory() -> None:
     lane = memory_lane(results.model_figures, results.simulation, 0)
     assert lane is not None
     assert results.model_figures is not None
-    assert max(lane.held) == results.model_figures.memory[0].total
+    assert max(lane.held) == results.model_figures.memory[0].needed
     assert memory_lane(None, results.simulation, 0) is None
 
 

@@ -201,7 +201,7 @@ def test_the_header_and_screen_6_say_rescaled(size: str, capsys: pytest.CaptureF
     keys = "5 j Enter Backspace 1 Enter j j j j l 6"
     assert main([DEEPSEEK, "--no-session", "--size", size, "--snapshot", keys]) == 0
     lines = capsys.readouterr().out.split("\n")
-    assert "+44.9 % rescaled" in "".join(lines[:2])
+    assert "+32.6 % rescaled" in "".join(lines[:2])
     assert any("--rescale on, --tp 1" in line for line in lines)
 
 

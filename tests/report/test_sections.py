@@ -116,12 +116,12 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
-    of_models = {"throughput", "memory", "model", "links", "ranks", "groups", "imbalance"}
+    of_models = {"throughput", "trust", "memory", "model", "links", "ranks", "groups", "imbalance"}
     # Of a SimAI file its gradients say what a rank holds.
     assert of_models & set(found) == {
-        "model": {"throughput", "memory", "model"}, "simai": {"memory"}, "links": {"links"},
+        "model": {"throughput", "trust", "memory", "model"}, "simai": {"memory"}, "links": {"links"},
         "executed": {"links", "ranks", "groups"},
-        "experts": {"throughput", "memory", "model", "imbalance"},
+        "experts": {"throughput", "trust", "memory", "model", "imbalance"},
     }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).figures.recorded is not None)

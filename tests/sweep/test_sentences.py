@@ -18,7 +18,7 @@ from tests.sweep.made import evaluator_of, made_point
 
 _NAMES = {"micro-batch size": "microbatch_size", "virtual stages": "virtual_stages"}
 _AXES = ("tp=1,2,4", "pp=1,2,4", "microbatch_size=1,2,4", "recompute=none,full", "zero=1,2")
-_FIXED = {"world": 16, "global_batch": 32, "memory_limit": "60GB"}
+_FIXED = {"world": 16, "global_batch": 64, "memory_limit": "50GB"}
 
 
 @cache

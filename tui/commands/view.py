@@ -58,6 +58,7 @@ _COMMANDS = (
     ("wltui check FILE...", "what is wrong or assumed in files"),
     ("wltui export FILE --format chrome -o OUT", "a run for Perfetto and other programs"),
     ("wltui collective all-reduce --size 64MiB", "one collective alone"),
+    ("wltui op product --m 8192 --n 8192 --k 8192", "one operation alone on a GPU"),
     ("wltui schedule 1f1b --stages 4 --microbatches 8", "a pipeline schedule alone"),
     ("wltui sweep --model NAME --world 256 --layouts", "many layouts, the best first"),
     ("wltui models", "the models that are known by name"),

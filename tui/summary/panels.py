@@ -59,6 +59,11 @@ def step_lines(
         short = why[why.index("no ") :]
         words = (f"memory not known: {why}", f"memory not known: {short}", f"memory: {short}")
         more.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "dim")])
+    published = results.model_figures.trust if results.model_figures is not None else None
+    if published is not None:
+        # The last one: it goes where there is no row left.
+        forms = published.short_words
+        more.append([(f"  {next((text for text in forms if len(text) <= width - 2), forms[-1])}", "dim")])
     return [*figure, *more][:height]
 
 

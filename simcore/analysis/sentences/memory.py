@@ -14,7 +14,7 @@ def does_not_fit(facts: Facts) -> Sentence | None:
     if figures is None or figures.fits:
         return None
     fullest = figures.fullest
-    text = f"Does not fit: stage {fullest.stage} needs {_gb(fullest.total)} GB of {_gb(figures.limit)} GB"
+    text = f"Does not fit: stage {fullest.stage} needs {_gb(fullest.needed)} GB of {_gb(figures.limit)} GB"
     ways = facts.results.smaller_runs
     fitting = [way for way in ways if way.fits] or list(ways)
     if fitting:

@@ -332,6 +332,10 @@ def _why_no_more(facts: Facts, sums: Sequence[int], saved_ns: int, changes: dict
         after += f" of {who[0].lower()}{who[1:]}"
     if _explains(hidden_ns, saved_ns):
         return f", since {after}"
+    # Rows of a model count what NCCL takes of compute.
+    slower_ns = other.compute_ns - sum(facts.accounts[number].compute_ns().values())
+    if slower_ns > 0 and _explains(hidden_ns - slower_ns, saved_ns):
+        return f", since {after}, and compute beside them takes {duration(slower_ns)} longer"
     # Reductions that share ports with what compute waits for hold it up.
     if later_ns > 0 and _explains(hidden_ns - later_ns, saved_ns):
         return f"; {after}, which would end {duration(later_ns)} later"
@@ -352,10 +356,14 @@ def _hiding(simulation: Simulation) -> dict[str, Any]:
 
 
 class _Late(Struct, frozen=True):
-    """What of the gradient reductions ranks have after their last backward, and when that ends."""
+    """What of the gradient reductions ranks have after their last backward, and when that ends.
+
+    compute_ns: of such a rank in the step.
+    """
 
     ns: int
     last_backward_ns: int
+    compute_ns: int
 
 
 def _late_with(facts: Facts, number: int, **changes: Any) -> _Late | None:
@@ -369,7 +377,7 @@ def _late_with(facts: Facts, number: int, **changes: Any) -> _Late | None:
     accounts = class_accounts(other.timeline, again)
     reductions = late_reductions(other, again, accounts)
     ns = sum(sum(ops.values()) for ops in reductions.values())
-    return _Late(ns, last_backward_ns(other, again, accounts))
+    return _Late(ns, last_backward_ns(other, again, accounts), sum(accounts.compute_ns().values()))
 
 
 def _on_whom(facts: Facts, sums: Sequence[int], most: int) -> str:

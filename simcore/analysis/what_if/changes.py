@@ -184,6 +184,10 @@ def _overlap_words(simulation: Simulation) -> str:
     too. Where they share ports or links, compute does.
     """
     shares = isinstance(simulation.network, Sharing)
+    if simulation.workload.maker is not None and simulation.workload.format == "model":
+        # Rows of a model count what NCCL takes of compute.
+        network = "" if shares else ", collectives at full speed"
+        return f"assumed: sent in pieces, compute without NCCL's SMs{network}"
     return f"assumed: sent in pieces, compute {'' if shares else 'and all collectives '}at full speed"
 
 

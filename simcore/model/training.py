@@ -20,7 +20,10 @@ DEFAULTS = {
     "prefetch": "1", "reshard_after_forward": "on",
 }  # fmt: skip
 # Where it is no flag of Megatron's: attention is fused where Transformer Engine or PyTorch can choose.
-_WHY = {"flash": "as Transformer Engine and PyTorch choose it"}
+_WHY = {
+    "flash": "as Transformer Engine and PyTorch choose it",
+    "compile": "as PyTorch runs a model that is not compiled",
+}
 DEFAULT_GPU = "h100"
 # What `--recompute-rows` may name.
 ROW_KINDS = ("attention", "mlp_act", "norm")

@@ -138,7 +138,7 @@ def test_the_step_has_the_memory_of_its_fullest_stage_where_it_is_known(
     assert words in text
     assert text.count("memory") == 1
     # Small screens have it in the first row, where it can be said whether it fits.
-    assert ("54.3 of 80 GB" in results.headline(False)) == (gpu is not None)
+    assert ("58.8 of 84.9 GB" in results.headline(False)) == (gpu is not None)
 
 
 async def test_a_map_of_one_cell_folds_away_and_its_key_says_why(make_app: MakeApp) -> None:

@@ -60,7 +60,10 @@ class Costs:
         self.gpu = gpu
         self.training = training
         self.engine = ENGINES[training.engine]
-        self.kernels = FUSED if training.compiled else self.engine.kernels
+        self.kernels = self.engine.kernels
+        if training.compiled:
+            # Gradients are added up outside of what is compiled.
+            self.kernels = replace(FUSED, adds_gradients=self.engine.kernels.adds_gradients)
         self.peak = gpu.peak * 1e12
         # Waited for: the slowest of all GPUs.
         self._wait = 1.0 + gpu.spread * slowest_of(training.world)

@@ -11,10 +11,9 @@ numpy and scipy, which wltui does not.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +24,7 @@ try:
 except ImportError as missing:
     raise SystemExit(f"{missing.name} is missing: python -m pip install numpy scipy") from None
 
-from benchmarks.measured_operations import FOLDER, GPUS, LEAST, measured, part_of
+from benchmarks.measured_operations import FOLDER, GPUS, LEAST, are_kept, is_check, measured
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.operations import attention
 
@@ -121,26 +120,18 @@ def errors(gpu: Gpu, table: dict[str, Any], rows: Rows) -> tuple[float, float, i
 def splits(rows: Rows) -> Iterator[tuple[str, Any]]:
     """What is left out to be tested on."""
     _, length, heads, _, _ = rows.T[:5]
-    ways: dict[str, Callable[[], list[Any]]] = {
-        "a third of the heads": lambda: [heads],
-        "a third of the lengths": lambda: [length],
-    }
+    ways = {"a third of the heads": [heads], "a third of the lengths": [length]}
     for what, columns in ways.items():
-        keys = zip(*columns(), strict=True)
-        yield what, np.array([part_of(tuple(map(int, key)), 3) != 0 for key in keys])
+        yield what, np.array(are_kept(zip(*columns, strict=True)))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="cross-validate, write nothing")
-    options = parser.parse_args()
+    check = is_check(__doc__)
     lines = [f"# {line}".rstrip() for line in HEAD.splitlines()]
     for name in GPUS:
         gpu = find_gpu(name)
-        for precision, rows in rows_of(name, fitted_alone=not options.check).items():
-            if options.check:
+        for precision, rows in rows_of(name, fitted_alone=not check).items():
+            if check:
                 for what, here in splits(rows):
                     show(name, precision, what, errors(gpu, fitted(gpu, precision, rows[here]), rows[~here]))
                 continue
@@ -151,7 +142,7 @@ def main() -> None:
                 f"[{name}.{precision}]",
                 *(f"{key} = {_written(value)}" for key, value in table.items()),
             ]
-    if options.check:
+    if check:
         return
     for name in SIMUMAX:
         ratios = backward_ratios(name)

@@ -11,8 +11,7 @@ that are off; the table of docs/accuracy.md has the others. Needs numpy and scip
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ try:
 except ImportError as missing:
     raise SystemExit(f"{missing.name} is missing: python -m pip install numpy scipy") from None
 
-from benchmarks.measured_operations import GPUS, LEAST, measured, part_of
+from benchmarks.measured_operations import GPUS, LEAST, are_kept, is_check, measured
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.operations import experts
 
@@ -150,27 +149,19 @@ def errors(residual: Any, rows: Rows) -> tuple[float, float, int]:
 def splits(rows: Rows) -> Iterator[tuple[str, Any]]:
     """What is left out to be tested on."""
     _, hidden, ffn, topk, every, _ = rows.T[:6]
-    ways: dict[str, Callable[[], list[Any]]] = {
-        "a third of the models": lambda: [hidden, topk, every],
-        "a third of the ffn": lambda: [ffn],
-    }
+    ways = {"a third of the models": [hidden, topk, every], "a third of the ffn": [ffn]}
     for what, columns in ways.items():
-        keys = zip(*columns(), strict=True)
-        yield what, np.array([part_of(tuple(map(int, key)), 3) != 0 for key in keys])
+        yield what, np.array(are_kept(zip(*columns, strict=True)))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="cross-validate, write nothing")
-    options = parser.parse_args()
+    check = is_check(__doc__)
     lines = [f"# {line}".rstrip() for line in HEAD.splitlines()]
     table = ["hidden,ffn,experts,topk,of,percent,percent_a_doubling"]
     for name in GPUS:
         gpu = find_gpu(name)
-        for precision, rows in rows_of(name, fitted_alone=not options.check).items():
-            if options.check:
+        for precision, rows in rows_of(name, fitted_alone=not check).items():
+            if check:
                 for what, here in splits(rows):
                     tables = fitted(gpu, precision, rows[here])
                     off = residuals(gpu, precision, tables, rows[~here])
@@ -185,7 +176,7 @@ def main() -> None:
             table.append(f"{name},{precision}")
             for shape, (at, slope) in corrections(off, rows).items():
                 table.append(",".join(map(str, (*shape, round(100 * at), round(100 * slope)))))
-    if not options.check:
+    if not check:
         OUT.write_text("\n".join(lines) + "\n", "utf-8")
         CORRECTIONS.write_text("\n".join(table) + "\n", "utf-8")
 

@@ -11,7 +11,6 @@ Usage: python benchmarks/fit_products.py            writes products.toml
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ except ImportError as missing:
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.measured_operations import GPUS, part_of, products_of
+from benchmarks.measured_operations import GPUS, are_kept, is_check, products_of
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.operations import products
 
@@ -182,7 +181,7 @@ def splits(rows: Rows) -> Iterator[tuple[str, Any]]:
 
 
 def _is_fitted(shapes: Rows) -> Any:
-    return np.array([part_of(tuple(shape), 3) != 0 for shape in shapes.astype(int).tolist()])
+    return np.array(are_kept(shapes.tolist()))
 
 
 _HEAD = """Constants of matrix products on a GPU in a precision, as products.py uses them. Made by
@@ -200,11 +199,7 @@ correction: percent by m (256, 1024, 4096, 32768), n and k (128, 512, 2048, 8192
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="cross-validate, write nothing")
-    check = parser.parse_args().check
+    check = is_check(__doc__)
     tables = []
     lines = [f"# {line}".rstrip() for line in _HEAD.splitlines()]
     for name in GPUS:

@@ -6,16 +6,18 @@ They are ai-dynamo/aiconfigurator's (Apache-2.0), each operation alone on a GPU.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import statistics
 import zlib
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from benchmarks.measuring import ROOT
 from simcore.model.gpu import find_gpu
+from simcore.model.operations.alone import KINDS
 from simcore.model.operations.attention import attention_time
-from simcore.model.operations.experts import NOT_GATED, experts_time
 from simcore.model.operations.products import product_time
 from simcore.model.operations.servers import collective_in_server
 
@@ -47,6 +49,18 @@ def rows_of(gpu: str, kind: str) -> list[dict[str, str]]:
 def part_of(shape: Any, parts: int) -> int:
     """Returns which part of its table a shape belongs to: the same in every run, in any order of rows."""
     return zlib.crc32(repr(shape).encode()) % parts
+
+
+def are_kept(shapes: Iterable[Iterable[Any]]) -> list[bool]:
+    """Returns for each shape whether it is fitted on: two of three are, the others are tested on."""
+    return [part_of(tuple(map(int, shape)), 3) != 0 for shape in shapes]
+
+
+def is_check(words: str) -> bool:
+    """Returns whether a fitting program was asked to cross-validate. words: what its help says."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="cross-validate, write nothing")
+    return bool(parser.parse_args().check)
 
 
 class Product(NamedTuple):
@@ -122,11 +136,7 @@ def attention_us(gpu: str, precision: str, sizes: tuple[int, ...]) -> float:
 
 def experts_us(gpu: str, precision: str, sizes: tuple[int, ...]) -> float:
     """Returns what a row of experts is priced at, us."""
-    tokens, hidden, ffn, topk, of, tp, ep = sizes
-    gated = (hidden, ffn, topk, of) not in NOT_GATED
-    each = tokens * topk / of
-    found = experts_time(find_gpu(gpu), precision, of // ep, each, hidden, ffn // tp, gated, tokens, topk, of)
-    return 1e6 * found.seconds
+    return 1e6 * KINDS["experts"].time(find_gpu(gpu), precision, *sizes).seconds
 
 
 def collective_us(gpu: str, operation: str, sizes: tuple[int, ...]) -> float:

@@ -9,10 +9,8 @@ here, all with --whole. A run that does not finish there is an error that names 
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import shlex
-import tarfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,8 @@ from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError
 from simcore.executing import executed_results
 from simcore.parameters import Parameters
+from tests.executing.stored_runs import RUNS, unpack
 
-RUNS = Path(__file__).resolve().parents[3] / "shared" / "golden" / "chakra" / "runs.tar.gz"
 FLAGS = {
     "comm-group-configuration": "comm_groups",
     "injection-scale": "injection_scale",
@@ -40,21 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
         pytest.skip("../shared/golden/chakra is not here")
     place = tmp_path_factory.mktemp("golden")
     whole = pytestconfig.getoption("--whole")
-    with tarfile.open(RUNS) as archive:
-        for member in archive:
-            name = member.name.removeprefix("./").split("/")[0]
-            if not member.isfile() or not (whole or zlib.crc32(name.encode()) % 3 == 0):
-                continue
-            folder = place / name
-            folder.mkdir(exist_ok=True)
-            data = archive.extractfile(member).read()  # type: ignore[union-attr]
-            if member.name.endswith("ets.tar.gz"):
-                with tarfile.open(fileobj=io.BytesIO(data)) as inner:
-                    for one in inner:
-                        if one.isfile():
-                            (folder / Path(one.name).name).write_bytes(inner.extractfile(one).read())  # type: ignore[union-attr]
-            else:
-                (folder / Path(member.name).name).write_bytes(data)
+    unpack(place, lambda name: whole or zlib.crc32(name.encode()) % 3 == 0)
     return sorted(place.iterdir())
 
 

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.executing.stored_runs import RUNS
 from tests.workload.texts import REPOSITORY, SHARED
 
-# What a case may be asked for; `slack` is the slack of each op, which no command prints.
-ALL_VIEWS = ("text", "json", "slack", "chrome", "csv", "simai")
-FIGURES = ("json", "slack")
+from .places import MADE, STORED
+
+# What a case may be asked for; `run` and `lanes` are what no command prints (`runs.py`).
+ALL_VIEWS = ("text", "json", "run", "lanes", "chrome", "csv", "simai")
+FIGURES = ("json", "run")
 CHOICES = ("json",)
 COMPARED = ("compare",)
 
@@ -45,19 +48,22 @@ _PROFILES_OF_CORPUS = (
 class Case:
     """An input and the words of a command line behind it.
 
-    source: a path relative to the checkout. views: which outputs are kept. everyday: whether the test
-    suite checks it; otherwise `make digests-check` alone.
+    source: a path relative to the checkout, or to `folder`. views: which outputs are kept. everyday: whether
+    the test suite checks it; otherwise `make digests-check` alone. folder: the set of execution traces whose
+    files are named (`places.py`), "" of all else.
     """
 
     source: str
     words: str
     views: tuple[str, ...]
     everyday: bool = True
+    folder: str = ""
 
     @property
     def name(self) -> str:
-        """What `wltui report` (or `compare`) would be given."""
-        return f"{self.source} {self.words}".rstrip()
+        """What `wltui report` (or `compare`) would be given, of a set inside of its folder."""
+        folder = f"{self.folder}/" if self.folder else ""
+        return f"{folder}{self.source} {self.words}".rstrip()
 
     @property
     def arguments(self) -> list[str]:
@@ -76,6 +82,7 @@ def fixture_cases() -> list[Case]:
             *_of_one_program(),
             *_of_the_trace(),
             *_of_comparisons(),
+            *_of_made_sets(),
         ]
     )
 
@@ -92,6 +99,8 @@ def corpus_cases() -> list[Case]:
         path = SHARED / "corpus" / name
         if path.exists():
             cases += _of_profile(_relative(path))
+    if RUNS.exists():
+        cases += _of_stored_sets()
     return _each_once(cases)
 
 
@@ -122,8 +131,8 @@ def _of_schedules() -> Iterator[Case]:
         faulty = f"{pipeline} --stage-layout megatron --schedule zb-h1 --slow-rank 5=1.5"
         yield Case(path, faulty, ALL_VIEWS, everyday=path == _002)
     for schedule in _SCHEDULES[1:]:
-        yield Case(_002, f"--schedule {schedule}", CHOICES)
-    yield Case(_002, "--slow-rank 5=1.5", CHOICES, everyday=False)
+        yield Case(_002, f"--schedule {schedule}", FIGURES)
+    yield Case(_002, "--slow-rank 5=1.5", FIGURES, everyday=False)
 
 
 def _of_clusters() -> Iterator[Case]:
@@ -135,11 +144,11 @@ def _of_clusters() -> Iterator[Case]:
     )  # fmt: skip
     for path in (_000, _001, _002, _003):
         for network in of_bandwidths:
-            yield Case(path, f"--network {network}", CHOICES, everyday=path != _002)
+            yield Case(path, f"--network {network}", FIGURES, everyday=path != _002)
     for path in (_000, _001):
         for cluster in clusters:
-            yield Case(path, cluster, CHOICES)
-        yield Case(path, f"--network {_BUSBW}", ("text", *CHOICES))
+            yield Case(path, cluster, FIGURES)
+        yield Case(path, f"--network {_BUSBW}", ("text", *FIGURES))
 
 
 def _of_small_worlds() -> Iterator[Case]:
@@ -161,9 +170,10 @@ def _of_small_worlds() -> Iterator[Case]:
         # 000 is written by another generator, with other names of rows.
         row = "mlp_norm" if path == _000 else "attention_row"
         for line in lines:
-            yield Case(path, f"{small} {line.replace('ROW', row)}".rstrip(), FIGURES)
+            views = FIGURES if line else (*FIGURES, "lanes")
+            yield Case(path, f"{small} {line.replace('ROW', row)}".rstrip(), views)
         for line in long:
-            yield Case(path, f"{small} {line}", FIGURES, everyday=path == _000)
+            yield Case(path, f"{small} {line}", (*FIGURES, "lanes"), everyday=path == _000)
         for line in longer:
             yield Case(path, f"{small} {line}", FIGURES, everyday=False)
         yield Case(path, f"{small} --what-if", ("text", "json"))
@@ -178,22 +188,24 @@ def _of_one_program() -> Iterator[Case]:
     """Runs of layer-loop: no pipeline, several passes, the queues of dialect astra-sim-1, an op table."""
     queues = "--dialect astra-sim-1"
     for more in ("", "--passes 2", "--splits 4 --active-chunks 2 --passes 2", "--world 32 --slow-rank 5=1.5"):
-        yield Case(_000, f"{queues} {more}".rstrip(), ("text", *CHOICES, "chrome"))
+        yield Case(_000, f"{queues} {more}".rstrip(), ("text", *FIGURES, "lanes", "chrome"))
     yield Case(_000, f"{queues} --what-if", CHOICES)
-    plain = ("--passes 2", "--slow-rank 5=1.5", "--slow-link 1:5=0.5", "--network shared", "--what-if")
+    plain = ("--passes 2", "--slow-rank 5=1.5", "--slow-link 1:5=0.5", "--network shared")
     for path in (_000, _003):
         for more in plain:
             yield Case(path, more, FIGURES)
+        yield Case(path, "--what-if", FIGURES)
     yield Case(_003, "--layers 36", ALL_VIEWS)
     yield Case(_003, "--jitter 0.1", FIGURES)
-    yield Case(_003, "--schedule 1f1b", CHOICES)
+    yield Case(_003, "--schedule 1f1b", FIGURES)
     yield Case(_001, "--what-if", ("text", "json"))
 
 
 def _of_the_trace() -> Iterator[Case]:
     yield Case(_004, "--replay", ALL_VIEWS)
-    scaled = ("--slow-rank 7=2", "--compute-scale 0.5", "--comm-scale 0")
-    for more in (*scaled, "--what-if", "--replay --what-if"):
+    for more in ("--slow-rank 7=2", "--compute-scale 0.5", "--comm-scale 0"):
+        yield Case(_004, more, ("text", "json", "run", "lanes"))
+    for more in ("--what-if", "--replay --what-if"):
         yield Case(_004, more, ("text", "json"))
 
 
@@ -221,7 +233,7 @@ def _of_comparisons() -> Iterator[Case]:
 def _of_corpus_file(path: str, folder: str) -> Iterator[Case]:
     # The suite checks the figures of each small file; other outputs and lines are for the whole check.
     everyday = (REPOSITORY / path).stat().st_size < _LARGE_FILE
-    yield Case(path, "", ("json",), everyday)
+    yield Case(path, "", FIGURES, everyday)
     asked = ("--slow-rank 1=1.5", "--what-if")
     lines = {
         "simai": ("--microbatches 4 --schedule gpipe", "--network simai-auto", *asked),
@@ -229,9 +241,11 @@ def _of_corpus_file(path: str, folder: str) -> Iterator[Case]:
         "optable": ("--layers 4", "--network shared", *asked),
     }[folder]
     for line in lines:
-        yield Case(path, line, ("json",), everyday=False)
+        views = FIGURES if everyday and line != "--what-if" else CHOICES
+        yield Case(path, line, views, everyday=False)
     # One line more that says nothing new: the other outputs of the run as it is.
-    yield Case(path, "--compute-scale 1", ("text", "slack", "chrome", "csv", "simai"), everyday=False)
+    others = ("text", "run", "lanes", "chrome", "csv", "simai")
+    yield Case(path, "--compute-scale 1", others, everyday=False)
     yield Case(path, '--with "--slow-rank 1=1.5"', COMPARED, everyday=False)
 
 
@@ -242,11 +256,12 @@ def _of_corpus_set(path: Path) -> Iterator[Case]:
     # The newest is taken where none is named: so with one only, none is.
     runs = [f"--run {stamp}" for stamp in stamps] if len(stamps) > 1 else [""]
     for run in runs:
-        yield Case(name, f"{run} --replay".strip(), ("json",))
-        yield Case(name, run, ("text", "json", "chrome", "csv"))
+        yield Case(name, f"{run} --replay".strip(), FIGURES)
+        yield Case(name, run, ("text", "json", "run", "lanes", "chrome", "csv"))
         # Rank 0 is in all of them; a rank of nearly no time makes a run only shorter.
-        for more in ("--slow-rank 0=1.5", "--slow-rank 0=0.001", "--compute-scale 0.5", "--what-if"):
-            yield Case(name, f"{run} {more}".strip(), ("text", "json"), everyday=False)
+        for more in ("--slow-rank 0=1.5", "--slow-rank 0=0.001", "--compute-scale 0.5"):
+            yield Case(name, f"{run} {more}".strip(), ("text", "json", "run", "lanes"), everyday=False)
+        yield Case(name, f"{run} --what-if".strip(), ("text", "json"), everyday=False)
         yield Case(name, f"{run} --comm-scale 0".strip(), ("chrome", "csv"), everyday=False)
         yield Case(name, f'{run} --with "--compute-scale 0.5"'.strip(), COMPARED)
     if len(runs) > 1:
@@ -256,7 +271,84 @@ def _of_corpus_set(path: Path) -> Iterator[Case]:
 
 def _of_profile(path: str) -> Iterator[Case]:
     everyday = "dlrm" in path
-    yield Case(path, "", ("text", "json", "chrome", "csv"), everyday)
-    yield Case(path, "--step all", ("json",), everyday)
+    yield Case(path, "", ("text", "json", "run", "lanes", "chrome", "csv"), everyday)
+    yield Case(path, "--step all", CHOICES if everyday else FIGURES, everyday)
+    yield Case(path, "--compute-scale 0.5", (*FIGURES, "lanes"), everyday=False)
     yield Case(path, "--what-if", ("json",), everyday=False)
     yield Case(path, '--with "--compute-scale 0.5"', COMPARED, everyday)
+
+
+_SET = "wl"
+_NETWORK = "--cluster network.yml"
+_GROUPS = "--comm-groups comm_group.json"
+_ASTRA = f"--dialect astra-sim-2 --system system.json {_NETWORK} --remote-memory memory.json"
+_OF_SETS = ("text", "json", "run", "lanes")
+# Stored sets with groups in a file, and without. Pipelines, a torus, experts, graphs of STAGE, random ones.
+_GROUPED = (
+    "l04_tp2_pp4_dp2_16_1f1b", "l05_tp2_pp4_dp2_16_gpipe", "l06_tp2_pp4_dp2_16_jitter",
+    "l09_tp4_pp4_dp4_64_torus", "l13_ring8_tp2_pp2_dp2", "l14_switch16_1d",
+    "l19_moe_ep8_16_ring", "s_stage_llama8_ring", "z0003_random", "z0028_random", "z0033_random",
+)  # fmt: skip
+_UNGROUPED = (
+    "a09_full_cycle", "e43_crossed_order_same_kind", "f33_pipeline_gpipe", "g05_mem_and_coll",
+    "h05_roofline_stats", "l20_zero3_16", "l35_random_dag", "p_custom_collective_8", "p_custom_sample_8",
+    "p_hgx_all_reduce_8", "z0001_random", "z0007_random", "z0020_random",
+)  # fmt: skip
+# Of one dimension, as a network of links has.
+_ON_LINKS = (
+    "f33_pipeline_gpipe", "g05_mem_and_coll", "l13_ring8_tp2_pp2_dp2", "l19_moe_ep8_16_ring",
+    "p_custom_sample_8", "z0003_random", "z0007_random", "z0028_random",
+)  # fmt: skip
+# What ASTRA-sim was given besides.
+_MORE = {
+    "z0001_random": "--num-queues-per-dim 2 --rendezvous-protocol true",
+    "z0003_random": "--rendezvous-protocol true",
+    "z0007_random": "--num-queues-per-dim 4 --rendezvous-protocol true",
+    "z0020_random": "--num-queues-per-dim 4",
+}
+_EVERYDAY_SETS = ("f33_pipeline_gpipe", "l13_ring8_tp2_pp2_dp2", "p_custom_sample_8", "z0028_random")
+
+
+def _of_made_sets() -> Iterator[Case]:
+    for folder in MADE:
+        yield Case(_SET, "", _OF_SETS, folder=folder)
+        yield Case(_SET, f"{_NETWORK} {_GROUPS}", FIGURES, folder=folder)
+        yield Case(_SET, f"{_ASTRA} {_GROUPS}", FIGURES, folder=folder)
+        yield Case(_SET, "--compute-scale 0.5", FIGURES, folder=folder)
+    folder = next(iter(MADE))
+    for more in ("--no-fold", "--time-scale 'all communication=2'", "--slow-rank 1=1.5"):
+        yield Case(_SET, more, FIGURES, folder=folder)
+    yield Case(_SET, '--with "--compute-scale 0.5"', COMPARED, folder=folder)
+    # Timelines of execution traces are not exported: what is said then.
+    yield Case(_SET, "--compute-scale 1", ("chrome", "csv"), folder=folder)
+    yield Case(_SET, f"{_NETWORK} --what-if", ("text",), folder="chakra/004")
+
+
+def _of_stored_sets() -> Iterator[Case]:
+    for name in sorted((*_GROUPED, *_UNGROUPED)):
+        folder, everyday = STORED + name, name in _EVERYDAY_SETS
+        groups = f" {_GROUPS}" if name in _GROUPED else ""
+        astra = " ".join([f"{_ASTRA}{groups}", *_MORE.get(name, "").split()])
+        yield Case(_SET, f"{_NETWORK}{groups}", _OF_SETS, everyday, folder)
+        yield Case(_SET, astra, (*FIGURES, "lanes"), everyday, folder)
+        if name in _ON_LINKS:
+            yield Case(_SET, f"{_NETWORK}{groups} --network links", FIGURES, False, folder)
+            yield Case(_SET, f"{astra} --network links", FIGURES, everyday, folder)
+    yield from _of_a_stored_pipeline(STORED + _GROUPED[0])
+
+
+def _of_a_stored_pipeline(folder: str) -> Iterator[Case]:
+    """What parameters do to one set."""
+    several = (
+        "--no-fold", "--compute-scale 0.5", "--comm-scale 2", "--slow-rank 5=1.5",
+        "--time-scale 'all communication=2'",
+        "--time-scale 'stream group 1=3' --time-scale 'nodes COMP_#=0.5'",
+    )  # fmt: skip
+    for more in several:
+        yield Case(_SET, f"{_NETWORK} {_GROUPS} {more}", FIGURES, False, folder)
+    scaled = f"{_ASTRA} {_GROUPS} --time-scale 'all compute=0.5'"
+    yield Case(_SET, scaled, FIGURES, False, folder)
+    for line in (f"{_NETWORK} {_GROUPS}", f"{_ASTRA} {_GROUPS}"):
+        yield Case(_SET, f'{line} --with "--splits 4"', COMPARED, False, folder)
+    yield Case(_SET, f"{_NETWORK} {_GROUPS} --what-if", CHOICES, False, STORED + "l13_ring8_tp2_pp2_dp2")
+    yield Case(_SET, f"{_ASTRA} --what-if", ("text", *CHOICES), False, STORED + "f33_pipeline_gpipe")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 from simcore import __version__
-from simcore.diagnostics import InputError, UsageError
-from tests.workload.texts import REPOSITORY
 from tui.cli import DONE, main
 
 from .cases import Case
 from .parts import json_parts
+from .places import inside, place_of
+from .runs import RUN_VIEWS, opened_run, run_texts
 
 _EXPORTS = ("chrome", "csv", "simai")
 _DIGITS = 12
@@ -31,14 +29,17 @@ def texts(case: Case) -> dict[str, str]:
 
     Of an error there is one part, the message: `json refused`.
     """
+    with place_of(case.folder) as place:
+        return _printed(case, place) | _of_the_run(case, place)
+
+
+def _printed(case: Case, place: Path) -> dict[str, str]:
+    """The parts of what commands print."""
     found: dict[str, str] = {}
     for view in case.views:
-        if view == "slack":
-            slack = _op_slack(case)
-            if slack is not None:
-                found["slack of ops"] = slack
+        if view in RUN_VIEWS:
             continue
-        status, printed, said = _run(_command(case, view))
+        status, printed, said = _run(_command(case, view), place)
         if status != DONE:
             found[f"{view} refused"] = f"{status}\n{said}"
         elif view in ("json", "compare"):
@@ -48,9 +49,22 @@ def texts(case: Case) -> dict[str, str]:
     return found
 
 
+def _of_the_run(case: Case, place: Path) -> dict[str, str]:
+    """The parts of the views that no command prints, of one run; none where it is refused."""
+    views = [view for view in case.views if view in RUN_VIEWS]
+    found: dict[str, str] = {}
+    with inside(place):
+        run = opened_run(case.arguments) if views else None
+        if run is not None:
+            for view in views:
+                found |= run_texts(run, view)
+    return found
+
+
 def printed_json(case: Case, view: str) -> str | None:
     """What the command of a JSON view prints; None where it refuses."""
-    status, printed, _ = _run(_command(case, view))
+    with place_of(case.folder) as place:
+        status, printed, _ = _run(_command(case, view), place)
     return printed if status == DONE else None
 
 
@@ -69,11 +83,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
 
-def _run(words: list[str]) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of `wltui` with these words, run from the checkout."""
+def _run(words: list[str], place: Path) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of `wltui` with these words, run from a folder."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
-    with _in_the_checkout(), redirect_stdout(out), redirect_stderr(said):
+    with inside(place), redirect_stdout(out), redirect_stderr(said):
         status = main(words)
         out.flush()
         said.flush()
@@ -81,45 +95,3 @@ def _run(words: list[str]) -> tuple[int, str, str]:
     # The version is of the program that wrote, not of the run.
     printed = printed.replace(f'"wltui":"{__version__}"', '"wltui":""')
     return status, printed, said.buffer.getvalue().decode("utf-8", "surrogateescape")
-
-
-@contextmanager
-def _in_the_checkout() -> Iterator[None]:
-    """Paths are named from there, so that no output knows where the checkout is."""
-    before = os.getcwd()
-    # `export` puts its own in their place.
-    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    handlers = {number: signal.getsignal(number) for number in ending}
-    os.chdir(REPOSITORY)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def _op_slack(case: Case) -> str | None:
-    """Per class the slack of each op, ns, which no command prints; None where a run has none.
-
-    None also of a run that is refused: the message is in another part.
-    """
-    from simcore.analysis import Results
-    from simcore.simulation import simulate
-    from simcore.workload import Workload
-    from tui.commands.arguments import parameters_from
-    from tui.commands.opened import open_input
-    from tui.commands.report import build_parser
-
-    with _in_the_checkout(), redirect_stderr(io.StringIO()):
-        try:
-            arguments = build_parser().parse_args(case.arguments)
-            opened = open_input(arguments.file)
-            if not isinstance(opened, Workload):
-                return None
-            slacks = Results(simulate(opened, parameters_from(arguments))).slacks
-        except (InputError, UsageError):
-            return None
-    if slacks is None:
-        return None
-    return "\n".join(" ".join(map(str, column)) for column in slacks)

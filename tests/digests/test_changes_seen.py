@@ -5,22 +5,29 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simcore.analysis import Results
+from simcore.records import replace
 
 from . import __main__ as command
-from . import kept, parts
+from . import kept, parts, running
 from .cases import Case
 from .running import digests, printed_json, texts
+from .runs import opened_run
 
 _SEED = "fixtures/000_gpt13b_tp4_old_header.txt"
-_PIPELINE = Case(_SEED, "--world 8 --pp 2 --microbatches 2", ("json", "slack"))
+_PIPELINE = Case(_SEED, "--world 8 --pp 2 --microbatches 2", ("json", "run"))
 _COMPARED = Case(_PIPELINE.source, f'{_PIPELINE.words} --with "--slow-rank 5=1.5"', ("compare",))
 _TRACE = Case("fixtures/004_megatron_rank7_trace.txt", "", ("json",))
+_SET = Case("wl", "", ("json", "run", "lanes"), folder="chakra/004")
+_OF_EACH_KIND = [
+    Case(case.source, case.words, ("run", "lanes"), folder=case.folder) for case in (_PIPELINE, _TRACE, _SET)
+]
 
 Output = Any
 Plant = Callable[[Output], object]
@@ -122,7 +129,7 @@ def test_the_order_of_keys_and_the_widths_of_a_json_mean_nothing(report: str) ->
     assert parts.json_parts("json", turned) == parts.json_parts("json", report)
 
 
-@pytest.mark.parametrize("case", [_PIPELINE, _COMPARED, _TRACE], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [_PIPELINE, _COMPARED, _TRACE, _SET], ids=lambda case: case.name)
 def test_a_case_run_again_gives_the_same_texts_and_none_that_names_the_machine(case: Case) -> None:
     first = texts(case)
     assert texts(case) == first
@@ -142,8 +149,57 @@ def test_a_wrong_slack_in_the_program_is_seen_as_slack_alone(monkeypatch: pytest
     assert moved == ["json slack", "slack of ops"]
 
 
+@cache
+def _as_it_is(case: Case) -> dict[str, str]:
+    return texts(case)
+
+
+def _segment_that_begins_later(run: Any) -> None:
+    run.accounts[run.tracks[0].number].edge[2] += 1
+
+
+def _another_reason(run: Any) -> None:
+    run.legs[-1] = replace(run.legs[-1], reason="of another reason")
+
+
+def _another_place(run: Any) -> None:
+    run.worst[0] = replace(run.worst[0], words=f"{run.worst[0].words}!")
+
+
+def _span_that_ends_later(run: Any) -> None:
+    lanes = run.lanes
+    lanes.spans(lanes.numbers[0], lanes.streams(lanes.numbers[0])[0]).end[0] += 1
+
+
+@pytest.mark.parametrize("case", _OF_EACH_KIND, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("plant", "seen", "unseen"),
+    [
+        (_segment_that_begins_later, {"segments", "lanes"}, {"slack of ops", "legs", "path by", "passes"}),
+        (_another_reason, {"legs"}, {"segments", "path by", "worst", "lanes"}),
+        (_another_place, {"worst"}, {"segments", "legs", "lanes"}),
+        (_span_that_ends_later, {"lanes"}, {"segments", "slack of ops", "legs", "worst", "work by name"}),
+    ],
+)
+def test_a_change_of_a_run_is_told_by_its_part(
+    case: Case, plant: Plant, seen: set[str], unseen: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _as_it_is(case)
+
+    def planted(words: list[str]) -> Any:
+        run = opened_run(words)
+        plant(run)
+        return run
+
+    monkeypatch.setattr(running, "opened_run", planted)
+    after = texts(case)
+    moved = {part for part in before.keys() | after.keys() if before.get(part) != after.get(part)}
+    assert seen <= moved
+    assert not unseen & moved
+
+
 def test_a_refusal_is_kept_by_its_words() -> None:
-    refused = Case(_PIPELINE.source, "--schedule none", ("json", "slack"))
+    refused = Case(_PIPELINE.source, "--schedule none", ("json", "run"))
     assert list(texts(refused)) == ["json refused"]
     assert "--schedule" in texts(refused)["json refused"]
 

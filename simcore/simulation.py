@@ -6,6 +6,7 @@ Import from here: `simulate`, `Simulation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.cluster import (
@@ -50,9 +51,10 @@ from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat, LinkUse
+    from simcore.trace.spans import Trace
 
 
-class Simulation(Struct, frozen=True):
+class Simulation(Struct, frozen=True, dict=True):
     """A run and everything it came from. diagnostics: of the file, then of the run.
 
     least_forward_bytes: what a smaller forward collective counts as under the run's network. links: what each
@@ -88,6 +90,14 @@ class Simulation(Struct, frozen=True):
     def priced_bytes(self, phase: str, size: int) -> int:
         """The bytes that the collective of a cell is priced by: `size`, or what it counts as."""
         return max(size, self.least_forward_bytes) if phase == "fwd" and size else size
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What ran on each rank class, whose numbers are those of its tracks."""
+        # Imported here: a sweep asks for step times alone.
+        from simcore.sources.simulated import simulated_trace
+
+        return simulated_trace(self.timeline)
 
     @property
     def program(self) -> Program:

@@ -12,12 +12,17 @@ from collections.abc import Collection, Sequence
 from itertools import compress, count
 from operator import itemgetter
 
-from simcore.analysis.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT
 from simcore.folding import RankClass
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
+from simcore.sources.simulated import (
+    ACCOUNTS,
+    BUBBLE,
+    IDLE,
+    WAIT,
+)
 from simcore.timeline import Timeline
 from simcore.units import largest
 from simcore.workload.model import GroupKind

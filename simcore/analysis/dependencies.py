@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from simcore.analysis.accounts import IDLE_OP, op_kind, received_op
+from simcore.analysis.accounts import IDLE_OP, op_kind
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -222,12 +222,12 @@ class Dependencies:
         While it computes: what held the op back. While it waits: what it waits for first, then what
         held that back. Nothing while it is idle.
         """
+        op, shown = accounts.op[segment], number
         number, rank = self._folded_class(number, rank)
-        op = accounts.op[segment]
         if op == IDLE_OP:
             return []
         if op < 0:
-            sender, sent, of_sender = self._sender(number, op, rank)
+            sender, sent, of_sender = self._sender(shown, op, rank)
             first = self._whole(RECEIVED, sender, sent)
             return [self._dependency(first, number, op, rank), *self._causes(sender, sent, of_sender)]
         held = self._causes(number, op, rank)
@@ -239,21 +239,22 @@ class Dependencies:
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
     ) -> list[OpDependency]:
         """What a rank of class `number` does when a segment of its accounts is over."""
+        op, shown = accounts.op[segment], number
         number, rank = self._folded_class(number, rank)
-        op = accounts.op[segment]
         if op == IDLE_OP:
             return []
         if op >= 0:
             return self._effects(number, op, rank)
-        sender, sent, of_sender = self._sender(number, op, rank)
-        shown = self._shown_class(number, rank)
+        sender, sent, of_sender = self._sender(shown, op, rank)
         return [effect for effect in self._effects(sender, sent, of_sender) if effect.number == shown]
 
     def _sender(self, number: int, op: int, rank: int) -> tuple[int, int, int]:
-        """(class, op, rank) that sends what `rank` of class `number` waits for, as its accounts write it."""
-        sender, sent = self.timeline.received(number, received_op(op))
-        stage = self.timeline.stage_of(sender)
-        return sender, sent, self.folded.layout.neighbour(rank, stage)
+        """(class, op, rank) that sends what `rank` of class `number` of the run waits for, as its accounts
+        write it.
+        """
+        sender, sent = self.simulation.trace.span_of(number, op)
+        of_sender = self.folded.layout.neighbour(rank, self.simulation.timeline.stage_of(sender))
+        return self._folded_class(sender, of_sender)[0], sent, of_sender
 
     def _causes(self, number: int, op: int, rank: int) -> list[OpDependency]:
         return [self._dependency(cause, number, op, rank) for cause in self.op_causes(number, op)]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.accounts import ACCOUNTS, BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, IDLE_OP
+from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.worst import worst_link
 from simcore.cluster import parameter_values
@@ -30,6 +30,13 @@ from simcore.run.figures import (
     throughput_words,
 )
 from simcore.simulation import Simulation
+from simcore.sources.simulated import (
+    ACCOUNTS,
+    BUBBLE,
+    EXPOSED_KINDS,
+    FIRST_EXPOSED,
+    IDLE,
+)
 from simcore.units import duration
 from simcore.workload.model import base_name
 

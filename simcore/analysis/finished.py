@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from simcore.analysis.accounts import (
-    ACCOUNTS,
-    IDLE_OP,
-    StageAccounts,
-    class_accounts,
-    stage_accounts,
-)
+from simcore.analysis.accounts import IDLE_OP, StageAccounts, stage_accounts
 from simcore.analysis.alike import ClassWaiting, longest_of_all, longest_waits, who_waits
 from simcore.analysis.blocks import with_counts
 from simcore.analysis.file_memory import memory_note
@@ -42,6 +36,8 @@ from simcore.run.accounts import Accounts, Ranges
 from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate, taken_for_granted
+from simcore.sources.simulated import ACCOUNTS
+from simcore.trace.accounts import accounts_of
 from simcore.workload.model import Workload, base_name
 from simcore.workload.traffic import traffic_warnings
 
@@ -202,14 +198,7 @@ class Finished(Struct, frozen=True, dict=True):
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """The accounts, computed now unless they are known; `Cancelled` when that becomes true."""
         if "accounts" not in self.__dict__:
-            timeline = self.simulation.timeline
-
-            def of_class(number: int) -> Accounts:
-                if cancelled():
-                    raise Cancelled
-                return class_accounts(timeline, number)
-
-            self.__dict__["accounts"] = self.each_class(of_class)
+            self.__dict__["accounts"] = accounts_of(self.simulation.trace, cancelled)
         accounts: list[Accounts] = self.__dict__["accounts"]
         return accounts
 
@@ -456,9 +445,9 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def streams(self) -> list[list[StreamUse]]:
         """Of each rank class, how busy each of its streams is."""
-        timeline = self.simulation.timeline
+        simulation = self.simulation
         return self.each_class(
-            lambda number: stream_use(timeline, number, self.accounts[number], self._joined_use(number))
+            lambda number: stream_use(simulation, number, self.accounts[number], self._joined_use(number))
         )
 
     @cached_property

@@ -8,14 +8,7 @@ from functools import cached_property
 from itertools import compress, count
 from typing import TYPE_CHECKING
 
-from simcore.analysis.accounts import (
-    ACCOUNTS,
-    BUBBLE,
-    FIRST_EXPOSED,
-    IDLE_OP,
-    WAIT,
-    received_op,
-)
+from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.span_words import PHASE_WORDS, SimulatedSpanWords, pass_words
 from simcore.collectives import WITH_COPIES
@@ -33,6 +26,12 @@ from simcore.run.lanes import (
     TimeStretch,
     codes,
     figures_of,
+)
+from simcore.sources.simulated import (
+    ACCOUNTS,
+    BUBBLE,
+    FIRST_EXPOSED,
+    WAIT,
 )
 from simcore.units import plural
 
@@ -289,10 +288,10 @@ class SimulatedLanes:
             if ops.stream[op] in lanes and end[op] > start[op]
         ]
         if stream == PIPELINE:
-            for arrival in timeline.arrivals(number):
-                begin, over = timeline.received_times(number, arrival.message)
+            for code, of, sent in self.results.simulation.trace.arrivals(number):
+                begin, over = timeline.times.start[of][sent], timeline.times.end[of][sent]
                 if over > begin:
-                    arrivals.append((begin, over, received_op(arrival.message)))
+                    arrivals.append((begin, over, code))
         # In the queues of astra-sim-1 a collective may be served before one issued earlier.
         arrivals.sort()
         if stream == COMPUTE_STREAM:

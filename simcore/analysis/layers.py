@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate, compress, repeat
 from operator import add, gt
 
-from simcore.analysis.accounts import IS_EXPOSED, row_of
+from simcore.analysis.accounts import row_of
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.overrides import factors_on, layer_scales, time_scales
@@ -22,6 +22,7 @@ from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.run.figures import OnDemand
 from simcore.simulation import Simulation, collective_alone_ns
+from simcore.sources.simulated import IS_EXPOSED
 from simcore.timeline import Timeline
 from simcore.units import differences
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
@@ -389,7 +390,7 @@ def _worst(
         waits = class_accounts.account.translate(IS_EXPOSED)
         lengths = compress(differences(edge[1:], edge[:-1]), waits)
         for op, ns in zip(compress(class_accounts.op, waits), lengths, strict=True):
-            exposed[ops.row[op] if op >= 0 else row_of(simulation.timeline, number, op)] += ns
+            exposed[ops.row[op] if op >= 0 else row_of(simulation, number, op)] += ns
         if not number:
             worst = array("q", compute), array("q", exposed[:rows])
             continue

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from simcore.analysis.accounts import ACCOUNTS
 from simcore.diagnostics import printable
 from simcore.model.costs import step_flops
 from simcore.model.gpu import Gpu, find_gpu
@@ -28,6 +27,7 @@ from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, Struct, replace
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
+from simcore.sources.simulated import ACCOUNTS
 
 # What a schedule can hide, by kind of group.
 _HIDDEN = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")

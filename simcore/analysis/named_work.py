@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from simcore.analysis.accounts import IDLE_OP, own_account, received_op
+from simcore.analysis.accounts import IDLE_OP
 from simcore.run.named_work import NamedWork, OneCall, named_work
+from simcore.sources.simulated import own_account
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ def _calls(results: Finished, number: int, name_of: Callable[[int], str]) -> Ite
     for op, (begin, over) in enumerate(zip(start, end, strict=True)):
         if over > begin:
             yield OneCall(own_account(ops, op), name_of(op), over - begin)
-    for arrival in timeline.arrivals(number):
-        begin, over = timeline.received_times(number, arrival.message)
-        sent = timeline.received(number, arrival.message)
-        account = own_account(timeline.columns(sent[0])[0], sent[1])
-        yield OneCall(account, name_of(received_op(arrival.message)), over - begin)
+    for code, of, sent in results.simulation.trace.arrivals(number):
+        columns, begins, ends = timeline.columns(of)
+        yield OneCall(own_account(columns, sent), name_of(code), ends[sent] - begins[sent])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcore.analysis.accounts import IDLE
 from simcore.folding import RankClass
 from simcore.layout import Layout
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
+from simcore.sources.simulated import IDLE
 
 # What a map can show, as a share of the step: its name -> ns of a rank class.
 MEASURES: dict[str, Callable[[Accounts], int]] = {

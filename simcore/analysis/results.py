@@ -7,11 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.analysis import run_words
-from simcore.analysis.accounts import (
-    ACCOUNTS,
-    IN_BARS,
-    NAMES,
-)
 from simcore.analysis.finished import Finished
 from simcore.analysis.stakes import SCHEDULE_ASSUMED, of_other_schedules
 from simcore.analysis.worst import worst_places
@@ -19,6 +14,7 @@ from simcore.parameters import FLAGS, Parameters
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.simulation import simulate
+from simcore.sources.simulated import ACCOUNTS, IN_BARS, NAMES
 from simcore.workload import Workload
 
 if TYPE_CHECKING:

@@ -11,16 +11,7 @@ import math
 from array import array
 from typing import TYPE_CHECKING
 
-from simcore.analysis.accounts import (
-    ACCOUNTS,
-    BUBBLE,
-    IDLE,
-    IDLE_OP,
-    WAIT,
-    op_kind,
-    op_of,
-    received_op,
-)
+from simcore.analysis.accounts import IDLE_OP, op_kind
 from simcore.analysis.alike import waited_for
 from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.collectives import WITH_COPIES, algorithm_bandwidth, bus_bandwidth
@@ -45,6 +36,12 @@ from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
 from simcore.run.lanes import COMPUTE_STREAM, RunLanes, SpanSaid, Step, clock, microbatch_words
 from simcore.simulation import Simulation
+from simcore.sources.simulated import (
+    ACCOUNTS,
+    BUBBLE,
+    IDLE,
+    WAIT,
+)
 from simcore.units import byte_size, duration, number, plural
 from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
@@ -239,10 +236,9 @@ class OpFacts(Struct, frozen=True):
 
 def op_facts(simulation: Simulation, number: int, op: int) -> OpFacts | None:
     """The facts of op `op` of class `number`, as the accounts write it; None for idle."""
-    timeline = simulation.timeline
     if op == IDLE_OP:
         return None
-    of, own = op_of(timeline, number, op)
+    of, own = simulation.trace.span_of(number, op)
     return _facts(simulation, of, own, received_by=None if own == op else number)
 
 
@@ -532,7 +528,7 @@ class SimulatedSpanWords:
         op = self._lanes.spans(number, stream).op[index]
         if op >= 0:
             return dependencies.causes(number, op, rank)
-        sender, sent = self._timeline.received(number, received_op(op))
+        sender, sent = self._simulation.trace.span_of(number, op)
         return dependencies.causes(sender, sent)
 
     def _effects(self, number: int, stream: str | None, index: int, rank: int | None) -> list[OpDependency]:
@@ -542,7 +538,7 @@ class SimulatedSpanWords:
         op = self._lanes.spans(number, stream).op[index]
         if op >= 0:
             return dependencies.effects(number, op, rank)
-        sender, sent = self._timeline.received(number, received_op(op))
+        sender, sent = self._simulation.trace.span_of(number, op)
         return [effect for effect in dependencies.effects(sender, sent) if effect.number == number]
 
     def critical(self, time_ns: int, direction: int) -> Step | None:

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import compress
 from operator import le
 
-from simcore.analysis.accounts import EXPOSED_KINDS, FIRST_EXPOSED, op_of
 from simcore.program.ops import (
     COMPUTE,
     IS_COMMUNICATION,
@@ -22,6 +21,8 @@ from simcore.program.ops import (
 from simcore.records import NamedTuple
 from simcore.run.accounts import Accounts, merged, prefix_sums, until
 from simcore.run.figures import StreamUse
+from simcore.simulation import Simulation
+from simcore.sources.simulated import EXPOSED_KINDS, FIRST_EXPOSED
 from simcore.timeline import Timeline
 from simcore.units import differences, shifted
 
@@ -30,11 +31,12 @@ _IS_ZERO = bytes(not flag for flag in range(256))
 _IS_TRANSFER = bytes(account == FIRST_EXPOSED + EXPOSED_KINDS.index("pp") for account in range(256))
 
 
-def stream_use(timeline: Timeline, number: int, accounts: Accounts, joined: JoinedUse) -> list[StreamUse]:
+def stream_use(simulation: Simulation, number: int, accounts: Accounts, joined: JoinedUse) -> list[StreamUse]:
     """The streams that a rank of class `number` has, compute first. joined: of its runs that wait inside."""
+    timeline = simulation.timeline
     spans = _spans(timeline, number, joined)
     computed = accounts.computed()
-    exposed = _exposed(timeline, number, accounts)
+    exposed = _exposed(simulation, number, accounts)
     uses = []
     for name in RANK_STREAMS:
         if name == STREAMS[COMPUTE]:
@@ -233,8 +235,9 @@ def _spans(timeline: Timeline, number: int, joined: JoinedUse) -> dict[str, _Spa
     return spans
 
 
-def _exposed(timeline: Timeline, number: int, accounts: Accounts) -> dict[str, int]:
+def _exposed(simulation: Simulation, number: int, accounts: Accounts) -> dict[str, int]:
     """Exposed ns by stream."""
+    timeline = simulation.timeline
     edge, stream = accounts.edge, timeline.stage_program(number).ops.stream
     # The sums are known, but for transfers, which are on several streams.
     ns_of = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in STREAMS}
@@ -244,7 +247,7 @@ def _exposed(timeline: Timeline, number: int, accounts: Accounts) -> dict[str, i
         if op >= 0:
             name = STREAMS[stream[op]]
         else:
-            of, sent = op_of(timeline, number, op)
+            of, sent = simulation.trace.span_of(number, op)
             name = RECEIVING[timeline.stage_program(of).ops.stream[sent]]
         ns_of[name] = ns_of.get(name, 0) + over - begin
     return ns_of

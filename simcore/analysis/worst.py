@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 from operator import add
 from typing import TYPE_CHECKING
 
-from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT, row_of
+from simcore.analysis.accounts import row_of
 from simcore.analysis.alike import alike, longest_wait, ranks_of, whole_stages
 from simcore.analysis.layer_order import longest_span
 from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.run.findings import Place
+from simcore.sources.simulated import BUBBLE, FIRST_EXPOSED, WAIT
 from simcore.units import duration, percent
 from simcore.workload.model import base_name
 
@@ -155,7 +156,7 @@ def _collective(results: Finished) -> Place | None:
             index
             for index, account in enumerate(accounts.account)
             if FIRST_EXPOSED <= account < WAIT
-            and row_of(results.simulation.timeline, number, accounts.op[index]) in rows
+            and row_of(results.simulation, number, accounts.op[index]) in rows
         ]
         if inside:
             edge = accounts.edge

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.executing.executed import words_of
+from simcore.executing.trace import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.parameters import as_dict
 from simcore.records import NamedTuple, replace
 from simcore.run.accounts import merged

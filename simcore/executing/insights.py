@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.executing.accounts import ACCOUNTS, WAIT, says_phases
 from simcore.executing.executed import NO_PRICES
 from simcore.executing.ran import path_parts
+from simcore.executing.trace import ACCOUNTS, WAIT, says_phases
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
 from simcore.names import GROUP_KINDS
@@ -165,9 +165,7 @@ def _groups(results: RanTraces) -> str:
     if messages_ns >= max(groups.values()) and others_ns > messages_ns:
         # Many groups with less each are more than messages all the same.
         return _most_is(results, {"collectives": others_ns, _WHOSE[_MESSAGES]: messages_ns})
-    whose_group = {
-        _WHOSE.get(name) or f"that of {printable(name, 40)}": ns for name, ns in groups.items()
-    }
+    whose_group = {_WHOSE.get(name) or f"that of {printable(name, 40)}": ns for name, ns in groups.items()}
     # Named groups may have all ranks, too.
     every = RankSet.of(results.ranks).text()
     if any(use.group != _EVERY and use.ranks == every for use in results.group_table):

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
-from simcore.executing.accounts import BUBBLE, IDLE, NAMES, WAIT, account_of
 from simcore.executing.span_words import NOTHING, TraceSpanWords
+from simcore.executing.trace import BUBBLE, IDLE, NAMES, WAIT, account_of
 from simcore.ranks import RankSet
 from simcore.run.accounts import Accounts
 from simcore.run.lanes import (

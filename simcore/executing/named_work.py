@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from simcore.executing.accounts import account_of
 from simcore.executing.ran import RanTraces, pattern_of
+from simcore.executing.trace import account_of
 from simcore.run.named_work import NamedWork, OneCall, named_work
 
 

@@ -20,9 +20,9 @@ from simcore.chakra.nodes import (
     integer,
 )  # fmt: skip
 from simcore.diagnostics import in_short
-from simcore.executing.accounts import ACCOUNTS, account_of, phase_of_node, rank_accounts
 from simcore.executing.executed import Executed, group_name
 from simcore.executing.graph import NONE, TraceGraph, build_graph
+from simcore.executing.trace import ACCOUNTS, account_of, executed_trace, phase_of_node
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
@@ -31,6 +31,7 @@ from simcore.run.figures import GroupUse, NameUse
 from simcore.run.findings import Leg, LegKey, stretches
 from simcore.run.graph import ARRIVED, RECEIVED, ChainStep
 from simcore.run.track import Track
+from simcore.trace.accounts import accounts_of
 from simcore.units import percent, plural
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class RanTraces(Struct, frozen=True, dict=True):
     def accounts(self) -> list[Accounts]:
         """Of each rank; each sums to the step time."""
         units = self.executed.units
-        return units.spread([rank_accounts(self.executed, rank) for rank in units.first])
+        return units.spread(accounts_of(executed_trace(self.executed)))
 
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """The accounts, computed now unless they are known."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP
 from simcore.diagnostics import Cancelled, Diagnostic, InputError
-from simcore.executing.accounts import ACCOUNTS, NAMES
 from simcore.executing.ran import RanTraces, legs, path_parts
 from simcore.executing.retimed import retimed
 from simcore.executing.run import execute
+from simcore.executing.trace import ACCOUNTS, NAMES
 from simcore.executing.untaken import untaken
 from simcore.kernel_names import shown_name
 from simcore.names import ASTRA_SIM_2

@@ -26,10 +26,16 @@ from simcore.measured.vocabulary import COMPUTE, COPY, buffer_bytes, category_of
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.replay import measured_results
-from simcore.replay.accounts import ACCOUNTS, HOST, IDLE, WAIT, own_account
 from simcore.replay.timed import Timed
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 from simcore.run.ties import NONE
+from simcore.sources.measured import (
+    ACCOUNTS,
+    HOST,
+    IDLE,
+    WAIT,
+    own_account,
+)
 from simcore.units import plural
 
 _COMP, _SEND, _RECV, _COLL = 4, 5, 6, 7

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from simcore import __version__
 from simcore.analysis import ACCOUNTS
-from simcore.analysis.accounts import FIRST_EXPOSED, IDLE_OP, class_accounts, received_op
+from simcore.analysis.accounts import IDLE_OP
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.diagnostics import printable
 from simcore.export.format import Chosen, Export, Progress, Request, choose, left_out, of_run, ranks_in_words
@@ -28,6 +28,8 @@ from simcore.program.ops import RANK_STREAMS, STREAMS
 from simcore.ranks import place_words
 from simcore.records import NamedTuple
 from simcore.simulation import Simulation, simulate
+from simcore.sources.simulated import FIRST_EXPOSED
+from simcore.trace.accounts import track_accounts
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -175,9 +177,10 @@ class _ClassEvents:
     def __init__(self, simulation: Simulation, number: int) -> None:
         timeline = simulation.timeline
         self.spans = ClassSpans(simulation, number)
-        self.accounts = class_accounts(timeline, number)
+        self.accounts = track_accounts(simulation.trace, number)
         self.rows = self.spans.rows()
         self.received = list(self.spans.received())
+        self.arrivals = list(simulation.trace.arrivals(number))
         self.sources = {
             received.source: timeline.received(number, received.message)[0] for received in self.received
         }
@@ -235,7 +238,8 @@ class _ClassEvents:
         """What the compute stream waits for: all segments of the accounts in which it does not compute."""
         accounts = self.accounts
         tid = _tid(_thread("waiting"), 0)
-        arrived = {received_op(received.message): received.fact for received in self.received}
+        codes = [code for code, _, _ in self.arrivals]
+        arrived = dict(zip(codes, (received.fact for received in self.received), strict=True))
         for index, (account, op) in enumerate(zip(accounts.account, accounts.op, strict=True)):
             start, end = accounts.edge[index], accounts.edge[index + 1]
             if account < FIRST_EXPOSED or end == start:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.records import Struct, replace
-from simcore.replay.accounts import ACCOUNTS, IDLE, own_account
 from simcore.replay.idle import CALL, HostGap, gap_in, gap_reason
 from simcore.run.graph import BUSY, RECEIVED, Cause, ChainStep
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP
 from simcore.run.ties import NONE, Ties
+from simcore.sources.measured import ACCOUNTS, IDLE, own_account
 
 START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
 WAS_IDLE, IDLES = "was idle", "idles"

@@ -15,7 +15,6 @@ from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, LAUNCH, categ
 from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
-from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.replay.critical_path import reason_words
 from simcore.replay.operations import op_uses
 from simcore.replay.run_words import facts, title
@@ -23,6 +22,7 @@ from simcore.replay.worst import piece_name
 from simcore.run.accounts import Accounts, merged
 from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
 from simcore.run.pieces import GAP
+from simcore.sources.measured import ACCOUNTS, FIRST_EXPOSED, WAIT
 
 if TYPE_CHECKING:
     from simcore.measured.run import MeasuredRun

@@ -7,7 +7,6 @@ from simcore.measured.columns import PASSES
 from simcore.measured.vocabulary import KERNEL, POINT_TO_POINT, said_op
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.replay.accounts import ACCOUNTS, BUBBLE, WAIT, RankWaiting
 from simcore.replay.idle import (
     CALL,
     QUEUED,
@@ -17,6 +16,7 @@ from simcore.replay.idle import (
     held_ups,
     no_call_words,
 )
+from simcore.replay.late import RankWaiting
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import (
     LEAST,
@@ -34,6 +34,7 @@ from simcore.replay.stragglers import (
 )
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Stretch, late_waits_itself, wait_stretches, waited_in_the_end
+from simcore.sources.measured import ACCOUNTS, BUBBLE, WAIT
 from simcore.units import change_percent, duration, duration_range, largest, listed, percent, plural
 
 _WAITS = 2

@@ -27,7 +27,6 @@ from simcore.measured.lanes import (
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
-from simcore.replay.accounts import NAMES, OVER
 from simcore.replay.span_words import MeasuredSpanWords
 from simcore.replay.waits import waited_ns
 from simcore.run.accounts import Accounts, Ranges
@@ -56,6 +55,8 @@ from simcore.run.rank_lanes import (
     kind_of,
     kinds_of_accounts,
 )
+from simcore.sources.measured import NAMES
+from simcore.trace.spans import NONE
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -288,8 +289,8 @@ class MeasuredLanes(RankLanes):
         )
         items = array("q")
         for piece in accounts.op:
-            op = len(ops) if piece == OVER else pieces.op[piece]
-            items.append(-1 - op if piece == OVER or pieces.kind[piece] == GAP else op)
+            op = len(ops) if piece == NONE else pieces.op[piece]
+            items.append(-1 - op if piece == NONE or pieces.kind[piece] == GAP else op)
         kinds = accounts.account.translate(_OF_ACCOUNT)
         drawn = list(zip(accounts.edge, accounts.edge[1:], items, kinds, strict=False))
         if stream == COMPUTE_STREAM:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.vocabulary import category_of_group
-from simcore.replay.accounts import OF_CATEGORY
 from simcore.replay.timed import Timed
 from simcore.run.named_work import NamedWork, OneCall, named_work
 from simcore.run.pieces import GAP
+from simcore.sources.measured import OF_CATEGORY
 
 
 def work_of_rank(results: Timed, rank: int) -> NamedWork:

@@ -14,11 +14,16 @@ from simcore.measured.run import MeasuredRun
 from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
 from simcore.records import NamedTuple, Struct, replace
-from simcore.replay.accounts import FIRST_EXPOSED, HOST, IDLE, WAIT
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
+from simcore.sources.measured import (
+    FIRST_EXPOSED,
+    HOST,
+    IDLE,
+    WAIT,
+)
 
 # (operation, sub-operation of equal ones); None for what of the operations lies in no sub-operation.
 OpKey = tuple[str, str | None]

@@ -11,11 +11,6 @@ from simcore.measured.columns import PASSES, RankTrace
 from simcore.measured.places import places_of
 from simcore.measured.run import MeasuredRun
 from simcore.parameters import Parameters, stated
-from simcore.replay.accounts import (
-    ACCOUNTS,
-    NAMES,
-    PROFILED,
-)
 from simcore.replay.legs import PARTS, legs, path_parts
 from simcore.replay.parameters import scales_of
 from simcore.replay.timed import Timed
@@ -23,6 +18,7 @@ from simcore.replay.worst import worst_places
 from simcore.run.accounts import Accounts
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
+from simcore.sources.measured import ACCOUNTS, NAMES, PROFILED
 
 if TYPE_CHECKING:
     from simcore.replay.figures import MeasuredFigures

@@ -6,11 +6,11 @@ from statistics import median_low
 from typing import TYPE_CHECKING
 
 from simcore.records import NamedTuple
-from simcore.replay.accounts import FIRST_EXPOSED, IDLE
 from simcore.replay.idle import CALL, HostGap, cause_of
 from simcore.replay.parameters import Scales, rounded
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
+from simcore.sources.measured import FIRST_EXPOSED, IDLE
 from simcore.units import largest
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from simcore.measured.vocabulary import COMPUTE, COPY, category_of_group
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, replace
-from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, PROFILED, RankWaiting, rank_accounts, who_waits
 from simcore.replay.critical_path import PieceSegment, critical_path
 from simcore.replay.idle import HostGap, gaps_of
+from simcore.replay.late import RankWaiting, who_waits
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.peers import peers_of
@@ -31,6 +31,9 @@ from simcore.run.measured import MeasuredGraph, PieceTimes, flights
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER, Pieces
 from simcore.run.ties import Ties, ties_of
 from simcore.run.track import Track, in_order
+from simcore.sources.measured import ACCOUNTS, FIRST_EXPOSED, PROFILED, measured_trace
+from simcore.trace.accounts import accounts_of
+from simcore.trace.spans import Trace
 
 if TYPE_CHECKING:
     from simcore.run.gradients import Gradient
@@ -398,8 +401,12 @@ class Timed(Struct, frozen=True, dict=True):
     @cached_property
     def accounts(self) -> list[Accounts]:
         """Of each rank, in the run's order; each sums to the step time."""
-        step = self.step_time_ns
-        return [rank_accounts(self.graph, self.ends, rank, step) for rank in self.all_ranks]
+        return accounts_of(self.trace)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What ran on each rank: a span is a piece of it."""
+        return measured_trace(self.graph, self.ends, self.step_time_ns)
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import RECEIVES
 from simcore.records import NamedTuple, Struct
-from simcore.replay.accounts import BUBBLE, WAIT, Late, waits_of
+from simcore.replay.late import Late, waits_of
 from simcore.replay.worst import piece_name
 from simcore.run.pieces import GAP, TRANSFER
+from simcore.sources.measured import BUBBLE, WAIT
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed

@@ -10,7 +10,6 @@ from simcore.measured.vocabulary import COMPUTE, COPY
 from simcore.parameters import as_flags
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
-from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import Scales, kind_words, parameters_of
 from simcore.replay.stragglers import (
     LEAST,
@@ -22,6 +21,7 @@ from simcore.replay.stragglers import (
     stragglers,
 )
 from simcore.run.findings import WhatIf
+from simcore.sources.measured import EXPOSED
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:

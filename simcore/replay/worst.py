@@ -9,10 +9,15 @@ from simcore.kernel_names import short_name
 from simcore.measured.matching import Call, name_of
 from simcore.measured.vocabulary import said_op
 from simcore.ranks import RankSet
-from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.replay.stragglers import stragglers
 from simcore.run.findings import Place
 from simcore.run.pieces import GAP
+from simcore.sources.measured import (
+    BUBBLE,
+    FIRST_EXPOSED,
+    IDLE,
+    WAIT,
+)
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:

@@ -122,6 +122,17 @@ class Graph:
         self.chained.append(0)
         return len(self.first)
 
+    def add_line(self, durations: range, first: int) -> int:
+        """Adds nodes each behind the one before, the first behind `first`; gives the number of the first."""
+        node, count = len(self.first) + 1, len(durations)
+        self.first.append(first)
+        self.first.extend(range(node, node + count - 1))
+        self.second.extend(array("i", (START,)) * count)
+        self.duration.extend(durations)
+        self.why += bytes((BUSY,)) * count
+        self.chained += bytes(count)
+        return node
+
     def join(self, track: int, now: int, other: int, why: int) -> int:
         """The node at which a track that was at node `now` has also waited for `other`."""
         if other in (now, START):

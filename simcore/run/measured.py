@@ -16,12 +16,18 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 
 from simcore.records import NamedTuple, Struct
 from simcore.run.graph import BUSY, JOINED, RECEIVED, START, Cause, Graph
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.run.ties import NONE, Ties
+
+# A table for `translate`: 1 for pieces that wait for nobody.
+_ALONE = bytes(kind in (OWN, GAP) for kind in range(256))
+_LAUNCHES = bytes(kind == LAUNCH for kind in range(256))
+# Fewer pieces than this are added one by one in less time.
+_STRETCH = 8
 
 
 class PieceTimes(Struct, frozen=True):
@@ -201,6 +207,9 @@ class _RankWalk:
         self.now = [START] * len(ranks)
         self.next = [0] * len(ranks)
         self._ready = list(reversed(ranks))
+        # 1 for each piece of a rank that waits for nobody.
+        alone = _ALONE if built.together else bytes((1,)) * 256
+        self._alone = [pieces.kind.translate(alone) for pieces in self.ties.pieces]
         # Whether each rank has come to the collective at which it is.
         self._has_come = bytearray(len(ranks))
         # Who waits for the node of each message and collective, and the collectives that stand behind one.
@@ -225,13 +234,29 @@ class _RankWalk:
 
     def _advance(self, rank: int) -> None:
         """Takes a rank on until it is done or must wait."""
-        for piece in range(self.next[rank], len(self.ties.pieces[rank])):
+        kinds, piece = self._alone[rank], self.next[rank]
+        while piece < len(kinds):
+            until = kinds.find(0, piece)
+            until = len(kinds) if until < 0 else until
+            if until - piece >= _STRETCH:
+                self._stretch(rank, piece, until)
+                piece = until
+                continue
             node = self._piece(rank, piece)
             if node == NONE:
                 # It comes back to this piece when what it waits for has its node.
                 return
             self._go_on(rank, piece, node)
-            self._go_on(rank, piece, node)
+            piece += 1
+
+    def _stretch(self, rank: int, first: int, last: int) -> None:
+        """Adds the nodes of pieces that wait for nobody, all at once."""
+        count, duration = last - first, self.built.first_duration(rank, first)
+        node = self.graph.add_line(range(duration, duration + count), self.now[rank])
+        self.built.measured += self.ties.pieces[rank].end[first:last]
+        self.built.over[rank][first:last] = array("i", range(node, node + count))
+        self.now[rank], self.next[rank] = node + count - 1, last
+        self._has_come[rank] = False
 
     def _go_on(self, rank: int, piece: int, node: int) -> None:
         self.built.over[rank][piece] = self.now[rank] = node
@@ -398,9 +423,7 @@ def flights(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Iterator[Fl
     """
     ties = graph.ties
     pieces, ops = ties.pieces[rank], ties.run.ranks[rank].ops
-    for piece, kind in enumerate(pieces.kind):
-        if kind != LAUNCH:
-            continue
+    for piece in compress(range(len(pieces)), pieces.kind.translate(_LAUNCHES)):
         op, meeting = pieces.op[piece], pieces.meeting[piece]
         start = ends[graph.over[rank][piece]]
         node = graph.meetings[meeting]

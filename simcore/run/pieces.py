@@ -36,10 +36,10 @@ class Pieces(Struct):
     start: array[int] = field(default_factory=lambda: array("q"))
     end: array[int] = field(default_factory=lambda: array("q"))
     op: array[int] = field(default_factory=lambda: array("q"))
-    sub: array[int] = field(default_factory=lambda: array("q"))
-    meeting: array[int] = field(default_factory=lambda: array("q"))
-    sent: array[int] = field(default_factory=lambda: array("q"))
-    received: array[int] = field(default_factory=lambda: array("q"))
+    sub: array[int] = field(default_factory=lambda: array("i"))
+    meeting: array[int] = field(default_factory=lambda: array("i"))
+    sent: array[int] = field(default_factory=lambda: array("i"))
+    received: array[int] = field(default_factory=lambda: array("i"))
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -63,6 +63,15 @@ class Pieces(Struct):
         self.meeting.append(meeting)
         self.sent.append(sent)
         self.received.append(received)
+
+    def extend(self, kind: bytearray, start: array[int], end: array[int], op: array[int]) -> None:
+        """Appends pieces that no other rank has a part in."""
+        self.kind += kind
+        self.start += start
+        self.end += end
+        self.op += op
+        for column in (self.sub, self.meeting, self.sent, self.received):
+            column.extend(array(column.typecode, (-1,)) * len(kind))
 
 
 class CallLinks(Struct, frozen=True):

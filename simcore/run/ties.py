@@ -30,6 +30,8 @@ import itertools
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
+from itertools import compress
+from operator import and_, le, lt, ne
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import match_devices
@@ -39,9 +41,17 @@ from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY
 from simcore.records import Struct
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, OWN, TRANSFER, CallLinks, Pieces, pieces_of
+from simcore.units import differences
 
 _COMPUTE = frozenset((*map(CATEGORIES.index, COMPUTE), CATEGORIES.index("host")))
 _COPY = CATEGORIES.index(COPY)
+# Tables for `translate`, 1 for what computes, for what communicates, and for pieces that take part in what
+# several ranks do.
+_COMPUTES = bytes(kind in _COMPUTE for kind in range(256))
+_COMMUNICATES = bytes(kind not in _COMPUTE and kind != _COPY for kind in range(256))
+_OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
+# Fewer pieces than this are made one by one in less time.
+_STRETCH = 8
 
 
 def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) -> Pieces:
@@ -52,15 +62,14 @@ def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) ->
     walk = _DeviceWalk(rank)
     # What lies before the step begins on this rank is no gap of it.
     walk.until(rank.first_ns)
-    kinds = rank.ops.stated
     # (time, whether it begins, operation): what ends at a time ends before another begins there.
     events: list[tuple[int, bool, int]] = []
     waited: dict[int, tuple[int, int]] = {}
-    for op, (start, end) in enumerate(zip(rank.ops.start, rank.ops.end, strict=True)):
-        if kinds[op] not in _COMPUTE and kinds[op] != _COPY:
-            events.append((start, True, op))
-            waited[op] = walk.waited(start, end)
-            events.append((waited[op][1], False, op))
+    for op in compress(range(len(rank.ops)), rank.ops.stated.translate(_COMMUNICATES)):
+        start, end = rank.ops.start[op], rank.ops.end[op]
+        events.append((start, True, op))
+        waited[op] = walk.waited(start, end)
+        events.append((waited[op][1], False, op))
     # Of one without a length the beginning comes first.
     events.sort(
         key=lambda event: (
@@ -89,38 +98,15 @@ class _DeviceWalk:
         self.pieces = Pieces()
         self.now = 0
         self.next = 0
-        ops = rank.ops
         # What computes, no two at once; then what copies, in the holes.
-        self.start: list[int] = []
-        self.end: list[int] = []
-        self.op: list[int] = []
-        reached = 0
-        copies = []
-        order = sorted(range(len(ops)), key=list(zip(ops.start, ops.end, strict=True)).__getitem__)
-        for op in order:
-            if ops.stated[op] == _COPY:
-                copies.append(op)
-            elif ops.stated[op] in _COMPUTE:
-                begin = max(ops.start[op], reached)
-                if ops.end[op] > begin:
-                    self._add(begin, ops.end[op], op)
-                    reached = ops.end[op]
-        self.computed = (self.start, self.end, self.op)
-        # Of each the first behind it that is of another phase.
-        self.after: list[int] = []
-        behind, last = len(self.op), -1
-        for index in range(len(self.op) - 1, -1, -1):
-            phase = ops.stated[self.op[index]]
-            if phase != last:
-                behind, last = index + 1, phase
-            self.after.append(behind)
-        self.after.reverse()
-        self._fill(copies)
-
-    def _add(self, start: int, end: int, op: int) -> None:
-        self.start.append(start)
-        self.end.append(end)
-        self.op.append(op)
+        self.start, self.end, self.op = self.computed = _one_at_a_time(rank, _COMPUTES)
+        # Where what computes begins to be of another phase than before.
+        phases = bytes([*map(rank.ops.stated.__getitem__, self.op)])
+        self.changes = list(compress(range(1, len(phases)), map(ne, phases[1:], phases)))
+        copies = [op for op, kind in enumerate(rank.ops.stated) if kind == _COPY]
+        if copies:
+            copies.sort(key=lambda op: (rank.ops.start[op], rank.ops.end[op], op))
+            self._fill(copies)
 
     def _fill(self, copies: list[int]) -> None:
         """Puts copies into the holes between what computes."""
@@ -139,8 +125,12 @@ class _DeviceWalk:
                 now = max(now, ends[at])
                 at += 1
             reached = max(reached, over)
-        merged = sorted((*zip(starts, ends, which, strict=True), *holes))
-        self.start, self.end, self.op = ([column[part] for column in merged] for part in range(3))
+        columns = [
+            [*column, *(hole[part] for hole in holes)] for part, column in enumerate((starts, ends, which))
+        ]
+        # None lie on each other, and both are in order: sorting merges two runs.
+        order = sorted(range(len(columns[0])), key=columns[0].__getitem__)
+        self.start, self.end, self.op = (array("q", [*map(column.__getitem__, order)]) for column in columns)
 
     def waited(self, start: int, end: int) -> tuple[int, int]:
         """(from, to) when the rank waits for a collective that ran from start to end."""
@@ -148,8 +138,8 @@ class _DeviceWalk:
         at = bisect_left(ends, end)
         if at == len(starts) or starts[at] >= end:
             return max(start, ends[at - 1] if at else 0), end
-        after = self.after[at]
-        time = starts[after] if after < len(starts) else self.rank.last_ns
+        behind = bisect_right(self.changes, at)
+        time = starts[self.changes[behind]] if behind < len(self.changes) else self.rank.last_ns
         return time, time
 
     def until(self, time: int) -> None:
@@ -160,6 +150,10 @@ class _DeviceWalk:
             if self.next == len(self.start):
                 self._piece(GAP, time, len(self.rank.ops) - 1)
                 return
+            whole = bisect_right(self.end, time, self.next)
+            if whole - self.next >= _STRETCH and self.start[self.next] >= self.now:
+                self._stretch(self.next, whole)
+                continue
             op = self.op[self.next]
             if self.start[self.next] > self.now:
                 self._piece(GAP, min(time, self.start[self.next]), op)
@@ -170,6 +164,47 @@ class _DeviceWalk:
     def _piece(self, kind: int, end: int, op: int) -> None:
         self.pieces.add(kind, (self.now, end), op)
         self.now = end
+
+    def _stretch(self, first: int, last: int) -> None:
+        """What is done one after another, entries first..last - 1, each behind its gap, all at once."""
+        begins, ends, ops = (column[first:last] for column in (self.start, self.end, self.op))
+        kind = bytearray((GAP, OWN)) * len(ops)
+        # Twice as long, what they hold is replaced.
+        start, end, op = begins + begins, begins + begins, ops + ops
+        start[0::2], start[1::2] = array("q", (self.now,)) + ends[:-1], begins
+        end[0::2], end[1::2] = begins, ends
+        op[0::2] = op[1::2] = ops
+        lasts = bytes(map(ne, start, end))
+        self.pieces.extend(
+            bytearray(compress(kind, lasts)),
+            *(array("q", [*compress(column, lasts)]) for column in (start, end, op)),
+        )
+        self.now, self.next = ends[-1], last
+
+
+def _one_at_a_time(rank: RankTrace, chosen: bytes) -> tuple[array[int], array[int], array[int]]:
+    """(start, end, op) of the operations of some kinds that take time, what began first before the others.
+
+    chosen: a table for `translate`, 1 for these kinds.
+    """
+    ops = rank.ops
+    lasting = bytes(map(lt, ops.start, ops.end))
+    mask = bytes(map(and_, ops.stated.translate(chosen), lasting))
+    # By lists: an array that is made of an iterator grows by each element.
+    start, end, which = (
+        array("q", [*compress(column, mask)]) for column in (ops.start, ops.end, range(len(ops)))
+    )
+    if all(map(le, end, start[1:])):
+        return start, end, which
+    reached = 0
+    columns = array("q"), array("q"), array("q")
+    for begin, over, op in sorted(zip(start, end, which, strict=True)):
+        begin = max(begin, reached)
+        if over > begin:
+            for column, value in zip(columns, (begin, over, op), strict=True):
+                column.append(value)
+            reached = over
+    return columns
 
 
 NONE = -1
@@ -270,8 +305,8 @@ def _partners(
     senders = [(NONE, NONE)] * len(matches.messages)
     receivers = list(senders)
     for rank, columns in enumerate(pieces):
-        for piece, kind in enumerate(columns.kind):
-            meeting = columns.meeting[piece]
+        for piece in compress(range(len(columns)), columns.kind.translate(_OF_SEVERAL)):
+            kind, meeting = columns.kind[piece], columns.meeting[piece]
             if kind in (MEET, LAUNCH):
                 arrivals[meeting][rank] = piece
             if kind in (MEET, AWAIT):
@@ -345,13 +380,12 @@ class _Measure:
     def ties(self) -> Ties:
         meetings = self._meetings()
         messages = self._messages()
-        first = [array("q", (end - start for start, end in zip(pieces.start, pieces.end, strict=True)))
-                 for pieces in self.pieces]  # fmt: skip
+        first = [differences(pieces.end, pieces.start) for pieces in self.pieces]
         after = [array("q", bytes(8 * len(pieces))) for pieces in self.pieces]
         concurrent, of_devices = self.run.concurrent, self.run.of_devices
         for rank, columns in enumerate(self.pieces):
-            for piece, kind in enumerate(columns.kind):
-                start, end = columns.start[piece], columns.end[piece]
+            for piece in compress(range(len(columns)), columns.kind.translate(_OF_SEVERAL)):
+                kind, start, end = columns.kind[piece], columns.start[piece], columns.end[piece]
                 if kind in (MEET, AWAIT, LAUNCH):
                     first[rank][piece] = 0
                     # A kernel ends by itself, microseconds after the first of its collective; what runs

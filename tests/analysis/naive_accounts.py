@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from simcore.analysis.accounts import ACCOUNTS
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.sources.simulated import ACCOUNTS
 from simcore.timeline import Timeline
 
 Booked = list[tuple[int, int, str]]

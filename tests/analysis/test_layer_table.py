@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results, layers
-from simcore.analysis.accounts import NAMES, row_of
+from simcore.analysis.accounts import row_of
 from simcore.parameters import Parameters, replaced
 from simcore.simulation import Simulation, collective_alone_ns, simulate
+from simcore.sources.simulated import NAMES
 from simcore.workload.model import GroupKind, base_name
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
@@ -32,14 +33,13 @@ def test_rows_of_a_run_of_one_class_sum_to_its_accounts(case: Case) -> None:
 def test_a_row_is_shown_on_the_rank_where_it_costs_most(case: Case) -> None:
     """Seen to fail: the first rank alone."""
     results = Results(simulate(*case))
-    timeline = results.simulation.timeline
     found = [(0, 0)] * len(case.workload)
     for number, accounts in enumerate(results.accounts):
         mine = [[0, 0] for _ in case.workload.name]
         for place, (begin, over) in enumerate(pairwise(accounts.edge)):
             kind = NAMES.all[accounts.account[place]].split()[0]
             if kind in ("compute", "exposed"):
-                row = row_of(timeline, number, accounts.op[place])
+                row = row_of(results.simulation, number, accounts.op[place])
                 if row >= 0:
                     mine[row][kind == "exposed"] += over - begin
         for row, (compute, exposed) in enumerate(mine):

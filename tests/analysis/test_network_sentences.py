@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.accounts import ACCOUNTS
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
+from simcore.sources.simulated import ACCOUNTS
 from simcore.units import duration, percent
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run

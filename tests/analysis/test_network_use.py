@@ -260,7 +260,7 @@ def test_a_collective_that_is_the_first_op_of_all_has_its_stream() -> None:
     simulation = run([Row("mlp", Cell(0, "ALLREDUCE", "tp", 1000))], {"tp": 2})
     (accounts,) = Results(simulation).accounts
     joined = JoinedUse(simulation.timeline, 0, accounts.computed())
-    use = stream_use(simulation.timeline, 0, accounts, joined)
+    use = stream_use(simulation, 0, accounts, joined)
     assert [(one.stream, one.busy_ns, one.exposed_ns) for one in use] == [
         ("compute", 0, 0),
         ("tp", pair_ns(1000), pair_ns(1000)),

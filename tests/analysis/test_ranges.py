@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.accounts import ACCOUNTS
 from simcore.run.accounts import RangeSums, longest_in
+from simcore.sources.simulated import ACCOUNTS
 from tests.tui.made_runs import lonely, seed, small
 
 RUNS = (seed, small, lonely, lambda: lonely(1))

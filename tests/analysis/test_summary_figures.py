@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.analysis import ACCOUNTS, Results
-from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.analysis.dimensions import _loads, class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import _stages
@@ -25,6 +24,12 @@ from simcore.program.ops import STREAMS
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import Place
 from simcore.simulation import simulate
+from simcore.sources.simulated import (
+    BUBBLE,
+    FIRST_EXPOSED,
+    IDLE,
+    WAIT,
+)
 from simcore.workload.opening import open_workload
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload

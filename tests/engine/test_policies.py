@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from simcore.analysis import Results
-from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, CollectiveCost
 from simcore.report.pages import run_json
 from simcore.simulation import Simulation, collective_alone_ns, simulate
+from simcore.sources.simulated import ACCOUNTS, FIRST_EXPOSED, WAIT
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_policies import Link, Reference, Setting
 from tests.engine.test_folding import assert_same_run

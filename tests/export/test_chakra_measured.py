@@ -23,9 +23,9 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.replay.accounts import NAMES
 from simcore.replay.timed import Timed
 from simcore.run.track import ALIKE, in_same_words
+from simcore.sources.measured import NAMES
 from tests.kineto.test_second_replay import made_set
 from tests.kineto.test_second_replay import written as profiler_files
 from tests.measured.damaged import DAMAGED

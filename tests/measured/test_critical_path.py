@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import FIRST_EXPOSED
 from simcore.replay.critical_path import LAST, MESSAGE, QUEUED, PieceSegment
 from simcore.replay.parameters import Scales
 from simcore.replay.span_words import causes, effects
 from simcore.run.pieces import AWAIT, LAUNCH
+from simcore.sources.measured import FIRST_EXPOSED
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from .test_replay_by_hand import MS, op, path_of, run_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import IDLE
 from simcore.replay.insights import insight_lines
 from simcore.run.findings import Place
+from simcore.sources.measured import IDLE
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, SLOW_STAGE, op, run_of
 

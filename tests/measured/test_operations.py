@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import BUBBLE, IDLE, WAIT
 from simcore.replay.operations import Operations
 from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json
+from simcore.sources.measured import BUBBLE, IDLE, WAIT
 
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text
 from .test_less_work import _LAYOUTS

@@ -14,12 +14,13 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.replay import MeasuredResults, measured_results
-from simcore.replay.accounts import BUBBLE, WAIT, waits_of
 from simcore.replay.insights import insight_lines
+from simcore.replay.late import waits_of
 from simcore.replay.parameters import Scales, rounded
 from simcore.replay.stragglers import balanced_beside_slow_ranks
 from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
 from simcore.replay.worst import piece_name
+from simcore.sources.measured import BUBBLE, WAIT
 from simcore.units import duration
 from tests.workload.texts import shared_folder
 

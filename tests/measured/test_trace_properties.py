@@ -17,10 +17,10 @@ from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import IDLE
 from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import path_sums
+from simcore.sources.measured import IDLE
 
 from .traces import Op, Sub
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 
 from simcore.analysis import Results
-from simcore.analysis.accounts import EXPOSED_KINDS
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.ops import PHASES
 from simcore.report.pages import run_json
 from simcore.run.track import OF_FEW
 from simcore.simulation import simulate
+from simcore.sources.simulated import EXPOSED_KINDS
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
 from tests.layout.rank_text import ranks_of_text

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.accounts import ACCOUNTS
+from simcore.sources.simulated import ACCOUNTS
 from simcore.units import duration
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import all_lanes, line_text, lonely, run, seed, small

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.span_words import op_facts
+from simcore.sources.simulated import ACCOUNTS
 from tests.tui.made_runs import all_lanes, lane_of, lonely, run, seed, small, two_stages
 from tui.timeline.lanes import Lane
 from tui.timeline.query import KEYWORDS, Query, parse_query

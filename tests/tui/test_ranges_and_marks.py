@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from simcore.analysis.accounts import ACCOUNTS
+from simcore.sources.simulated import ACCOUNTS
 from simcore.units import percent
 from tests.tui.made_runs import drawn, line_text, lonely, seed, small
 from tui.frame import BLOCKS

@@ -185,7 +185,7 @@ def test_the_heat_row_is_full_where_all_ranks_compute_and_blank_where_none_does(
 
 def computing(lane: object, first: int, last: int, names: tuple[str, ...]) -> int:
     """ns of compute of a class in a stretch, from its accounts."""
-    from simcore.analysis.accounts import ACCOUNTS
+    from simcore.sources.simulated import ACCOUNTS
 
     accounts = lane.of.results.accounts[lane.number]  # type: ignore[attr-defined]
     return sum(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
-from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import AccountChange, Alike, Comparison
 from simcore.analysis.compare.matching import ClassPair
 from simcore.analysis.compare.words import (
@@ -16,6 +15,7 @@ from simcore.analysis.compare.words import (
     side_words,
 )
 from simcore.analysis.span_words import PHASE_WORDS, op_facts
+from simcore.sources.simulated import ACCOUNTS
 from tui.compare.source import Compared, DifferenceRow
 from tui.frame import cells
 from tui.timeline.lanes import Lane, LaneSource

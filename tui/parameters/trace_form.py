@@ -15,9 +15,9 @@ from simcore.overrides import MOST_FACTOR
 from simcore.parameters import Flag, Parameters, flag_of, replaced
 from simcore.records import NamedTuple
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of, rounded, stage_word
 from simcore.replay.what_if import balanced
+from simcore.sources.measured import EXPOSED
 from simcore.units import duration, number, plural, signed
 from tui.frame import Line, largest
 from tui.parameters.changes import ChangeTimes

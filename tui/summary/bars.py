@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from simcore.analysis.accounts import ACCOUNTS, IN_BARS
 from simcore.analysis.run import Run
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.run.findings import Spot
 from simcore.run.track import Track
+from simcore.sources.simulated import ACCOUNTS, IN_BARS
 from simcore.units import duration, far_apart, percent, whole_percent
 from tui.frame import Glyphs, Line, fitted, row_of
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, ClassVar
 
-from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import words
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
@@ -27,6 +26,7 @@ from simcore.diagnostics import printable
 from simcore.parameters import FLAGS
 from simcore.records import NamedTuple, Struct
 from simcore.run.track import OF_FEW
+from simcore.sources.simulated import ACCOUNTS
 from simcore.workload.model import base_name
 
 # Others say what they have made of a run.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, IDLE_OP
+from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.compare.matching import ClassPair
 from simcore.analysis.results import Results
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
 from simcore.records import NamedTuple, Struct, field
+from simcore.sources.simulated import ACCOUNTS, FIRST_EXPOSED
 from simcore.units import signed
 from simcore.workload.model import base_name
 

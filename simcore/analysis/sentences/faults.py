@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from simcore.analysis.accounts import class_accounts
 from simcore.analysis.alike import ClassWaiting, LongestWait, longest_by_kind, longest_wait, ranks_of
 from simcore.analysis.sentences.model import Facts, Sentence, place_words, set_words
 from simcore.collectives import collectives_of
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
 from simcore.run.accounts import Accounts
+from simcore.trace.accounts import track_accounts
 from simcore.units import duration, listed, number, percent, plural
 from simcore.workload.model import GroupKind
 
@@ -93,8 +93,8 @@ def _growth(facts: Facts, longest: LongestWait) -> str:
         return f"; the step is no longer for it, {against}"
     only = "only " if 2 * growth < longest.ns else ""
     text = f"; the step grows by {only}{duration(growth)} ({percent(growth, other.step_time_ns)} %) {against}"
-    early, timeline = facts.simulation.timeline.folding.class_of(longest.early.first), other.timeline
-    before = class_accounts(timeline, timeline.folding.class_of(longest.early.first))
+    early = facts.simulation.timeline.folding.class_of(longest.early.first)
+    before = track_accounts(other.trace, other.timeline.folding.class_of(longest.early.first))
     absorbed = _standing(before) - _standing(facts.accounts[early])
     if only and 2 * absorbed >= longest.ns - growth:
         where = f" of stage {facts.classes[early].stage}" if facts.simulation.layout.pp > 1 else ""

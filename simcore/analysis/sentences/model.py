@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT
 from simcore.analysis.alike import ranks_of, whole_stages
 from simcore.folding import RankClass
 from simcore.program.ops import COMPUTE, WG, CollectiveCost
@@ -14,6 +13,7 @@ from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
+from simcore.sources.simulated import FIRST_EXPOSED, WAIT
 from simcore.units import LISTED, change_percent, duration, largest, percent
 from simcore.workload.model import base_name
 

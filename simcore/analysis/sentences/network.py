@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, class_accounts, op_of
 from simcore.analysis.alike import alike
 from simcore.analysis.sentences.model import (
     Facts,
@@ -23,6 +22,8 @@ from simcore.program.ops import PHASES, WG, CollectiveCost
 from simcore.records import Struct
 from simcore.run.findings import Change
 from simcore.simulation import Simulation, optimizer_first
+from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS
+from simcore.trace.accounts import track_accounts
 from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
 from simcore.workload.model import base_name
 from simcore.workload.traffic import backward_unsent, parameters_sent
@@ -226,7 +227,7 @@ def _by_row(facts: Facts, number: int, kind: str, name_of: Callable[[str], str])
     for segment, segment_account in enumerate(accounts.account):
         if segment_account != account:
             continue
-        of, op = op_of(simulation.timeline, number, accounts.op[segment])
+        of, op = simulation.trace.span_of(number, accounts.op[segment])
         ops = simulation.timeline.stage_program(of).ops
         if ops.row[op] < 0 or op in late:
             continue
@@ -374,7 +375,7 @@ def _late_with(facts: Facts, number: int, **changes: Any) -> _Late | None:
     if other is None:
         return None
     again = other.timeline.folding.class_of(facts.classes[number].ranks.first)
-    accounts = class_accounts(other.timeline, again)
+    accounts = track_accounts(other.trace, again)
     reductions = late_reductions(other, again, accounts)
     ns = sum(sum(ops.values()) for ops in reductions.values())
     return _Late(ns, last_backward_ns(other, again, accounts), sum(accounts.compute_ns().values()))

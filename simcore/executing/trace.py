@@ -1,4 +1,4 @@
-"""Accounts of execution traces that have run: every nanosecond of every rank in exactly one.
+"""Execution traces that have run as a trace: a track is a class of ranks that run alike, a span a node.
 
 Where several nodes of a rank run at once, GPU compute counts first, then communication that is under way,
 then CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it
@@ -16,12 +16,25 @@ Compute is forward unless the node's name says backward or optimizer (`grad`, `b
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
 from simcore.executing.executed import Executed
 from simcore.names import GROUP_KINDS
-from simcore.run.accounts import Accounts, account_names
+from simcore.records import NamedTuple
+from simcore.run.accounts import account_names
+from simcore.trace.spans import (
+    BESIDE,
+    COMMUNICATES,
+    COMPUTES,
+    COPIES,
+    HOSTS,
+    NEVER,
+    SENDS,
+    UNDER,
+    Spans,
+    Trace,
+    Waits,
+)
 
 COMPUTE = ("forward", "backward", "optimizer")
 NAMES = account_names(
@@ -36,10 +49,6 @@ PP, COMM = ACCOUNTS.index("exposed pp"), ACCOUNTS.index("exposed comm")
 _OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": "pp"}
 # What exported traces of measured runs say of CPU nodes: a host gap, a copy of memory.
 _OF_CPU = {"idle": IDLE, "copy": COMM}
-# Which of several counts: the least.
-_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 9}
-_COPIES, _BESIDE, _BESIDE_WAITING, _SENDS, _QUEUED, _LEVELS = 4, 5, 6, 7, 8, 10
-NONE = -1
 # A gradient by STAGE's names, d before what it is the gradient of: `in_emb.dw@0_COMP`, of its older ones
 # `stack_1_mha_d_k@1_COMP`.
 _OF_STAGE = re.compile(r"(?:^|[._])d(?:_\w+|[wxyqkv]\w*|attn|norm|res)\d*@\d+_")
@@ -120,82 +129,60 @@ def says_phases(executed: Executed) -> bool:
     )  # fmt: skip
 
 
-def rank_accounts(executed: Executed, rank: int) -> Accounts:
-    """The accounts of one rank, of the places of its nodes, NONE where it is idle."""
-    step = executed.step_time_ns
-    intervals = _intervals(executed, rank)
-    accounts = Accounts(NAMES)
+class _What(NamedTuple):
+    """account: of a node's own time. level: of `simcore.trace.spans`. is_stated: whether it counts only where
+    other nodes wait for it.
+    """
+
+    account: int
+    level: int
+    is_stated: bool
+
+
+def executed_trace(executed: Executed) -> Trace:
+    """Returns the trace of a set that has run; its tracks are the classes of ranks in their order."""
+    sizes = [0] * len(executed.units.first)
+    for unit in executed.units.of:
+        sizes[unit] += 1
+    spans = [_spans_of(executed, rank) for rank in executed.units.first]
+    waits = [Waits() for _ in sizes]
+    return Trace(spans, waits, executed.step_time_ns, NAMES, sizes, PP, overlaps=True)
+
+
+def _spans_of(executed: Executed, rank: int) -> Spans:
+    """The nodes of a rank; those that have not run take no time."""
     nodes = executed.nodes[rank]
-    types, sets, rows = nodes.columns.type, nodes.columns.attributes, nodes.row
-    sends = executed.before is not None
-    events: list[tuple[int, int, int, int]] = []
-    for start, end, account, place in intervals:
-        if end > start:
-            first = _FIRST.get(account, 1)
-            if sends and types[rows[place]] == SEND:
-                first = _QUEUED if account == BUBBLE else _SENDS
-            elif account == COMM and types[rows[place]] == COMP:
-                first = _COPIES
-            elif types[rows[place]] == COLL and _is_beside(executed, sets[rows[place]]):
-                first = _BESIDE_WAITING if account == WAIT else _BESIDE
-            events.append((start, 1, first, place << 8 | account))
-            events.append((end, 0, first, place << 8 | account))
-    events.sort()
-    # Of what runs on each level when it began.
-    running: list[dict[int, int]] = [{} for _ in range(_LEVELS)]
-    now = 0
-
-    def until(time: int) -> None:
-        nonlocal now
-        if time <= now:
-            return
-        code = next((_counted(level) for level in running if level), None)
-        account, place = (IDLE, NONE) if code is None else (code & 255, code >> 8)
-        _add(accounts, now, time, account, place)
-        now = time
-
-    for time, is_start, first, code in events:
-        until(min(time, step))
-        if is_start:
-            running[first][code] = time
-        else:
-            del running[first][code]
-    until(step)
-    accounts.edge.append(step)
-    return accounts
+    types, names, sets = nodes.columns.type, nodes.columns.name, nodes.columns.attributes
+    known: dict[tuple[int, int, int], _What] = {}
+    spans = Spans()
+    columns = nodes.row, executed.start[rank], executed.begin[rank], executed.end[rank]
+    for place, (row, start, begin, end) in enumerate(zip(*columns, strict=True)):
+        key = types[row], names[row], sets[row]
+        what = known.get(key)
+        if what is None:
+            what = known[key] = _what(executed, *key)
+        level = what.level
+        if start < 0 or end < 0:
+            start = begin = end = 0
+            level = NEVER
+        elif what.is_stated and not len(nodes.children_of(place)):
+            level = NEVER
+        spans.start.append(start)
+        spans.ready.append(max(begin, start))
+        spans.end.append(end)
+        spans.category.append(what.account)
+        spans.level.append(level)
+    return spans
 
 
-def _counted(level: dict[int, int]) -> int:
-    """Of several that run at once the one that began last: what began before it runs beside."""
-    return next(iter(level)) if len(level) == 1 else min(level, key=lambda code: (-level[code], code))
-
-
-def _add(accounts: Accounts, start: int, end: int, account: int, place: int) -> None:
-    if len(accounts.account) and accounts.account[-1] == account and accounts.op[-1] == place:
-        accounts.total_ns[account] += end - start
-    else:
-        accounts.book(start, end, account, place)
-
-
-def _intervals(executed: Executed, rank: int) -> Sequence[tuple[int, int, int, int]]:
-    """(start, end, account, place) of what a rank's nodes do; a node that waits first is two."""
-    nodes = executed.nodes[rank]
-    start, begin, ends = executed.start[rank], executed.begin[rank], executed.end[rank]
-    types, names, sets, rows = nodes.columns.type, nodes.columns.name, nodes.columns.attributes, nodes.row
-    intervals = []
-    for place, end in enumerate(ends):
-        first = start[place]
-        if first < 0 or end < 0:
-            continue
-        row = rows[place]
-        if (
-            types[row] == SEND and executed.before is not None and _is_exported(executed, sets[row])
-            and not len(nodes.children_of(place))
-        ):  # fmt: skip
-            continue
-        account = _account(executed, types[row], names[row], sets[row])
-        middle = begin[place]
-        if middle > first:
-            intervals.append((first, middle, BUBBLE if types[row] in (SEND, RECV) else WAIT, place))
-        intervals.append((middle, end, account, place))
-    return intervals
+def _what(executed: Executed, kind: int, name: int, number: int) -> _What:
+    """What all nodes of one type, name and set of attributes are."""
+    account = _account(executed, kind, name, number)
+    if kind == SEND and executed.before is not None:
+        return _What(account, SENDS, _is_exported(executed, number))
+    level = COMPUTES if account < FIRST_EXPOSED else {HOST: HOSTS, IDLE: UNDER}.get(account, COMMUNICATES)
+    if account == COMM and kind == COMP:
+        level = COPIES
+    elif kind == COLL and _is_beside(executed, number):
+        level = BESIDE
+    return _What(account, level, False)

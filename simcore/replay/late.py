@@ -1,0 +1,57 @@
+"""Who waits for whom in a measured run: in a collective for its last member, in a receive for the sender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from simcore.measured.matching import Call, name_of
+from simcore.records import NamedTuple, Struct
+from simcore.run.accounts import Accounts
+from simcore.run.measured import MeasuredGraph
+from simcore.sources.measured import BUBBLE, WAIT
+
+
+class Late(NamedTuple):
+    """A time that a rank waits in `piece`, ns, for the rank `rank` (its index), which comes or sends with its
+    piece `came`.
+    """
+
+    piece: int
+    ns: int
+    rank: int
+    came: int
+
+
+def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts) -> Iterator[Late]:
+    """Each time that a rank (its index) waits for another, in order."""
+    for segment, account in enumerate(accounts.account):
+        if account in (WAIT, BUBBLE):
+            piece = accounts.op[segment]
+            ns = accounts.edge[segment + 1] - accounts.edge[segment]
+            yield Late(piece, ns, *graph.late(rank, piece, ends))
+
+
+class RankWaiting(Struct, frozen=True):
+    """Rank `early` waits `ns` for rank `late` in the operation `name`: in collectives for the one that comes
+    last, in receives for the sender. sub: whether `name` is a sub-operation.
+    """
+
+    early: int
+    late: int
+    name: str
+    sub: bool
+    ns: int
+
+
+def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[Accounts]) -> list[RankWaiting]:
+    """Who waits for whom, the longest first; ranks by their numbers."""
+    waited: dict[tuple[int, int, str, bool], int] = {}
+    ranks = graph.ties.run.ranks
+    for rank, account in enumerate(accounts):
+        pieces = graph.ties.pieces[rank]
+        for wait in waits_of(graph, ends, rank, account):
+            call = Call(rank, pieces.op[wait.piece], pieces.sub[wait.piece])
+            key = (ranks[rank].number, ranks[wait.rank].number, name_of(ranks[rank], call), call.sub >= 0)
+            waited[key] = waited.get(key, 0) + wait.ns
+    waits = [RankWaiting(*key, ns) for key, ns in waited.items()]
+    return sorted(waits, key=lambda wait: (-wait.ns, wait.early, wait.late, wait.name))

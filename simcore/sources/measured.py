@@ -1,0 +1,119 @@
+"""A measured or replayed run as a trace: a track is a rank, a span a piece of it.
+
+A wait for a message is `bubble` until it is sent, then `exposed pp`; a wait in a collective is `wait` until
+the last member has come, then `exposed` by its kind. `idle` is the time without an operation: host gaps, and
+what lies before a rank's first and behind its last operation.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate, compress, repeat
+from operator import add, le
+
+from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL, category_of_group
+from simcore.names import GROUP_KINDS
+from simcore.run.accounts import account_names
+from simcore.run.measured import MeasuredGraph, flights
+from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
+from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Spans, Trace, Waits
+
+EXPOSED = (*GROUP_KINDS, COPY)
+# What profiler traces alone have: it is said only where there is some.
+PROFILED = (KERNEL, COPY)
+NAMES = account_names(
+    COMPUTE, EXPOSED, ("wait", "bubble", "host", "idle"),
+    {f"compute {name}": name for name in COMPUTE}
+    | {"exposed expert": "exposed ep"},
+    rare=PROFILED,
+)  # fmt: skip
+ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
+BUBBLE, HOST, IDLE = WAIT + 1, WAIT + 2, WAIT + 3
+OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
+OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
+OF_CATEGORY["host"] = HOST
+# What gives way to a collective that runs at the same time: nothing computes then.
+_UNDER = (IDLE, HOST, ACCOUNTS.index(f"exposed {COPY}"))
+# Tables for `translate`: the level of an account; the account of a category; all bits of a gap; 1 of pieces
+# that take part in what several ranks do.
+_LEVEL = bytes(
+    UNDER if account in _UNDER else COMPUTES if account < FIRST_EXPOSED else COMMUNICATES
+    for account in range(256)
+)
+_OF_STATED = bytes(OF_CATEGORY.get(name, IDLE) for name in CATEGORIES).ljust(256, b"\0")
+_GAPS = bytes(255 * (kind == GAP) for kind in range(256))
+_OF_SEVERAL = bytes(kind in (MEET, LAUNCH, AWAIT, TRANSFER) for kind in range(256))
+
+
+def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
+    """Returns the account of what a piece does when it does not wait."""
+    ties = graph.ties
+    pieces, trace = ties.pieces[rank], ties.run.ranks[rank]
+    kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
+    if kind == GAP:
+        return IDLE
+    if kind in (MEET, AWAIT, LAUNCH):
+        meeting = ties.matches.meetings[pieces.meeting[piece]]
+        if meeting.kind != MODEL_PARALLEL:
+            return OF_CATEGORY[category_of_group(meeting.kind)]
+        if graph.waits(rank, piece):
+            return WAIT
+    if kind == TRANSFER:
+        return OF_CATEGORY["pp"]
+    if sub >= 0:
+        return OF_CATEGORY[category_of_group(trace.subs.group[sub])]
+    return OF_CATEGORY[trace.ops.category(op)]
+
+
+def measured_trace(graph: MeasuredGraph, ends: Sequence[int], step_ns: int) -> Trace:
+    """Returns the trace of a run. ends: of a pass of its graph, or as measured."""
+    ranks = range(len(graph.over))
+    spans = [_spans_of(graph, ends, rank) for rank in ranks]
+    waits = [Waits() for _ in ranks]
+    # A kernel that receives is on its stream before anything is sent: nothing of a pipeline is known of it.
+    of_devices = graph.ties.run.of_devices
+    bubbles = NONE if of_devices else OF_CATEGORY["pp"]
+    return Trace(spans, waits, step_ns, NAMES, [1] * len(spans), bubbles, of_devices)
+
+
+def _spans_of(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:
+    """The spans of a rank. By their own clocks ranks may be through a little too early: none then overlap."""
+    ties, nodes = graph.ties, graph.over[rank]
+    # By a list: an array that is made of an iterator grows by each element.
+    end = array("q", [*accumulate(map(ends.__getitem__, nodes), max)])
+    start = array("q", (0,))[: len(end)] + end[:-1]
+    ready = start[:]
+    category = _categories(graph, rank)
+    level = category.translate(_LEVEL)
+    for piece in compress(range(len(nodes)), ties.pieces[rank].kind.translate(_OF_SEVERAL)):
+        if graph.waits(rank, piece):
+            ready[piece] = max(start[piece], min(graph.begins(rank, piece, ends), end[piece]))
+            level[piece] = COMPUTES if category[piece] < FIRST_EXPOSED else COMMUNICATES
+    if ties.run.of_devices:
+        for flight in flights(graph, ends, rank):
+            start[flight.piece], ready[flight.piece] = flight.start, flight.began
+            end[flight.piece], level[flight.piece] = flight.end, LAUNCHED
+    return Spans(start, ready, end, category, level)
+
+
+def _categories(graph: MeasuredGraph, rank: int) -> bytearray:
+    """The account of what each piece of a rank does when it does not wait."""
+    pieces, ops = graph.ties.pieces[rank], graph.ties.run.ranks[rank].ops
+    if ops.stated:
+        of_op = ops.stated.translate(_OF_STATED)
+    else:
+        of_op = bytearray(OF_CATEGORY[ops.category(op)] for op in range(len(ops)))
+    own = bytes(map(of_op.__getitem__, pieces.op)) if of_op else bytes(len(pieces))
+    # All of a column in one number.
+    gaps, idle, mine = (
+        int.from_bytes(column, "little")
+        for column in (pieces.kind.translate(_GAPS), bytes((IDLE,)) * len(pieces), own)
+    )
+    category = bytearray((mine ^ (mine ^ idle) & gaps).to_bytes(len(pieces), "little"))
+    # Of no sub-operation, -1, alone.
+    others = map(add, pieces.kind.translate(_OF_SEVERAL), pieces.sub)
+    for piece in compress(range(len(pieces)), map(le, repeat(0), others)):
+        category[piece] = own_account(graph, rank, piece)
+    return category

@@ -1,0 +1,222 @@
+"""A simulated run as a trace: a track is a rank class, a span an op.
+
+In dialect astra-sim-1 the wait for an op goes on until that is visible, a state change is idle time, and what
+runs meanwhile on any stream of the rank counts: all share the queues of the dimensions.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import compress
+
+from simcore.program import Ops
+from simcore.program.ops import (
+    COMPUTE,
+    FWD,
+    IG,
+    IS_STREAM,
+    OPT,
+    PHASES,
+    RECOMPUTE,
+    TO_NEXT,
+    WG,
+    InnerJoins,
+    OpRun,
+    Pause,
+    Receive,
+    Wait,
+)
+from simcore.records import NamedTuple
+from simcore.run.accounts import account_names
+from simcore.timeline import Timeline
+from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Repeat, Spans, Trace, Waits
+from simcore.units import shifted
+
+EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
+NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
+    "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
+    "compute recompute": "backward", "compute opt": "optimizer",
+    "exposed dp_ep": "exposed expert dp", "exposed all": "exposed comm",
+    "exposed cp": "exposed comm", "exposed dp_shard": "exposed dp", "exposed dp_replicate": "exposed dp",
+    "exposed offload": "exposed comm",
+})  # fmt: skip
+ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
+BUBBLE, IDLE = WAIT + 1, WAIT + 2
+# A table for `translate`: 1 for exposed communication.
+IS_EXPOSED = bytes(FIRST_EXPOSED <= account < WAIT for account in range(256))
+# Their order in a bar: what forward work is done again stands beside the forward work.
+IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
+# Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.
+_EXPOSED = bytes(
+    FIRST_EXPOSED + min(account, TO_NEXT) - 1 if account != COMPUTE else 0 for account in range(256)
+)
+# All bits of compute.
+_ALL_OF_COMPUTE = bytes(255 * (account == COMPUTE) for account in range(256))
+# By 0, 1, 2 of what goes on beside compute, holds it, computes.
+_LEVEL = bytes((NEVER, COMMUNICATES, COMPUTES)).ljust(256, b"\xff")
+_NOT = bytes((1,)).ljust(256, b"\0")
+# In queues all communication of a rank is one lane.
+_QUEUE = bytes(stream != COMPUTE for stream in range(256))
+
+
+class _Program:
+    """What all ranks that run one program share. held: 1 where compute waits for the end of an op. free: the
+    ops that it does not wait for.
+    """
+
+    def __init__(self, ops: Ops, is_queued: bool) -> None:
+        count = len(ops)
+        computes, phase, exposed, blocking = (
+            int.from_bytes(column, "little")
+            for column in (
+                ops.stream.translate(_ALL_OF_COMPUTE), ops.phase, ops.stream.translate(_EXPOSED), ops.blocking
+            )
+        )  # fmt: skip
+        is_compute = int.from_bytes(ops.stream.translate(IS_STREAM[COMPUTE]), "little")
+        self.category = bytearray((computes & phase | exposed).to_bytes(count, "little"))
+        self.held = (is_compute | blocking).to_bytes(count, "little")
+        level = ((is_compute | blocking) + is_compute).to_bytes(count, "little")
+        self.level = bytearray(level.translate(_LEVEL))
+        self.lane = ops.stream.translate(_QUEUE) if is_queued else ops.stream
+        self.free = list(compress(range(count), self.held.translate(_NOT)))
+
+
+def own_account(ops: Ops, op: int) -> int:
+    """Returns the account of an op's own time, where nothing hides it."""
+    return ops.phase[op] if ops.stream[op] == COMPUTE else _EXPOSED[ops.stream[op]]
+
+
+def simulated_trace(timeline: Timeline) -> Trace:
+    """Returns the trace of a timeline; its tracks are the rank classes in their order."""
+    of_program: dict[int, _Program] = {}
+    # What repeats wait for inside, by all that says it.
+    known: dict[object, _Inside] = {}
+    every = []
+    for number in range(len(timeline.classes)):
+        ops = timeline.stage_program(number).ops
+        if id(ops) not in of_program:
+            of_program[id(ops)] = _Program(ops, timeline.program.queued)
+        every.append(_ClassWalk(timeline, number, of_program[id(ops)], known))
+    ranks = [len(rank_class.ranks) for rank_class in timeline.classes]
+    spans, waits = [walk.spans for walk in every], [walk.waits for walk in every]
+    return Trace(spans, waits, timeline.step_time_ns, NAMES, ranks, _EXPOSED[TO_NEXT])
+
+
+class _Inside(NamedTuple):
+    """What a rank waits for inside a run, times from when it comes to it, ops from its first on: `start`
+    of the ops, the waits, and when the rank is through.
+    """
+
+    start: array[int]
+    waits: Waits
+    over: int
+
+
+class _ClassWalk:
+    """Finds when a rank comes to each op, and when it stands still for one that does not hold it."""
+
+    def __init__(self, timeline: Timeline, number: int, of: _Program, known: dict[object, _Inside]) -> None:
+        self.timeline, self.number, self.of, self.known = timeline, number, of, known
+        self.ops, self.begin, self.over = timeline.columns(number)
+        self.waits, self.now = Waits(), 0
+        self.start = array("q", (0,)) + self.over[:-1] if self.over else array("q")
+        for op in of.free:
+            if op + 1 < len(self.start):
+                self.start[op + 1] = self.start[op]
+        repeats: list[Repeat] = []
+        issued = 0
+        for run in timeline.stage_program(number).packed:
+            self._hold(issued, run.first)
+            for wait in run.waits:
+                self._wait(wait, run.first)
+            if run.inner is None:
+                self._come(run.first, run.last)
+                issued = run.first
+            else:
+                repeats.append(self._inside(run, run.inner))
+                issued = run.last
+        self.spans = Spans(self.start, self.begin, self.over, of.category, of.level, of.lane, repeats)
+
+    def _hold(self, first: int, last: int) -> None:
+        """The rank goes on when the last of ops first..last - 1 is over that holds it."""
+        holder = self.of.held.rfind(1, first, last)
+        if holder >= 0:
+            self.now = self.over[holder]
+
+    def _come(self, first: int, last: int) -> None:
+        """The rank comes to ops first..last - 1 now, up to the first that holds it."""
+        holder = self.of.held.find(1, first, last)
+        behind = last if holder < 0 else holder + 1
+        self.start[first:behind] = array("q", (self.now,)) * (behind - first)
+
+    def _wait(self, wait: Wait, before: int) -> None:
+        if isinstance(wait, Pause):
+            self._stand(self.now, self.now + wait.ns, (NONE, NONE), IDLE, before)
+        elif isinstance(wait, Receive):
+            of, op = self.timeline.received(self.number, wait.message)
+            begin, over = self.timeline.received_times(self.number, wait.message)
+            self._stand(begin, over, (of, op), _EXPOSED[TO_NEXT], before)
+        else:
+            self._join(wait.op, wait.after, before)
+
+    def _join(self, op: int, after: int, before: int) -> None:
+        over = self.over[op] + after
+        if over > self.now:
+            # A join waits for its transfers in the order of their channel: all of it counts as theirs.
+            ready = self.begin[op] if self.ops.stream[op] < TO_NEXT else self.now
+            self._stand(ready, over, (self.number, op), self.of.category[op], before)
+
+    def _stand(self, ready: int, over: int, what: tuple[int, int], category: int, before: int) -> None:
+        """The rank stands still until `over`, if that is still to come. what: (track, span)."""
+        until = max(self.now, over)
+        self.waits.add((self.now, min(max(self.now, ready), until), until), *what, category, before)
+        self.now = until
+
+    def _inside(self, run: OpRun, inner: InnerJoins) -> Repeat:
+        """A run that waits inside, as another one did that ran the same."""
+        own, begun, first_wait = slice(run.first, run.last), self.now, len(self.waits)
+        begins, ends = (shifted(column[own], -begun).tobytes() for column in (self.begin, self.over))
+        inside = self.known.get((inner, begins, ends))
+        if inside is None:
+            self._come_inside(run, inner)
+            inside = self.known[inner, begins, ends] = _Inside(
+                shifted(self.start[own], -begun),
+                _shifted(self.waits, first_wait, -begun, -run.first),
+                self.now - begun,
+            )
+        else:
+            self.start[own] = shifted(inside.start, begun)
+            _extend(self.waits, _shifted(inside.waits, 0, begun, run.first), self.number)
+            self.now = begun + inside.over
+        lanes = [(self.of.lane[run.first + first], run.first + first) for _, first, _ in inner.ends]
+        return Repeat(run.first, run.last, first_wait, len(self.waits), inner, lanes)
+
+    def _come_inside(self, run: OpRun, inner: InnerJoins) -> None:
+        issued = run.first
+        for place, op in inner.pairs:
+            before = run.first + place
+            if before > issued:
+                self._come(issued, before)
+                self._hold(issued, before)
+                issued = before
+            self._join(run.first + op, 0, before)
+        self._come(issued, run.last)
+        self._hold(issued, run.last)
+
+
+def _shifted(waits: Waits, first: int, by_ns: int, by_ops: int) -> Waits:
+    """The waits from `first` on, at other times and for other spans."""
+    start, ready, end = (shifted(column[first:], by_ns) for column in (waits.start, waits.ready, waits.end))
+    span, before = (shifted(column[first:], by_ops) for column in (waits.span, waits.before))
+    return Waits(start, ready, end, waits.of[first:], span, waits.category[first:], before)
+
+
+def _extend(waits: Waits, more: Waits, track: int) -> None:
+    """Adds waits behind the last, all for spans of `track`."""
+    waits.start += more.start
+    waits.ready += more.ready
+    waits.end += more.end
+    waits.of += array("i", (track,)) * len(more)
+    waits.span += more.span
+    waits.category += more.category
+    waits.before += more.before

@@ -1,0 +1,1 @@
+"""Traces: what ran on which track and when, whatever it came from, and what follows from that alone."""

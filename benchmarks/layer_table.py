@@ -64,7 +64,7 @@ def main(words: list[str]) -> int:
     run_ms = 1000 * (time.thread_time() - begin)
     results = Results(simulation)
     accounts = results.accounts
-    path = "critical_path", "layer_critical_ns", "slacks", "layer_slack_ns"
+    path = "critical_path", "rows", "slacks"
 
     def forget() -> None:
         # A worker finds the critical path while the table is open.

@@ -97,7 +97,7 @@ class Simulation(Struct, frozen=True, dict=True):
         # Imported here: a sweep asks for step times alone.
         from simcore.sources.simulated import simulated_trace
 
-        return simulated_trace(self.timeline)
+        return simulated_trace(self.timeline, self.workload.name)
 
     @property
     def program(self) -> Program:

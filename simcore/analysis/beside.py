@@ -18,8 +18,8 @@ from simcore.parameters import Parameters, as_flags
 from simcore.records import NamedTuple, Struct, asdict
 from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
-from simcore.run.named_work import NamedWork, summed
 from simcore.run.track import ALIKE, COMPUTE, TimedPass, Track, busy_ns, mean_ns
+from simcore.trace.named_work import NamedWork, summed
 from simcore.units import difference, duration, largest, listed, plural
 
 # Cells for what a replay changes.

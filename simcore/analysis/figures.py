@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.worst import worst_link
 from simcore.cluster import parameter_values
 from simcore.collectives import collectives_of
@@ -19,7 +18,6 @@ from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import as_dict
 from simcore.program.ops import OFFLOAD
 from simcore.run.figures import (
-    LayerUse,
     OnDemand,
     Origin,
     PathSegment,
@@ -37,6 +35,7 @@ from simcore.sources.simulated import (
     FIRST_EXPOSED,
     IDLE,
 )
+from simcore.trace.tables import LayerUse
 from simcore.units import duration
 from simcore.workload.model import base_name
 
@@ -258,19 +257,15 @@ class _LayerUses(OnDemand[LayerUse]):
         self._groups = results.layer_groups if grouped else None
         self._rows = results.layers
         super().__init__(len(results.layers if self._groups is None else self._groups))
-        order = LayerOrder(results.layers, self._groups)
-        order.know_path(results.layer_critical_ns, results.layer_slack_ns)
-        self._critical_ns, self._slack_ns = order.of_path("critical"), order.of_path("slack")
+        self._table = results.rows
         blocks = results.simulation.program.structure.blocks
         self._block_of = {row: number for number, block in enumerate(blocks) for row in block}
 
     def make(self, index: int) -> LayerUse:
         group = None if self._groups is None else self._groups[index]
         row = self._rows[index] if group is None else group.rows[0]
-        row_or_group = row if group is None else group
-        slack_ns = self._slack_ns[index]
+        rows = [index] if group is None else group.rows.indices
         return LayerUse(
-            index, row_or_group.name, 1 if group is None else len(group.rows), row.line,
-            self._block_of.get(row.index), row.cells, None, row_or_group.compute_ns, row_or_group.exposed_ns,
-            self._critical_ns[index], None if slack_ns == NO_SLACK else slack_ns,
+            index, row.name if group is None else group.name, len(rows), row.line,
+            self._block_of.get(row.index), row.cells, None, self._table.use(rows),
         )  # fmt: skip

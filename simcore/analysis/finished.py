@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +11,7 @@ from simcore.analysis.accounts import IDLE_OP, StageAccounts, stage_accounts
 from simcore.analysis.alike import ClassWaiting, longest_of_all, longest_waits, who_waits
 from simcore.analysis.blocks import with_counts
 from simcore.analysis.file_memory import memory_note
-from simcore.analysis.layers import LayerGroups, LayerRows, compute_by_row, layer_groups, layer_table
+from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stakes import (
@@ -26,11 +26,10 @@ from simcore.analysis.stakes import (
     otherwise_ns,
     stake_of,
 )
-from simcore.analysis.streams import JoinedUse, communication_ns, mean_use, stream_use
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
-from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
+from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS, TO_NEXT
 from simcore.records import Struct
 from simcore.run.accounts import Accounts, Ranges
 from simcore.run.figures import StreamUse, Work
@@ -38,6 +37,9 @@ from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate, taken_for_granted
 from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import accounts_of
+from simcore.trace.streams import TrackStreams, mean_use, track_streams
+from simcore.trace.tables import SpentByLabel, Table
+from simcore.units import differences
 from simcore.workload.model import Workload, base_name
 from simcore.workload.traffic import traffic_warnings
 
@@ -211,32 +213,31 @@ class Finished(Struct, frozen=True, dict=True):
 
     @cached_property
     def communication(self) -> list[tuple[int, int]]:
-        """(comm_ns, overlapped_ns) of each rank class: see `communication_ns`."""
-        timeline = self.simulation.timeline
-        return self.each_class(
-            lambda number: communication_ns(timeline, number, self.accounts[number], self._joined_use(number))
-        )
-
-    def _joined_use(self, number: int) -> JoinedUse:
-        if number not in self._joined_uses:
-            computed = self.accounts[number].computed()
-            self._joined_uses[number] = JoinedUse(self.simulation.timeline, number, computed)
-        return self._joined_uses[number]
+        """(comm_ns, overlapped_ns) of each rank class: time in which at least one of its collectives or
+        transfers, sent or received, runs, and how much of it the rank computes.
+        """
+        return [(streams.comm_ns, streams.overlapped_ns) for streams in self._track_streams]
 
     @cached_property
-    def _joined_uses(self) -> dict[int, JoinedUse]:
-        return {}
+    def _track_streams(self) -> list[TrackStreams]:
+        trace = self.simulation.trace
+        column = trace.column("stream")
+        return trace.each(lambda number: track_streams(trace, number, self.accounts[number], column, ()))
 
     @cached_property
     def layers(self) -> LayerRows:
         """A line for each row of the file."""
-        return layer_table(self.simulation, self.accounts, self.computed_by_row)
+        return layer_table(self.simulation, self.rows)
 
     @cached_property
-    def computed_by_row(self) -> list[list[int]]:
-        """Of each rank class the compute of each row of the file, ns."""
-        timeline, rows = self.simulation.timeline, len(self.simulation.workload)
-        return self.each_class(lambda number: compute_by_row(timeline, number, rows))
+    def rows(self) -> Table:
+        """What each row of the file takes."""
+        trace = self.simulation.trace
+        return Table(trace, self.accounts, trace.column("row"), self._path_by_op, lambda: self.slacks)
+
+    def _path_by_op(self) -> Iterator[tuple[int, int, int]]:
+        path = self.critical_path
+        return zip(path.number, path.op, differences(path.edge[1:], path.edge[:-1]), strict=True)
 
     @cached_property
     def layer_groups(self) -> LayerGroups:
@@ -411,29 +412,6 @@ class Finished(Struct, frozen=True, dict=True):
         return None if self.slacks is None else self.slacks[number]
 
     @cached_property
-    def layer_critical_ns(self) -> list[int]:
-        """Per row of the file, ns of the critical path that its spans are."""
-        by_row = self.critical_path.by_row()
-        return [by_row.get(row, 0) for row in range(len(self.simulation.workload))]
-
-    @cached_property
-    def layer_slack_ns(self) -> list[int | None] | None:
-        """Per row of the file the least slack of its spans, ns: None for a row without any.
-
-        None as a whole where there is no slack (`slacks`).
-        """
-        if self.slacks is None:
-            return None
-        from simcore.analysis.slack import least_by_row
-
-        return least_by_row(self.simulation.timeline, self.slacks, len(self.simulation.workload))
-
-    @property
-    def layer_path_known(self) -> bool:
-        """Whether `layer_critical_ns` and `layer_slack_ns` are there without a wait."""
-        return "layer_critical_ns" in self.__dict__ and "layer_slack_ns" in self.__dict__
-
-    @cached_property
     def gradients(self) -> list[Gradient] | None:
         """The slopes of the step time over each scale; None where there is no slack (`slacks`)."""
         if not self.has_slack:
@@ -444,16 +422,24 @@ class Finished(Struct, frozen=True, dict=True):
 
     @cached_property
     def streams(self) -> list[list[StreamUse]]:
-        """Of each rank class, how busy each of its streams is."""
-        simulation = self.simulation
-        return self.each_class(
-            lambda number: stream_use(simulation, number, self.accounts[number], self._joined_use(number))
-        )
+        """Of each rank class, how busy each of its streams is, compute first."""
+        return self.simulation.trace.each(self._streams_of)
+
+    def _streams_of(self, number: int) -> list[StreamUse]:
+        trace = self.simulation.trace
+        column, accounts = trace.column("stream"), self.accounts[number]
+        exposed = SpentByLabel(trace, number, accounts, column).exposed
+        used = sorted(self._track_streams[number].used.items())
+        return [
+            StreamUse(STREAMS[COMPUTE], accounts.busy_ns, 0, 0),
+            *(StreamUse(column.labels[label], *ns, exposed.get(label, 0)) for label, ns in used),
+        ]
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
         """Each stream as the mean of all ranks, with the busy ns of the rank that is busy longest on it."""
-        return mean_use(self.streams, self.mean_of_ranks)
+        means = mean_use(zip(self.streams, self.simulation.trace.ranks, strict=True))
+        return sorted(means, key=lambda mean: RANK_STREAMS.index(mean[0].stream))
 
     @cached_property
     def class_uses(self) -> list[ClassUse]:

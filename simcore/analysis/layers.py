@@ -9,22 +9,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import accumulate, compress, repeat
-from operator import add, gt
+from itertools import accumulate, repeat
+from operator import add
 
-from simcore.analysis.accounts import row_of
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.overrides import factors_on, layer_scales, time_scales
 from simcore.program import Program
-from simcore.program.ops import COMPUTE, IS_STREAM, OpRun
 from simcore.records import Struct
-from simcore.run.accounts import Accounts
 from simcore.run.figures import OnDemand
 from simcore.simulation import Simulation, collective_alone_ns
-from simcore.sources.simulated import IS_EXPOSED
-from simcore.timeline import Timeline
-from simcore.units import differences
+from simcore.trace.tables import Table
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
 # ns in the place of a compute that is not modelled.
@@ -66,14 +61,12 @@ class LayerTable:
     """The figures of every row of the file, and its cells, each priced when it is asked for.
 
     compute_ns, exposed_ns: of all runs of the row in a step, on the rank where the two together are
-    most, one entry a row.
+    most, one entry a row. rows: all its figures.
     """
 
-    def __init__(
-        self, simulation: Simulation, accounts: Sequence[Accounts], computed: Sequence[Sequence[int]]
-    ) -> None:
-        self.simulation = simulation
-        self.compute_ns, self.exposed_ns = _worst(simulation, accounts, computed)
+    def __init__(self, simulation: Simulation, rows: Table) -> None:
+        self.simulation, self.rows = simulation, rows
+        self.compute_ns, self.exposed_ns = rows.most
         self._scales = layer_scales(simulation.parameters)
         self._time_scales = time_scales(simulation.parameters)
         # Alone on the idle network, ns: by collective, group and the bytes that it is priced by.
@@ -299,13 +292,9 @@ class LayerGroups(OnDemand[LayerGroup]):
         return self._order.index(self._group_of_kind[self.table.kind[row]])
 
 
-def layer_table(
-    simulation: Simulation, accounts: Sequence[Accounts], computed: Sequence[Sequence[int]]
-) -> LayerRows:
-    """A line for each row of the file. accounts, computed (`compute_by_row`): of every rank class, by its
-    number.
-    """
-    return LayerRows(LayerTable(simulation, accounts, computed), range(len(simulation.workload)))
+def layer_table(simulation: Simulation, rows: Table) -> LayerRows:
+    """A line for each row of the file. rows: the table by row."""
+    return LayerRows(LayerTable(simulation, rows), range(len(simulation.workload)))
 
 
 def layer_groups(rows: LayerRows) -> LayerGroups:
@@ -335,66 +324,3 @@ def _numbers(values: Iterable[object]) -> array[int]:
     """For each value a number that equal ones share, by first appearance."""
     known: dict[object, int] = {}
     return array("q", [known.setdefault(value, len(known)) for value in values])
-
-
-def compute_by_row(timeline: Timeline, number: int, rows: int) -> list[int]:
-    """Compute of each row of the file on a rank of class `number`, ns."""
-    ops, start, end = timeline.columns(number)
-    computes, lengths = ops.stream.translate(IS_STREAM[COMPUTE]), differences(end, start)
-    # One entry more: transfers of the pipeline are of row -1.
-    by_row = [0] * (rows + 1)
-    known: dict[tuple[bytes, bytes], list[tuple[int, int]]] = {}
-    begun = 0
-    for run in (*timeline.stage_program(number).packed, OpRun(len(ops), len(ops), ())):
-        if run.inner is None and run.last < len(ops):
-            continue
-        # What lies between runs that wait inside, then such a run: these repeat each other.
-        for row, ns in _computed(computes, ops.row, lengths, slice(begun, run.first)):
-            by_row[row] += ns
-        own = slice(run.first, run.last)
-        key = ops.row[own].tobytes(), lengths[own].tobytes()
-        sums = known.get(key)
-        if sums is None:
-            of_row: dict[int, int] = {}
-            for row, ns in _computed(computes, ops.row, lengths, own):
-                of_row[row] = of_row.get(row, 0) + ns
-            sums = known[key] = [*of_row.items()]
-        for row, ns in sums:
-            by_row[row] += ns
-        begun = run.last
-    return by_row[:rows]
-
-
-def _computed(
-    computes: bytearray, rows: array[int], lengths: array[int], ops: slice
-) -> Iterable[tuple[int, int]]:
-    """(row, ns) of those of some ops that compute."""
-    return zip(compress(rows[ops], computes[ops]), compress(lengths[ops], computes[ops]), strict=True)
-
-
-def _worst(
-    simulation: Simulation, accounts: Sequence[Accounts], computed: Sequence[Sequence[int]]
-) -> tuple[array[int], array[int]]:
-    """(compute, exposed) ns of each row on the rank where the two together are most. computed: by class what
-    `compute_by_row` gives.
-    """
-    rows = len(simulation.workload)
-    worst = array("q", bytes(8 * rows)), array("q", bytes(8 * rows))
-    for number, class_accounts in enumerate(accounts):
-        if simulation.timeline.first_alike[number] != number:
-            continue
-        ops, compute = simulation.timeline.stage_program(number).ops, computed[number]
-        # One entry more: transfers of the pipeline are of row -1.
-        exposed = [0] * (rows + 1)
-        edge = class_accounts.edge
-        waits = class_accounts.account.translate(IS_EXPOSED)
-        lengths = compress(differences(edge[1:], edge[:-1]), waits)
-        for op, ns in zip(compress(class_accounts.op, waits), lengths, strict=True):
-            exposed[ops.row[op] if op >= 0 else row_of(simulation, number, op)] += ns
-        if not number:
-            worst = array("q", compute), array("q", exposed[:rows])
-            continue
-        more = map(gt, map(add, compute, exposed), map(add, *worst))
-        for row in compress(range(rows), more):
-            worst[0][row], worst[1][row] = compute[row], exposed[row]
-    return worst

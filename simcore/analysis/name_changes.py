@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from simcore.analysis.compare import AccountChange
 from simcore.kernel_names import short_name
 from simcore.records import NamedTuple
-from simcore.run.named_work import ALL_COMPUTE, IDLE, NamedWork, Work
 from simcore.run.track import ALIKE, COMPUTE
+from simcore.trace.named_work import ALL_COMPUTE, IDLE, NamedWork, Work
 from simcore.units import duration, listed, plural, signed
 
 # A name that is less than one in so many of the difference of its account, and a cause that is less of that

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
-    from simcore.run.named_work import NamedWork
+    from simcore.trace.named_work import NamedWork
 
 
 class Results(Finished, frozen=True, dict=True):
@@ -145,9 +145,9 @@ class Results(Finished, frozen=True, dict=True):
 
     def named_work(self, track: Track) -> NamedWork:
         """What a rank of a track does by name."""
-        from simcore.analysis.named_work import work_of_class
+        from simcore.trace.named_work import named_work
 
-        return work_of_class(self, track.number)
+        return named_work(self.simulation.trace, track.number, self.accounts[track.number])
 
     @property
     def measured_step_ns(self) -> None:
@@ -284,5 +284,5 @@ class Results(Finished, frozen=True, dict=True):
         """Both of them computed unless they are known; `Cancelled` when that becomes true. Gives the run."""
         self.compute_critical_path(cancelled)
         self.compute_slacks(cancelled)
-        _ = self.layer_critical_ns, self.layer_slack_ns
+        _ = self.rows.critical_ns, self.rows.slack_ns
         return self

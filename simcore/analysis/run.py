@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from simcore.replay.partners import Partners
     from simcore.replay.timed import Timed
     from simcore.run.figures import (
-        LayerUse,
         NodeTables,
         Origin,
         PathSegment,
@@ -34,8 +33,9 @@ if TYPE_CHECKING:
     from simcore.run.findings import Leg, Place, Spot, WhatIf
     from simcore.run.gradients import Gradient
     from simcore.run.lanes import RunLanes
-    from simcore.run.named_work import NamedWork
     from simcore.run.track import StepShape, TimedPass, Track
+    from simcore.trace.named_work import NamedWork
+    from simcore.trace.tables import LayerUse
     from simcore.workload import Workload
 
 

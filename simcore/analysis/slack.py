@@ -10,14 +10,13 @@ chain of dependencies meets the same op of two ranks of a class, since they run 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.run.gradients import Chains, Gradient
 from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
-from simcore.timeline import Timeline
 from simcore.units import differences, shifted
 from simcore.workload.model import base_name
 
@@ -35,18 +34,6 @@ def slack_columns(built: SimulatedGraph, cancelled: Callable[[], bool] = never) 
         differences(array("q", [*map(latest.__getitem__, built.nodes(number))]), end)
         for number, end in enumerate(timeline.times.end)
     ]
-
-
-def least_by_row(timeline: Timeline, slacks: Sequence[Sequence[int]], rows: int) -> list[int | None]:
-    """Per row of the file the least slack of its spans on any rank, ns; None for a row without spans."""
-    beyond = timeline.step_time_ns + 1
-    # One entry more: transfers are of row -1.
-    least = [beyond] * (rows + 1)
-    for number, slack in enumerate(slacks):
-        for row, ns in zip(timeline.stage_program(number).ops.row, slack, strict=True):
-            if ns < least[row]:
-                least[row] = ns
-    return [None if ns == beyond else ns for ns in least[:rows]]
 
 
 # Time that no scale is on: a state change.

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.executing.executed import words_of
-from simcore.executing.trace import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.parameters import as_dict
-from simcore.records import NamedTuple, replace
-from simcore.run.accounts import merged
+from simcore.run.accounts import told_accounts
 from simcore.run.figures import (
-    LayerUse,
     NodeTables,
     Origin,
     PathSegment,
@@ -24,6 +21,8 @@ from simcore.run.figures import (
     WaitFor,
 )
 from simcore.run.lanes import COMPUTE_STREAM
+from simcore.trace.streams import TrackStreams, mean_use, track_streams
+from simcore.trace.tables import LayerUse, SpentByLabel
 from simcore.units import duration
 
 if TYPE_CHECKING:
@@ -32,16 +31,6 @@ if TYPE_CHECKING:
 
 # Streams of a rank that send nothing.
 _NO_MESSAGES = (COMPUTE_STREAM, "cpu", "memory")
-
-
-class _RankUse(NamedTuple):
-    """streams: a node of each, and what it is for the rank. overlapped_ns: communication beside compute,
-    comm_ns: all of it.
-    """
-
-    streams: list[tuple[int, StreamUse]]
-    overlapped_ns: int
-    comm_ns: int
 
 
 class TraceFigures:
@@ -115,91 +104,38 @@ class TraceFigures:
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
-        sums: dict[str, list[int]] = {}
-        count = len(self.results.ranks)
-        for rank in self.results.ranks:
-            for use in self._streams_of(rank):
-                row = sums.setdefault(use.stream, [0, 0, 0, 0])
-                row[0] += use.busy_ns
-                row[1] += use.overlapped_ns or 0
-                row[2] += use.exposed_ns
-                row[3] = max(row[3], use.busy_ns)
-        uses = [
-            (StreamUse(stream, round(busy / count), round(beside / count), round(exposed / count)), most)
-            for stream, (busy, beside, exposed, most) in sums.items()
-        ]
+        means = mean_use((self._streams_of(rank), 1) for rank in self.results.ranks)
         return sorted(
-            uses, key=lambda pair: (pair[0].kind != COMPUTE_STREAM, -pair[0].busy_ns, pair[0].stream)
+            means, key=lambda pair: (pair[0].kind != COMPUTE_STREAM, -pair[0].busy_ns, pair[0].stream)
         )
 
     def _streams_of(self, rank: int) -> list[StreamUse]:
         """What each stream of a rank is; ranks that run alike have other groups."""
         results = self.results
-        uses = self._uses[results.executed.units.of[rank]].streams
-        return [replace(use, stream=results.stream_of(rank, place)) for place, use in uses]
+        unit = results.executed.units.of[rank]
+        column = results.trace.column("stream")
+        exposed = SpentByLabel(results.trace, unit, results.accounts[rank], column).exposed
+        uses = []
+        for label, (busy_ns, beside_ns) in self._uses[unit].used.items():
+            stream = results.stream_of(rank, column.of[unit].index(label))
+            beside_ns = 0 if stream == COMPUTE_STREAM else beside_ns
+            uses.append(StreamUse(stream, busy_ns, beside_ns, exposed.get(label, 0)))
+        return uses
 
     @cached_property
-    def _uses(self) -> list[_RankUse]:
-        """Of each class of ranks what the streams are for its lowest rank."""
-        return [self._use_of(rank) for rank in self.results.executed.units.first]
-
-    def _use_of(self, rank: int) -> _RankUse:
+    def _uses(self) -> list[TrackStreams]:
+        """Of each class of ranks how its streams are used."""
         results = self.results
-        accounts = results.accounts[rank]
-        exposed: dict[str, int] = {}
-        for segment, account in enumerate(accounts.account):
-            if FIRST_EXPOSED <= account < WAIT:
-                stream = results.stream_of(rank, accounts.op[segment])
-                exposed[stream] = exposed.get(stream, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
-        computed = accounts.computed()
-
-        def joined(times: Iterable[tuple[int, int]]) -> tuple[int, int]:
-            """How long at least one of them runs, and how much of that the rank computes."""
-            spans = merged(times)
-            return (
-                sum(end - start for start, end in spans),
-                sum(computed(end) - computed(start) for start, end in spans),
-            )
-
-        streams = []
-        sent: list[tuple[int, int]] = []
-        for stream, (place, times) in self._busy_of(rank).items():
-            busy, beside = joined(times)
-            beside = 0 if stream == COMPUTE_STREAM else beside
-            streams.append((place, StreamUse(stream, busy, beside, exposed.get(stream, 0))))
-            sent += times if stream not in _NO_MESSAGES else ()
-        comm, overlapped = joined(sent)
-        return _RankUse(streams, overlapped, comm)
-
-    def _busy_of(self, rank: int) -> dict[str, tuple[int, list[tuple[int, int]]]]:
-        """Of each stream of a rank its first node, and (begin, end) of each that has run; waits left out."""
-        results, executed = self.results, self.results.executed
-        start, begin, meetings = executed.start[rank], executed.begin[rank], executed.meetings[rank]
-        columns, rows = executed.nodes[rank].columns, executed.nodes[rank].row
-        busy: dict[str, tuple[int, list[tuple[int, int]]]] = {}
-        # What a node is in is the same for all with its type and attributes: millions of nodes have hundreds.
-        known: dict[tuple[int, int, bool], list[tuple[int, int]]] = {}
-        for place, end in enumerate(executed.end[rank]):
-            if end < 0 or start[place] < 0:
-                continue
-            row = rows[place]
-            key = (columns.type[row], columns.attributes[row], meetings[place] < 0)
-            times = known.get(key)
-            if times is None:
-                stream = results.stream_of(rank, place)
-                times = known[key] = busy.setdefault(stream, (place, []))[1]
-            if end > begin[place]:
-                times.append((begin[place], end))
-        return busy
+        column = results.trace.column("stream")
+        silent = [label for label, stream in enumerate(column.labels) if stream in _NO_MESSAGES]
+        return [
+            track_streams(results.trace, unit, results.accounts[rank], column, silent)
+            for unit, rank in enumerate(results.executed.units.first)
+        ]
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
-        columns: list[tuple[str, tuple[str, ...]]] = []
-        for number, account in enumerate(ACCOUNTS):
-            if any(accounts.total_ns[number] for accounts in self.results.accounts):
-                name = account.removeprefix("compute " if number < FIRST_EXPOSED else "exposed ")
-                columns.append((name, (account,)))
-        return columns
+        return told_accounts(self.results.accounts, {})
 
     def layers(self, grouped: bool) -> list[LayerUse]:
         return []

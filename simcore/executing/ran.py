@@ -5,22 +5,28 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from simcore.chakra.nodes import (
     COLL,
-    COLLECTIVE_WORDS,
     COMP,
     RECV,
     SEND,
-    TYPE_WORDS,
     Kinds,
     integer,
 )  # fmt: skip
 from simcore.diagnostics import in_short
-from simcore.executing.executed import Executed, group_name
+from simcore.executing.columns import (
+    columns_of,
+    group_word,
+    node_kind,
+    node_name,
+    node_stream,
+    pattern_of,
+)
+from simcore.executing.executed import Executed
 from simcore.executing.graph import NONE, TraceGraph, build_graph
 from simcore.executing.trace import ACCOUNTS, account_of, executed_trace, phase_of_node
 from simcore.parameters import Parameters
@@ -32,11 +38,15 @@ from simcore.run.findings import Leg, LegKey, stretches
 from simcore.run.graph import ARRIVED, RECEIVED, ChainStep
 from simcore.run.track import Track
 from simcore.trace.accounts import accounts_of
+from simcore.trace.spans import Trace
+from simcore.trace.tables import Table, counted, counted_on
 from simcore.units import percent, plural
 
 if TYPE_CHECKING:
     from simcore.messages.network import LinkHeat, LinkUse
 
+
+Figure = TypeVar("Figure")
 
 # Cells of the name of what a node waited for.
 _NAME_CELLS = 40
@@ -112,9 +122,7 @@ class RanTraces(Struct, frozen=True, dict=True):
 
     def name_of(self, rank: int, place: int) -> str:
         """The name of a node, raw text of the file; its type and id where it has none."""
-        nodes = self.executed.nodes[rank]
-        name = self.kinds.name(nodes.columns.name[nodes.row[place]])
-        return name or f"{self.what(rank, place)} {nodes.id[place]}"
+        return node_name(self.executed, rank, place)
 
     def attributes_of(self, rank: int, place: int) -> dict[str, object]:
         """The attributes of a node by name, with their values."""
@@ -124,15 +132,7 @@ class RanTraces(Struct, frozen=True, dict=True):
 
     def what(self, rank: int, place: int) -> str:
         """What a node is in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
-        kind = self.type_of(rank, place)
-        if kind == COLL:
-            nodes = self.executed.nodes[rank]
-            number = integer(
-                self.kinds.attributes(nodes.columns.attributes[nodes.row[place]]).get("comm_type")
-            )
-            if number is not None and 0 <= number < len(COLLECTIVE_WORDS):
-                return COLLECTIVE_WORDS[number]
-        return TYPE_WORDS[min(kind, 7)]
+        return node_kind(self.executed, rank, place)
 
     def group_of(self, rank: int, place: int) -> tuple[str, tuple[int, ...]] | None:
         """(name, ranks) of the group of a collective, None for any other node."""
@@ -140,22 +140,11 @@ class RanTraces(Struct, frozen=True, dict=True):
 
     def group_word(self, rank: int, place: int) -> str:
         """`all ranks`, `group 3`; "" for what is no collective."""
-        if self.type_of(rank, place) != COLL:
-            return ""
-        group = self.group_of(rank, place)
-        if group is None:
-            return "alone"
-        return f"group {group[0]}" if group[0] else "all ranks"
+        return group_word(self.executed, rank, place) if self.type_of(rank, place) == COLL else ""
 
     def stream_of(self, rank: int, place: int) -> str:
         """The lane of a node: compute, cpu, memory, messages, or that of its group."""
-        kind = self.type_of(rank, place)
-        if kind == COMP or kind in (0, 1):
-            attributes = self.attributes_of(rank, place)
-            return "cpu" if attributes.get("is_cpu_op") else "compute"
-        if kind == COLL:
-            return self.group_word(rank, place)
-        return "messages" if kind in (SEND, RECV) else "memory"
+        return node_stream(self.executed, rank, place)
 
     def last_member(self, rank: int, place: int) -> tuple[int, int] | None:
         """(rank, place) of the member that came last to a node's collective, the lowest rank of several."""
@@ -179,8 +168,12 @@ class RanTraces(Struct, frozen=True, dict=True):
     @cached_property
     def accounts(self) -> list[Accounts]:
         """Of each rank; each sums to the step time."""
-        units = self.executed.units
-        return units.spread(accounts_of(executed_trace(self.executed)))
+        return self.executed.units.spread(accounts_of(self.trace))
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What ran on each class of ranks that run alike."""
+        return executed_trace(self.executed, columns_of(self.executed))
 
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """The accounts, computed now unless they are known."""
@@ -189,14 +182,6 @@ class RanTraces(Struct, frozen=True, dict=True):
     def sum_ns(self, ranks: Iterable[int]) -> list[int]:
         """ns by index into ACCOUNTS of some ranks together."""
         return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
-
-    @cached_property
-    def unit_sizes(self) -> list[int]:
-        """How many ranks each class of ranks has."""
-        sizes = [0] * len(self.executed.units.first)
-        for unit in self.executed.units.of:
-            sizes[unit] += 1
-        return sizes
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:
@@ -310,82 +295,61 @@ class RanTraces(Struct, frozen=True, dict=True):
         return "its stream" if not self.is_astra else _SLOTS[held] if held < len(_SLOTS) else "its rank"
 
     @cached_property
+    def patterns(self) -> Table:
+        """What nodes take by name pattern and kind; its tracks are the classes of ranks that run alike."""
+        accounts, slacks = self._of_units(self.accounts), lambda: self._of_units(self.slack_ns)
+        return Table(self.trace, accounts, self.trace.column("pattern"), self._path_by_node, slacks)
+
+    def _of_units(self, by_rank: Sequence[Figure]) -> list[Figure]:
+        return [by_rank[rank] for rank in self.executed.units.first]
+
+    def _path_by_node(self) -> Iterator[tuple[int, int, int]]:
+        units = self.executed.units.of
+        return ((units[part.rank], part.place, part.end - part.start) for part in self.critical_path)
+
+    @cached_property
     def name_table(self) -> list[NameUse]:
         """What nodes take by name pattern, all ranks together, the most first."""
-        executed = self.executed
-        sums: dict[tuple[str, str], list[int]] = {}
-        spots: dict[tuple[str, str], tuple[int, int]] = {}
-        longest: dict[tuple[str, str], int] = {}
-        slack: dict[tuple[str, str], int] = {}
-        for rank, count in zip(executed.units.first, self.unit_sizes, strict=True):
-            ends, begin, start, mine = (
-                executed.end[rank],
-                executed.begin[rank],
-                executed.start[rank],
-                self.slack_ns[rank],
-            )
-            for place, end in enumerate(ends):
-                if end < 0 or start[place] < 0:
-                    continue
-                key = (pattern_of(self.name_of(rank, place)), self.what(rank, place))
-                own = end - begin[place]
-                row = sums.setdefault(key, [0, 0, 0])
-                row[0] += count
-                row[1] += own * count
-                row[2] += (begin[place] - start[place]) * count
-                if own > longest.get(key, NONE):
-                    longest[key] = own
-                    spots[key] = (rank, place)
-                slack[key] = min(slack.get(key, mine[place]), mine[place])
-        critical: dict[tuple[str, str], int] = {}
-        for part in self.critical_path:
-            key = (pattern_of(self.name_of(part.rank, part.place)), self.what(part.rank, part.place))
-            critical[key] = critical.get(key, 0) + part.end - part.start
-        table = [
-            NameUse(*key, row[0], row[1], row[2], critical.get(key, 0), slack[key], *spots[key])
-            for key, row in sums.items()
-        ]
-        return sorted(table, key=lambda use: (-use.own_ns, use.name, use.what))
+        table = self.patterns
+        uses = []
+        for label, (nodes, own_ns, waits_ns, unit, place) in counted(self.trace, table.column).items():
+            (name, what), use = table.column.labels[label], table.use([label])
+            uses.append(NameUse(
+                name, what, nodes, own_ns, waits_ns, use.critical_ns, use.slack_ns or 0,
+                self.executed.units.first[unit], place,
+            ))  # fmt: skip
+        return sorted(uses, key=lambda use: (-use.own_ns, use.name, use.what))
 
     @cached_property
     def group_table(self) -> list[GroupUse]:
         """What the collectives of each group take, the most first."""
+        units = self.executed.units
+        of_units = [self._groups_of(unit) for unit in range(len(units.first))]
         sums: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        executed = self.executed
-        # Of each class of ranks the groups that its lowest rank is in: a place of one of each, and its sums.
-        classes: list[list[list[int]]] = []
-        for rank in executed.units.first:
-            mine: dict[int, list[int]] = {}
-            by_name: dict[str, list[int]] = {}
-            begin, start, end = executed.begin[rank], executed.start[rank], executed.end[rank]
-            sets, rows = executed.nodes[rank].columns.attributes, executed.nodes[rank].row
-            for place, number in enumerate(executed.meetings[rank]):
-                if number == NONE or end[place] < 0:
-                    continue
-                values = sets[rows[place]]
-                row = mine.get(values)
-                if row is None:
-                    attributes = executed.attributes(rank, place)
-                    row = mine[values] = by_name.setdefault(group_name(attributes), [place, 0, 0, 0, 0])
-                size = self.attributes_of(rank, place).get("comm_size")
-                row[1] += 1
-                row[2] += size if isinstance(size, int) else 0
-                row[3] += end[place] - begin[place]
-                row[4] += begin[place] - start[place]
-            classes.append(list(by_name.values()))
-        for rank, unit in enumerate(executed.units.of):
-            for place, count, size, own, waits in classes[unit]:
-                group = executed.group_of(rank, place)
+        for rank, unit in enumerate(units.of):
+            for place, count, size, own_ns, waits_ns in of_units[unit]:
+                group = self.executed.group_of(rank, place)
                 assert group is not None
                 # As many collectives as its first rank has.
                 row = sums.setdefault(group, [count, size, 0, 0])
-                row[2] += own
-                row[3] += waits
+                row[2] += own_ns
+                row[3] += waits_ns
         table = [
-            GroupUse(name or "all ranks", RankSet.of(sorted(ranks)).text(), row[0], row[1], row[2], row[3])
+            GroupUse(name or "all ranks", RankSet.of(sorted(ranks)).text(), *row)
             for (name, ranks), row in sums.items()
         ]
         return sorted(table, key=lambda use: (-use.own_ns, use.group))
+
+    def _groups_of(self, unit: int) -> list[list[int]]:
+        """[a place, collectives, bytes, own ns, waits ns] of each group that a class of ranks is in."""
+        column = self.trace.column("group")
+        of_groups: dict[str, list[int]] = {}
+        for label, (count, own_ns, waits_ns, _, place) in counted_on(self.trace, unit, column).items():
+            name, size = column.labels[label]
+            row = of_groups.setdefault(name, [place, 0, 0, 0, 0])
+            for at, more in enumerate((count, count * size, own_ns, waits_ns), start=1):
+                row[at] += more
+        return [*of_groups.values()]
 
     def at(self, rank: int, time_ns: int) -> int:
         """The last node of a rank that began at or before a time, -1 for none."""
@@ -408,20 +372,6 @@ class RanTraces(Struct, frozen=True, dict=True):
     def counted(self) -> str:
         """Ranks and nodes in words."""
         return f"{plural(len(self.ranks), 'rank')}, {plural(self.held_ops, 'node')}"
-
-
-def pattern_of(name: str) -> str:
-    """A name with `#` for each number in it: `layer.12.fwd` and `layer.13.fwd` are one pattern."""
-    if not any(character.isdigit() for character in name):
-        return name
-    pattern: list[str] = []
-    for character in name:
-        if character.isascii() and character.isdigit():
-            if not pattern or pattern[-1] != "#":
-                pattern.append("#")
-        else:
-            pattern.append(character)
-    return "".join(pattern)
 
 
 # A micro-batch in the name of a node: STAGE's `mb0.transformer.1.mha.q@1_COMP`, wltui's `mlp_norm fwd mb0`.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.executing.figures import TraceFigures
     from simcore.executing.lanes import TraceLanes
-    from simcore.run.named_work import NamedWork
+    from simcore.trace.named_work import NamedWork
 
 # Parameters of collectives and messages, which may change nothing.
 COLLECTIVE_FIELDS = (
@@ -188,9 +188,9 @@ class TraceResults(RanTraces, frozen=True, dict=True):
 
     def named_work(self, track: Track) -> NamedWork:
         """What the rank of a track does by name."""
-        from simcore.executing.named_work import work_of_rank
+        from simcore.trace.named_work import named_work
 
-        return work_of_rank(self, track.number)
+        return named_work(self.trace, self.executed.units.of[track.number], self.accounts[track.number])
 
     @property
     def path_groupings(self) -> tuple[str, ...]:

@@ -14,9 +14,10 @@ from functools import cached_property
 
 from simcore.chakra.nodes import COMP, RECV
 from simcore.diagnostics import UsageError, printable
+from simcore.executing.columns import pattern_of
 from simcore.executing.executed import Executed
 from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, TraceGraph
-from simcore.executing.ran import RanTraces, pattern_of
+from simcore.executing.ran import RanTraces
 from simcore.overrides import time_scales
 from simcore.parameters import Parameters
 from simcore.records import replace

@@ -16,6 +16,7 @@ Compute is forward unless the node's name says backward or optimizer (`grad`, `b
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
 from simcore.executing.executed import Executed
@@ -31,6 +32,7 @@ from simcore.trace.spans import (
     NEVER,
     SENDS,
     UNDER,
+    Column,
     Spans,
     Trace,
     Waits,
@@ -139,14 +141,14 @@ class _What(NamedTuple):
     is_stated: bool
 
 
-def executed_trace(executed: Executed) -> Trace:
+def executed_trace(executed: Executed, columns: Mapping[str, Callable[[], Column]]) -> Trace:
     """Returns the trace of a set that has run; its tracks are the classes of ranks in their order."""
     sizes = [0] * len(executed.units.first)
     for unit in executed.units.of:
         sizes[unit] += 1
     spans = [_spans_of(executed, rank) for rank in executed.units.first]
     waits = [Waits() for _ in sizes]
-    return Trace(spans, waits, executed.step_time_ns, NAMES, sizes, PP, overlaps=True)
+    return Trace(spans, waits, executed.step_time_ns, NAMES, sizes, PP, True, columns)
 
 
 def _spans_of(executed: Executed, rank: int) -> Spans:

@@ -6,12 +6,12 @@ operations' times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
-from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, LAUNCH, category_of_group, said_op
+from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
 from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
@@ -19,10 +19,12 @@ from simcore.replay.critical_path import reason_words
 from simcore.replay.operations import op_uses
 from simcore.replay.run_words import facts, title
 from simcore.replay.worst import piece_name
-from simcore.run.accounts import Accounts, merged
-from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.run.accounts import Accounts, merged, told_accounts
+from simcore.run.figures import Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
 from simcore.run.pieces import GAP
-from simcore.sources.measured import ACCOUNTS, FIRST_EXPOSED, WAIT
+from simcore.sources.measured import ACCOUNTS
+from simcore.trace.streams import mean_use, track_streams
+from simcore.trace.tables import LayerUse, SpentByLabel
 
 if TYPE_CHECKING:
     from simcore.measured.run import MeasuredRun
@@ -97,11 +99,6 @@ def peak_microbatches(rank: RankTrace) -> int | None:
     return most or None
 
 
-_COMPUTE = frozenset(map(CATEGORIES.index, COMPUTE))
-_COPY = CATEGORIES.index(COPY)
-Spans = list[tuple[int, int]]
-
-
 class DeviceUse(NamedTuple):
     """ns of one rank. comm_ns: the union of what communicates; overlapped_ns: of that beside compute.
     exposed_ns: by the name of the group as the trace has it, and `copy`; they sum to the rank's exposed
@@ -114,71 +111,16 @@ class DeviceUse(NamedTuple):
     streams: list[StreamUse]
 
 
-class Unions(NamedTuple):
-    """Disjoint spans, ascending: what computes, what communicates by group, what copies."""
-
-    compute: Spans
-    comm: dict[str, Spans]
-    copies: Spans
-
-
-def unions_of(rank: RankTrace) -> Unions:
-    """The unions of a rank's operations by what they are."""
-    ops = rank.ops
-    compute: Spans = []
-    copies: Spans = []
-    comm: dict[str, Spans] = {}
-    for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)):
-        kind = ops.stated[op]
-        spans = (
-            compute
-            if kind in _COMPUTE
-            else copies
-            if kind == _COPY
-            else comm.setdefault(ops.group[op] or "comm", [])
-        )
-        spans.append((start, end))
-    return Unions(merged(compute), {name: merged(spans) for name, spans in comm.items()}, merged(copies))
-
-
-def total(spans: Sequence[tuple[int, int]]) -> int:
-    """How long disjoint spans are together."""
-    return sum(end - start for start, end in spans)
-
-
-def both(first: Spans, other: Spans) -> Spans:
-    """What lies in both of two unions."""
-    spans: Spans = []
-    at = 0
-    for start, end in first:
-        while at < len(other) and other[at][1] <= start:
-            at += 1
-        index = at
-        while index < len(other) and other[index][0] < end:
-            spans.append((max(start, other[index][0]), min(end, other[index][1])))
-            index += 1
-    return spans
-
-
-def device_use(results: Timed, rank: int) -> DeviceUse | None:
-    """Of the `rank`-th rank, in the run that is shown; None of a run that no profiler recorded."""
-    if not results.measured.of_devices:
-        return None
-    trace = results.run.ranks[rank]
-    unions = unions_of(trace)
-    comm = merged(span for spans in unions.comm.values() for span in spans)
-    exposed = dict.fromkeys(unions.comm, 0) | {COPY: 0}
-    accounts, pieces = results.accounts[rank], results.ties.pieces[rank]
-    for segment, account in enumerate(accounts.account):
-        if FIRST_EXPOSED <= account < WAIT:
-            op = pieces.op[accounts.op[segment]]
-            name = COPY if trace.ops.stated[op] == _COPY else trace.ops.group[op] or "comm"
-            exposed[name] = exposed.get(name, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
-    streams = [
-        StreamUse(name, total(spans), total(both(spans, unions.compute)), exposed[name])
-        for name, spans in unions.comm.items()
-    ]
-    return DeviceUse(total(comm), total(both(comm, unions.compute)), exposed, streams)
+def device_use(results: Timed, rank: int) -> DeviceUse:
+    """Of the `rank`-th rank of a profiler's run, in the run that is shown."""
+    column, accounts = results.trace.column("stream"), results.accounts[rank]
+    copies = column.labels.index(COPY)
+    used = track_streams(results.trace, rank, accounts, column, [copies])
+    exposed = SpentByLabel(results.trace, rank, accounts, column).exposed
+    groups = [label for label in used.used if label != copies]
+    streams = [StreamUse(column.labels[label], *used.used[label], exposed.get(label, 0)) for label in groups]
+    by_name = {column.labels[label]: exposed.get(label, 0) for label in (*groups, copies)}
+    return DeviceUse(used.comm_ns, used.overlapped_ns, by_name, streams)
 
 
 _HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
@@ -245,25 +187,19 @@ class MeasuredFigures:
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
-        columns: list[tuple[str, tuple[str, ...]]] = []
-        for number, account in enumerate(ACCOUNTS):
-            if any(accounts.total_ns[number] for accounts in self.results.accounts):
-                name = account.removeprefix("compute " if number < FIRST_EXPOSED else "exposed ")
-                columns.append((_HEADINGS.get(name, name), (account,)))
-        return columns
+        return told_accounts(self.results.accounts, _HEADINGS)
 
     def _track_use(self, track: Track) -> TrackUse:
         rank, accounts = self.results.run.ranks[track.number], self.results.accounts[track.number]
-        use = device_use(self.results, track.number)
-        compute, exposed, overlapped = (
-            compute_ns(accounts),
-            exposed_ns(accounts),
-            overlapped_ns(rank, accounts),
-        )
-        comm_ns = sum(exposed.values()) + (overlapped or 0)
-        if use is not None:
+        compute, exposed = compute_ns(accounts), exposed_ns(accounts)
+        overlapped: int | None
+        if self._device_uses:
+            use = self._device_uses[track.number]
             compute = {"kernel": 0} | compute
             exposed, overlapped, comm_ns = use.exposed_ns, use.overlapped_ns, use.comm_ns
+        else:
+            overlapped = overlapped_ns(rank, accounts)
+            comm_ns = sum(exposed.values()) + (overlapped or 0)
         return TrackUse(
             track, compute, exposed, accounts.ns("wait"), accounts.ns("bubble"), accounts.ns("host"),
             accounts.ns("idle"),
@@ -273,29 +209,23 @@ class MeasuredFigures:
 
     def _streams(self, rank: int) -> list[StreamUse]:
         """Of the `rank`-th rank, compute first; of a device by the names of its groups."""
-        trace, accounts = self.results.run.ranks[rank], self.results.accounts[rank]
-        use = device_use(self.results, rank)
-        if use is None:
-            return stream_times(trace, accounts)
-        return [StreamUse("compute", accounts.busy_ns, 0, 0), *use.streams]
+        accounts = self.results.accounts[rank]
+        if not self._device_uses:
+            return stream_times(self.results.run.ranks[rank], accounts)
+        return [StreamUse("compute", accounts.busy_ns, 0, 0), *self._device_uses[rank].streams]
+
+    @cached_property
+    def _device_uses(self) -> list[DeviceUse]:
+        """Of each rank; none of a run that no profiler recorded."""
+        if not self.results.measured.of_devices:
+            return []
+        return [device_use(self.results, rank) for rank in self.results.all_ranks]
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
         if not self.results.timed:
             return []
-        ranks = len(self.results.measured.ranks)
-        uses_of: dict[str, list[StreamUse]] = {}
-        for rank in self.results.all_ranks:
-            for use in self._streams(rank):
-                uses_of.setdefault(use.stream, []).append(use)
-        streams = []
-        for name, uses in uses_of.items():
-            busy = round(sum(use.busy_ns for use in uses) / ranks)
-            beside = [use.overlapped_ns for use in uses if use.overlapped_ns is not None]
-            overlapped = round(sum(beside) / ranks) if len(beside) == len(uses) else None
-            exposed = round(sum(use.exposed_ns for use in uses) / ranks)
-            streams.append((StreamUse(name, busy, overlapped, exposed), max(use.busy_ns for use in uses)))
-        return streams
+        return mean_use((self._streams(rank), 1) for rank in self.results.all_ranks)
 
     @cached_property
     def waits_for(self) -> list[WaitFor]:
@@ -338,9 +268,6 @@ class MeasuredFigures:
         if grouped or not self.results.timed:
             return []
         return [
-            LayerUse(
-                index, use.op if use.sub is None else use.sub, 1, None, None, None, use.op,
-                use.compute_ns, use.exposed_ns, use.critical_ns, use.slack_ns,
-            )
-            for index, use in enumerate(op_uses(self.results))
-        ]  # fmt: skip
+            LayerUse(index, op if sub is None else sub, 1, None, None, None, op, use)
+            for index, ((op, sub), use) in enumerate(op_uses(self.results))
+        ]

@@ -16,7 +16,7 @@ from simcore.replay.idle import (
     held_ups,
     no_call_words,
 )
-from simcore.replay.late import RankWaiting
+from simcore.replay.late import Late, RankWaiting
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import (
     LEAST,
@@ -33,7 +33,7 @@ from simcore.replay.stragglers import (
     stragglers,
 )
 from simcore.replay.timed import Timed
-from simcore.replay.waits import Stretch, late_waits_itself, wait_stretches, waited_in_the_end
+from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
 from simcore.sources.measured import ACCOUNTS, BUBBLE, WAIT
 from simcore.units import change_percent, duration, duration_range, largest, listed, percent, plural
 
@@ -149,7 +149,7 @@ def _outside_steps(results: Timed) -> list[tuple[int, int]]:
     return [(rank.first_ns, results.step_time_ns - rank.last_ns) if rank.window else (0, 0) for rank in ranks]
 
 
-def _waits(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
+def _waits(results: Timed, stretches: list[list[Late]]) -> list[str]:
     """The longest waits by operation, stage that waits and stage waited for: receives, then collectives. Of
     who is waited for and waits itself for most of that time whom that is for.
     """
@@ -182,7 +182,7 @@ def _waits(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
     return lines
 
 
-def _late_itself(results: Timed, stretches: list[list[Stretch]], waits: list[RankWaiting]) -> str:
+def _late_itself(results: Timed, stretches: list[list[Late]], waits: list[RankWaiting]) -> str:
     """`; 861.8 ms of it rank 7 itself waits for rank 1 (stage 0) in ep_allreduce`, of the longest wait for
     somebody who waits for most of it: who comes last there is not to blame. "" where nobody does.
     """
@@ -294,7 +294,7 @@ def _shorter(results: Timed, slow_rank: SlowRank) -> str:
     return ""
 
 
-def _in_the_end(results: Timed, stretches: list[list[Stretch]]) -> list[str]:
+def _in_the_end(results: Timed, stretches: list[list[Late]]) -> list[str]:
     """The rank that all others wait for at the end of a chain, where no other comes near it and less of it is
     seen in who waits for whom: in between stand ranks that wait themselves.
     """

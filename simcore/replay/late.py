@@ -12,14 +12,20 @@ from simcore.sources.measured import BUBBLE, WAIT
 
 
 class Late(NamedTuple):
-    """A time that a rank waits in `piece`, ns, for the rank `rank` (its index), which comes or sends with its
+    """A time that a rank waits, ns, in `piece` for the rank `rank` (its index), which comes or sends with its
     piece `came`.
     """
 
+    start: int
+    end: int
     piece: int
-    ns: int
     rank: int
     came: int
+
+    @property
+    def ns(self) -> int:
+        """How long it is."""
+        return self.end - self.start
 
 
 def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Accounts) -> Iterator[Late]:
@@ -27,8 +33,8 @@ def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Acc
     for segment, account in enumerate(accounts.account):
         if account in (WAIT, BUBBLE):
             piece = accounts.op[segment]
-            ns = accounts.edge[segment + 1] - accounts.edge[segment]
-            yield Late(piece, ns, *graph.late(rank, piece, ends))
+            times = accounts.edge[segment], accounts.edge[segment + 1]
+            yield Late(*times, piece, *graph.late(rank, piece, ends))
 
 
 class RankWaiting(Struct, frozen=True):

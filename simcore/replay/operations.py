@@ -5,7 +5,7 @@ Equal ones of all ranks together, or of each rank: own time, waiting, slack.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from simcore.measured.matching import Call, is_asynchronous
@@ -16,131 +16,31 @@ from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
 from simcore.records import NamedTuple, Struct, replace
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Wait, waits_by_item
-from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
-from simcore.sources.measured import (
-    FIRST_EXPOSED,
-    HOST,
-    IDLE,
-    WAIT,
-)
+from simcore.trace.tables import Spent, Use, first_seen
 
 # (operation, sub-operation of equal ones); None for what of the operations lies in no sub-operation.
 OpKey = tuple[str, str | None]
-# Of each operation something of each rank, by the rank's index.
-ByRank = dict[OpKey, dict[int, int]]
 
 
-class OpUse(NamedTuple):
-    """Equal operations, or sub-operations of equal ones (`sub`), ns.
-
-    compute_ns, exposed_ns: of all of them on the rank where the two together are most. critical_ns: of the
-    critical path. slack_ns: the least of all.
+def op_uses(results: Timed) -> Iterator[tuple[OpKey, Use]]:
+    """Yields what each operation and sub-operation by name takes, in the order in which they first come; host
+    gaps are none.
     """
-
-    op: str
-    sub: str | None
-    compute_ns: int
-    exposed_ns: int
-    critical_ns: int
-    slack_ns: int | None
-
-
-class Spent(NamedTuple):
-    """What equal operations take of the step of one rank, ns, without what lies in their sub-operations.
-
-    waits_ns: for other ranks, in receives and collectives.
-    """
-
-    compute_ns: int = 0
-    exposed_ns: int = 0
-    host_ns: int = 0
-    waits_ns: int = 0
-
-    @property
-    def own_ns(self) -> int:
-        """What is not waiting."""
-        return self.compute_ns + self.exposed_ns + self.host_ns
-
-
-def op_uses(results: Timed) -> list[OpUse]:
-    """Each operation and sub-operation by name, in the order in which they first come; host gaps are none."""
-    critical, slack, uses = critical_ns(results), slack_ns(results), spent(results)
-    op_rows = []
+    table = results.operations
+    labels = first_seen(results.trace, results.accounts, table.column)
     # The path can go through a collective beside compute that no rank has waited for: it has no account.
-    for key in dict.fromkeys((*uses, *critical)):
-        most = most_used(uses[key].values()) if key in uses else Spent()
-        least = min(slack[key].values()) if key in slack else None
-        on_path = sum(critical.get(key, {}).values())
-        op_rows.append(OpUse(*key, most.compute_ns, most.exposed_ns, on_path, least))
-    return op_rows
+    critical = [label for of_rank in table.critical_on for label in of_rank]
+    for label in dict.fromkeys((*labels, *critical)):
+        key: OpKey = table.column.labels[label]
+        yield key, table.use([label])
 
 
-def most_used(uses: Iterable[Spent]) -> Spent:
-    """Of what several ranks take the most compute and exposed communication together; the first of equals."""
-    return max(uses, key=lambda use: use.compute_ns + use.exposed_ns)
-
-
-def spent(results: Timed) -> dict[OpKey, dict[int, Spent]]:
-    """What each operation and sub-operation takes of the step of each rank (its index) that has it.
-
-    In the order in which they first come. All of a rank sum to its step without `idle`.
-    """
-    sums: dict[OpKey, dict[int, list[int]]] = {}
-    for rank, accounts in enumerate(results.accounts):
-        keys = _keys(results, rank)
-        edge = accounts.edge
-        for segment, account in enumerate(accounts.account):
-            piece = accounts.op[segment]
-            key = keys[piece] if piece >= 0 else None
-            if key is None or account == IDLE:
-                continue
-            if account < FIRST_EXPOSED:
-                part = 0
-            elif account < WAIT:
-                part = 1
-            else:
-                part = 2 if account == HOST else 3
-            of_rank = sums.setdefault(key, {}).setdefault(rank, [0, 0, 0, 0])
-            of_rank[part] += edge[segment + 1] - edge[segment]
-    return {key: {rank: Spent(*ns) for rank, ns in by_rank.items()} for key, by_rank in sums.items()}
-
-
-def critical_ns(results: Timed) -> ByRank:
-    """What the critical path has of each operation and sub-operation on each rank, ns; host gaps left out."""
-    by_key: ByRank = {}
-    names = [_keys(results, rank) for rank in results.all_ranks]
-    for piece_segment in results.critical_path:
-        key = names[piece_segment.rank][piece_segment.piece] if piece_segment.piece >= 0 else None
-        if key is not None:
-            by_rank = by_key.setdefault(key, {})
-            by_rank[piece_segment.rank] = (
-                by_rank.get(piece_segment.rank, 0) + piece_segment.end - piece_segment.start
-            )
-    return by_key
-
-
-def slack_ns(results: Timed) -> ByRank:
-    """The least slack of each by rank, ns; an operation's is that of all that lies in it."""
-    by_key: ByRank = {}
-    for rank, column in enumerate(results.slack_ns):
-        for key, ns in zip(_keys(results, rank), column, strict=True):
-            if key is None:
-                continue
-            for op_key in {key, (key[0], None)}:
-                by_rank = by_key.setdefault(op_key, {})
-                by_rank[rank] = min(ns, by_rank.get(rank, ns))
-    return by_key
-
-
-def _keys(results: Timed, rank: int) -> list[OpKey | None]:
-    """The operation of each piece of a rank (its index); None where no operation runs."""
-    pieces, trace = results.ties.pieces[rank], results.measured.ranks[rank]
-    names, subs = trace.ops.name, trace.subs.name
-    return [
-        None if kind == GAP else (names[op], subs[sub] if sub >= 0 else None)
-        for kind, op, sub in zip(pieces.kind, pieces.op, pieces.sub, strict=True)
-    ]
+def least_slacks(results: Timed) -> dict[str, int]:
+    """Returns the least slack of all operations of a name, ns, of what lies in them too."""
+    table = results.operations
+    slacks = zip(table.column.labels, table.slack_ns or (), strict=False)
+    return {op: ns for (op, sub), ns in slacks if sub is None and ns is not None}
 
 
 WORK = ("compute", "communication", "host")
@@ -181,7 +81,7 @@ class Operation(Struct, frozen=True):
     runs it. count: its runs; measured: how many of them have a duration, which total_ns, least_ns and most_ns
     are of. least_rank, most_rank: where the shortest and the longest are, NONE without any; most_batch: the
     longest one's micro-batch, most_item: which item of its rank's lanes it is.
-    use: of the rank where compute and exposed communication together are most, as `OpUse` has them. own_ns:
+    use: of the rank where compute and exposed communication together are most. own_ns:
     what is not waiting, of the rank where it is most, own_rank; mean_own_ns: the mean of all that run it.
     waits_ns: of all `ranks`, in its sub-operations too.
     """
@@ -265,10 +165,11 @@ class Operations:
             for figures in (*op_figures_of((trace,)), *sub_figures_of((trace,))):
                 key = (figures.name, None) if figures.parent is None else (figures.parent, figures.name)
                 self._figures.setdefault(key, {}).setdefault(rank, []).append(figures)
-        self._spent = spent(results) if self.timed else {}
-        self._waits = self._waits_with_subs()
+        labels: Sequence[OpKey] = results.operations.column.labels if self.timed else ()
+        self._label = {key: label for label, key in enumerate(labels)}
+        self._waits = self._waits_with_subs() if self.timed else {}
         self._mean_own_ns = {
-            key: sum(of_rank.own_ns for of_rank in self._spent.get(key, {}).values()) / len(by_rank)
+            key: sum(self._spent(key, rank).own_ns for rank in by_rank) / len(by_rank)
             for key, by_rank in self._figures.items()
         }
         # Of the ranks that were asked for, by item of their lanes.
@@ -291,22 +192,27 @@ class Operations:
         ]
         return sorted(operations, key=lambda operation: operation.rank or 0)
 
-    def _waits_with_subs(self) -> dict[tuple[str, str | None, int], int]:
-        """What each operation waits on each rank, in its sub-operations too, ns."""
-        ns_of: dict[tuple[str, str | None, int], int] = {}
-        for (op, sub), by_rank in self._spent.items():
-            for rank, of_rank in by_rank.items():
-                for key in {(op, sub, rank), (op, None, rank)}:
-                    ns_of[key] = ns_of.get(key, 0) + of_rank.waits_ns
-        return ns_of
+    def _spent(self, key: OpKey, rank: int) -> Spent:
+        """What an operation takes of a rank, without what lies in its sub-operations."""
+        label = self._label.get(key, NONE)
+        return Spent() if label == NONE else self.results.operations.spent[rank].of(label)
+
+    def _waits_with_subs(self) -> dict[tuple[int, int], int]:
+        """What each operation, by its label, waits on each rank, in its sub-operations too, ns."""
+        table = self.results.operations
+        ns_of: dict[tuple[int, int], int] = {}
+        for rank, of_rank in enumerate(table.spent):
+            for label, ns in of_rank.waits.items():
+                for key in (label, rank), (table.column.within[label], rank):
+                    ns_of[key] = ns_of.get(key, 0) + ns
+        return {key: ns for key, ns in ns_of.items() if key[0] != NONE}
 
     def _operation(self, key: OpKey, rank: int | None, by_rank: dict[int, list[OpFigures]]) -> Operation:
         figures = [(who, of_rank) for who, some in by_rank.items() for of_rank in some]
         timed = [(who, of_rank) for who, of_rank in figures if of_rank.measured]
         least_rank, least = min(timed, key=lambda pair: pair[1].least_ns, default=(NONE, None))
         most_rank, most = max(timed, key=lambda pair: pair[1].most_ns, default=(NONE, None))
-        everywhere = self._spent.get(key, {})
-        mine = {who: everywhere.get(who, Spent()) for who in by_rank}
+        mine = {who: self._spent(key, who) for who in by_rank}
         own_rank = max(mine, key=lambda who: mine[who].own_ns)
         return Operation(
             op=key[0],
@@ -323,11 +229,11 @@ class Operations:
             most_rank=most_rank,
             most_batch=-1 if most is None else most.most_batch,
             most_item=NONE if most is None else most.most_item,
-            use=most_used(mine.values()),
+            use=max(mine.values(), key=lambda spent: spent.compute_ns + spent.exposed_ns),
             own_ns=mine[own_rank].own_ns,
             own_rank=own_rank,
             mean_own_ns=self._mean_own_ns[key],
-            waits_ns=sum(self._waits.get((*key, who), 0) for who in by_rank),
+            waits_ns=sum(self._waits.get((self._label.get(key, NONE), who), 0) for who in by_rank),
         )
 
     # -- the path --------------------------------------------------------------------------
@@ -335,27 +241,28 @@ class Operations:
     @property
     def path_known(self) -> bool:
         """Whether the critical path and the slack are there without a wait; a run without times has none."""
-        if not self.timed or "_path" in self.__dict__:
+        if not self.timed or self.results.operations.path_known:
             return True
         return {"critical_path", "slack_ns"} <= self.results.__dict__.keys()
 
     def find_path(self) -> None:
         """Finds the critical path and the slack of all operations."""
-        _ = self._path
-
-    @cached_property
-    def _path(self) -> tuple[dict[OpKey, dict[int, int]], dict[OpKey, dict[int, int]]]:
-        return critical_ns(self.results), slack_ns(self.results)
+        if self.timed:
+            table = self.results.operations
+            _ = table.critical_ns, table.slack_ns
 
     def critical_ns(self, operation: Operation) -> int:
         """What the critical path has of it, ns."""
-        by_rank = self._path[0].get((operation.op, operation.sub), {})
-        return sum(by_rank.get(rank, 0) for rank in operation.ranks)
+        label = self._label.get((operation.op, operation.sub), NONE)
+        by_rank = self.results.operations.critical_on
+        return sum(by_rank[rank].get(label, 0) for rank in operation.ranks)
 
     def slack_ns(self, operation: Operation) -> int | None:
         """Its least slack, ns; None of what holds nobody, such as a launch."""
-        by_rank = self._path[1].get((operation.op, operation.sub), {})
-        return min((by_rank[rank] for rank in operation.ranks if rank in by_rank), default=None)
+        label = self._label.get((operation.op, operation.sub), NONE)
+        by_rank = self.results.operations.slack_on or ()
+        slacks = (of_rank.get(label) for rank, of_rank in enumerate(by_rank) if rank in operation.ranks)
+        return min((ns for ns in slacks if ns is not None), default=None)
 
     # -- what is sent ----------------------------------------------------------------------
 

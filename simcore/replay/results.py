@@ -18,12 +18,13 @@ from simcore.replay.worst import worst_places
 from simcore.run.accounts import Accounts
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
-from simcore.sources.measured import ACCOUNTS, NAMES, PROFILED
+from simcore.sources.measured import ACCOUNTS, NAMES, PROFILED, measured_calls
+from simcore.trace.named_work import named_work
 
 if TYPE_CHECKING:
     from simcore.replay.figures import MeasuredFigures
     from simcore.replay.lanes import MeasuredLanes
-    from simcore.run.named_work import NamedWork
+    from simcore.trace.named_work import NamedWork
 
 
 class MeasuredResults(Timed, frozen=True, dict=True):
@@ -100,9 +101,8 @@ class MeasuredResults(Timed, frozen=True, dict=True):
 
     def named_work(self, track: Track) -> NamedWork:
         """What the rank of a track does by name."""
-        from simcore.replay.named_work import work_of_rank
-
-        return work_of_rank(self, track.number)
+        rank = track.number
+        return named_work(self.trace, rank, self.accounts[rank], measured_calls(self.run.ranks[rank]))
 
     @cached_property
     def as_read(self) -> MeasuredResults:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +34,7 @@ from simcore.run.track import Track, in_order
 from simcore.sources.measured import ACCOUNTS, FIRST_EXPOSED, PROFILED, measured_trace
 from simcore.trace.accounts import accounts_of
 from simcore.trace.spans import Trace
+from simcore.trace.tables import Table
 
 if TYPE_CHECKING:
     from simcore.run.gradients import Gradient
@@ -298,16 +299,6 @@ class Timed(Struct, frozen=True, dict=True):
             slacks[rank][piece] = min(slacks[rank][piece], late[node] - ends[node])
         return slacks
 
-    @cached_property
-    def op_slack_ns(self) -> tuple[dict[int, int], ...]:
-        """The slack of each operation of each rank, ns: the least of its pieces'. Of those that have any."""
-        slacks: tuple[dict[int, int], ...] = tuple({} for _ in self.all_ranks)
-        for pieces, slack, by_op in zip(self.ties.pieces, self.slack_ns, slacks, strict=True):
-            for op, kind, ns in zip(pieces.op, pieces.kind, slack, strict=True):
-                if kind != GAP:
-                    by_op[op] = min(ns, by_op.get(op, ns))
-        return slacks
-
     @property
     def timed(self) -> bool:
         """Whether it has times: a plan has none."""
@@ -355,16 +346,6 @@ class Timed(Struct, frozen=True, dict=True):
         matches = self.ties.matches
         return Partners(self.measured, matches, frozenset(matches.unmatched))
 
-    @cached_property
-    def least_slack_ns(self) -> dict[str, int]:
-        """The least slack of all operations of a name, ns."""
-        least: dict[str, int] = {}
-        for rank, by_op in zip(self.measured.ranks, self.op_slack_ns, strict=True):
-            for op, ns in by_op.items():
-                name = rank.ops.name[op]
-                least[name] = min(ns, least.get(name, ns))
-        return least
-
     @property
     def steps(self) -> int:
         """How many steps its times are of together: one."""
@@ -406,7 +387,16 @@ class Timed(Struct, frozen=True, dict=True):
     @cached_property
     def trace(self) -> Trace:
         """What ran on each rank: a span is a piece of it."""
-        return measured_trace(self.graph, self.ends, self.step_time_ns)
+        return measured_trace(self.graph, self.ends, self.step_time_ns, self.measured.ranks)
+
+    @cached_property
+    def operations(self) -> Table:
+        """What operations and sub-operations take, (operation, sub-operation or None) by name."""
+        column = self.trace.column("operation")
+        return Table(self.trace, self.accounts, column, self._path_by_piece, lambda: self.slack_ns)
+
+    def _path_by_piece(self) -> Iterator[tuple[int, int, int]]:
+        return ((part.rank, part.piece, part.end - part.start) for part in self.critical_path)
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import RECEIVES
-from simcore.records import NamedTuple, Struct
+from simcore.records import Struct
 from simcore.replay.late import Late, waits_of
 from simcore.replay.worst import piece_name
 from simcore.run.pieces import GAP, TRANSFER
-from simcore.sources.measured import BUBBLE, WAIT
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -83,71 +82,56 @@ def _key(results: Timed, rank: int, wait: Late) -> tuple[int, str, bool, str]:
 _MOST_WAITS = 20_000
 
 
-class Stretch(NamedTuple):
-    """A time that a rank waits, ns, in the piece `piece` for the rank `late` (its index)."""
-
-    start: int
-    end: int
-    late: int
-    piece: int
-
-
-def wait_stretches(results: Timed) -> list[list[Stretch]]:
+def wait_stretches(results: Timed) -> list[list[Late]]:
     """The waits of each rank, in order; empty of more than `_MOST_WAITS`."""
-    waits = []
-    for rank, accounts in enumerate(results.accounts):
-        edge = accounts.edge
-        spans = [
-            (edge[at], edge[at + 1])
-            for at, account in enumerate(accounts.account)
-            if account in (WAIT, BUBBLE)
-        ]
-        whom = waits_of(results.graph, results.ends, rank, accounts)
-        waits.append([Stretch(*span, late.rank, late.piece) for span, late in zip(spans, whom, strict=True)])
+    waits = [
+        [*waits_of(results.graph, results.ends, rank, accounts)]
+        for rank, accounts in enumerate(results.accounts)
+    ]
     return waits if sum(map(len, waits)) <= _MOST_WAITS else []
 
 
-def beside(waits: list[Stretch], start: int, end: int) -> Iterator[Stretch]:
+def beside(waits: list[Late], start: int, end: int) -> Iterator[Late]:
     """The waits of a rank from start to end, ns, cut to that."""
     at = max(bisect_right(waits, start, key=lambda wait: wait.start) - 1, 0)
     while at < len(waits) and waits[at].start < end:
         wait = waits[at]
         begin, until = max(wait.start, start), min(wait.end, end)
         if begin < until:
-            yield Stretch(begin, until, wait.late, wait.piece)
+            yield wait._replace(start=begin, end=until)
         at += 1
 
 
 def late_waits_itself(
-    results: Timed, stretches: list[list[Stretch]], early: int, late: int, name: str
+    results: Timed, stretches: list[list[Late]], early: int, late: int, name: str
 ) -> dict[tuple[int, str], int]:
     """(rank, name) -> ns: for whom and in what a late rank waits itself while `early` waits for it in the
     operation or sub-operation `name`. Ranks are indices; stretches: of `wait_stretches`.
     """
     ns_of: dict[tuple[int, str], int] = {}
     for wait in stretches[early]:
-        if wait.late != late or piece_name(results, early, wait.piece) != name:
+        if wait.rank != late or piece_name(results, early, wait.piece) != name:
             continue
         for own in beside(stretches[late], wait.start, wait.end):
-            key = (own.late, piece_name(results, late, own.piece))
-            ns_of[key] = ns_of.get(key, 0) + own.end - own.start
+            key = (own.rank, piece_name(results, late, own.piece))
+            ns_of[key] = ns_of.get(key, 0) + own.ns
     return ns_of
 
 
-def waited_in_the_end(waits: list[list[Stretch]]) -> dict[int, int]:
+def waited_in_the_end(waits: list[list[Late]]) -> dict[int, int]:
     """Rank (its index) -> how long others wait for it, ns, where at each moment a rank that waits itself is
     passed over for the one that it waits for: who is left does something else, or nothing. They sum to all
     waits. waits: of `wait_stretches`.
     """
     ns_of: dict[int, int] = {}
-    left = [(wait.start, wait.end, wait.late, len(waits)) for some in waits for wait in some]
+    left = [(wait.start, wait.end, wait.rank, len(waits)) for some in waits for wait in some]
     while left:
         start, end, rank, depth = left.pop()
         own = end - start
         # Clocks that differ may have two ranks wait for each other: the chain ends with the last of them.
         for wait in beside(waits[rank], start, end) if depth else ():
-            own -= wait.end - wait.start
-            left.append((wait.start, wait.end, wait.late, depth - 1))
+            own -= wait.ns
+            left.append((wait.start, wait.end, wait.rank, depth - 1))
         if own:
             ns_of[rank] = ns_of.get(rank, 0) + own
     return ns_of

@@ -1,6 +1,7 @@
 """The layers: the most expensive groups of equal rows, or every row with its cells; operations of a trace.
 
-A column is a line here, in the tables that have it; a figure of its own is a field of `LayerUse`.
+A column is a line here, in the tables that have it; a figure of its own is a field of `Use`
+(`simcore/trace/tables.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.records import NamedTuple
 from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, more_line
-from simcore.run.figures import LayerUse
+from simcore.trace.tables import LayerUse
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -27,28 +28,35 @@ def _ms(ns: int) -> str:
     return f"{ns / 1e6:.3f}"
 
 
-_NAME = _Layer("layer", lambda layer_use: printable(layer_use.name, _NAME_CELLS), "name", left=True)
+_NAME = _Layer("layer", lambda layer: printable(layer.name, _NAME_CELLS), "name", left=True)
 # Of a row with cells these have it, by phase.
 _COMPUTE = _Layer(
-    "compute ms", lambda layer_use: _ms(layer_use.compute_ns),
-    "compute_ns", lambda layer_use: layer_use.compute_ns if layer_use.cells is None else None, optional=True,
+    "compute ms", lambda layer: _ms(layer.use.compute_ns),
+    "compute_ns", lambda layer: layer.use.compute_ns if layer.cells is None else None, optional=True,
 )  # fmt: skip
-_EXPOSED = _Layer("exposed ms", lambda layer_use: _ms(layer_use.exposed_ns), "exposed_ns")
-_CRITICAL = _Layer("critical ms", lambda layer_use: _ms(layer_use.critical_ns), "critical_ns")
+_EXPOSED = _Layer(
+    "exposed ms", lambda layer: _ms(layer.use.exposed_ns),
+    "exposed_ns", lambda layer: layer.use.exposed_ns,
+)  # fmt: skip
+_CRITICAL = _Layer(
+    "critical ms", lambda layer: _ms(layer.use.critical_ns),
+    "critical_ns", lambda layer: layer.use.critical_ns,
+)  # fmt: skip
 _SLACK = _Layer(
     "least slack",
-    lambda layer_use: "-" if layer_use.slack_ns is None else duration(layer_use.slack_ns),
+    lambda layer: "-" if layer.use.slack_ns is None else duration(layer.use.slack_ns),
     "slack_ns",
+    lambda layer: layer.use.slack_ns,
 )
 
 
 def _groups(run: Run) -> list[_Layer]:
     """Of equal rows together."""
 
-    def share(layer_use: LayerUse) -> str:
-        return percent(layer_use.compute_ns + layer_use.exposed_ns, run.step_time_ns)
+    def share(layer: LayerUse) -> str:
+        return percent(layer.use.compute_ns + layer.use.exposed_ns, run.step_time_ns)
 
-    rows = _Layer("rows", lambda layer_use: f"x{layer_use.rows}")
+    rows = _Layer("rows", lambda layer: f"x{layer.rows}")
     return [_NAME, rows, _COMPUTE, _EXPOSED, _Layer("% of step", share), _CRITICAL, _SLACK]
 
 
@@ -57,11 +65,9 @@ def _keys(rows: Sequence[LayerUse]) -> list[_Layer]:
 
     def cell(phase: str) -> _Layer:
         cells = field_values(_CELL, (row.cells[phase] for row in rows if row.cells is not None))
-        return _Layer(
-            key=phase, value=lambda layer_use: None if layer_use.cells is None else cells[layer_use.index]
-        )
+        return _Layer(key=phase, value=lambda layer: None if layer.cells is None else cells[layer.index])
 
-    operation = _Layer(key="operation", value=lambda layer_use: layer_use.parent, optional=True)
+    operation = _Layer(key="operation", value=lambda layer: layer.parent, optional=True)
     cells = [cell(phase) for phase in ("fwd", "ig", "wg")]
     return [_Layer(key="index"), _NAME, operation, *cells, _COMPUTE, _EXPOSED, _CRITICAL, _SLACK]
 
@@ -108,9 +114,9 @@ def _all_rows() -> list[Field[_Line]]:
             return ""
         return "-" if line.cell.collective is None else cell_name(line.cell.collective)
 
-    block = _Layer("block", lambda layer_use: "-" if layer_use.block is None else str(layer_use.block))
+    block = _Layer("block", lambda layer: "-" if layer.block is None else str(layer.block))
     return [
-        of_row(_Layer("line", lambda layer_use: str(layer_use.line))),
+        of_row(_Layer("line", lambda layer: str(layer.line))),
         of_row(_NAME),
         of_row(block),
         Field("cell", lambda line: line.phase, left=True),

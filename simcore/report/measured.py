@@ -317,9 +317,9 @@ def _operation_values(recorded: Timed) -> dict[str, Any]:
     tells them, of the times of the files.
     """
     from simcore.measured.summary import op_figures, sub_figures
-    from simcore.replay.operations import grouped
+    from simcore.replay.operations import grouped, least_slacks
 
-    run, slack = recorded.measured, recorded.least_slack_ns if recorded.timed else {}
+    run, slack = recorded.measured, least_slacks(recorded) if recorded.timed else {}
     fields = _operation_fields(run, None)
     slacks: Field[OpFigures] = Field(key="slack_ns", value=lambda figures: slack.get(figures.name))
     return {

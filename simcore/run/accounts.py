@@ -133,6 +133,20 @@ class Accounts(Struct):
         return partial(until, starts, sums)
 
 
+def told_accounts(
+    accounts: Sequence[Accounts], headings: Mapping[str, str]
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Returns (heading, the account) of each account that any rank has some of. headings: of those that are
+    called otherwise.
+    """
+    told: list[tuple[str, tuple[str, ...]]] = []
+    for number, account in enumerate(accounts[0].of.all if accounts else ()):
+        if any(of_rank.total_ns[number] for of_rank in accounts):
+            name = account.removeprefix("compute ").removeprefix("exposed ")
+            told.append((headings.get(name, name), (account,)))
+    return told
+
+
 def prefix_sums(starts: Iterable[int], lengths: Iterable[int]) -> tuple[array[int], array[int]]:
     """For `until`: where spans begin that follow one another, and how long all before each are."""
     # By a list: an array that is made of an iterator grows by each element.

@@ -122,29 +122,6 @@ class PathSegment(NamedTuple):
     node: int | None = None
 
 
-class LayerUse(Struct, frozen=True):
-    """A row of a workload, equal ones together, or an operation of a trace; times in ns.
-
-    index: its place in the table. name: raw text of the file. rows: how many it stands for. line: of the
-    file, block: the micro-batch's; None without. cells: its `LayerCell`s by phase; None of an operation,
-    which is part of the operation `parent` or that itself. compute_ns, exposed_ns: of a step, on the rank
-    where they are most together. critical_ns: of the critical path. slack_ns: the least, None of what takes
-    no part in the step.
-    """
-
-    index: int
-    name: str
-    rows: int
-    line: int | None
-    block: int | None
-    cells: Mapping[str, Any] | None
-    parent: str | None
-    compute_ns: int
-    exposed_ns: int
-    critical_ns: int
-    slack_ns: int | None
-
-
 class RankEnd(NamedTuple):
     """When a rank ends, and its exposed time as ASTRA-sim has it: the end less its GPU compute."""
 

@@ -8,17 +8,20 @@ what lies before a rank's first and behind its last operation.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, compress, repeat
 from operator import add, le
 
+from simcore.measured.columns import RankTrace
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
 from simcore.run.accounts import account_names
 from simcore.run.measured import MeasuredGraph, flights
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
-from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Spans, Trace, Waits
+from simcore.run.ties import Ties
+from simcore.trace.named_work import OneCall
+from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Column, Spans, Trace, Waits
 
 EXPOSED = (*GROUP_KINDS, COPY)
 # What profiler traces alone have: it is said only where there is some.
@@ -67,15 +70,86 @@ def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
     return OF_CATEGORY[trace.ops.category(op)]
 
 
-def measured_trace(graph: MeasuredGraph, ends: Sequence[int], step_ns: int) -> Trace:
-    """Returns the trace of a run. ends: of a pass of its graph, or as measured."""
+def measured_trace(
+    graph: MeasuredGraph, ends: Sequence[int], step_ns: int, named: Sequence[RankTrace]
+) -> Trace:
+    """Returns the trace of a run. ends: of a pass of its graph, or as measured. named: its ranks, with the
+    names that operations are counted under.
+    """
     ranks = range(len(graph.over))
     spans = [_spans_of(graph, ends, rank) for rank in ranks]
     waits = [Waits() for _ in ranks]
     # A kernel that receives is on its stream before anything is sent: nothing of a pipeline is known of it.
     of_devices = graph.ties.run.of_devices
     bubbles = NONE if of_devices else OF_CATEGORY["pp"]
-    return Trace(spans, waits, step_ns, NAMES, [1] * len(spans), bubbles, of_devices)
+    columns = {
+        "name": lambda: _names(graph.ties, named),
+        "operation": lambda: _operations(graph.ties, named),
+        "stream": lambda: _streams(graph.ties),
+    }
+    return Trace(spans, waits, step_ns, NAMES, [1] * len(spans), bubbles, of_devices, columns)
+
+
+def _operations(ties: Ties, ranks: Sequence[RankTrace]) -> Column:
+    """(operation, sub-operation or None) by name of each piece; NONE where no operation runs."""
+    number_of: dict[tuple[str, str | None], int] = {}
+    of = []
+    for pieces, trace in zip(ties.pieces, ranks, strict=True):
+        names, subs = trace.ops.name, trace.subs.name
+        numbers = array("i")
+        for kind, op, sub in zip(pieces.kind, pieces.op, pieces.sub, strict=True):
+            if kind == GAP:
+                numbers.append(NONE)
+                continue
+            for key in (names[op], None), (names[op], subs[sub] if sub >= 0 else None):
+                number = number_of.setdefault(key, len(number_of))
+            numbers.append(number)
+        of.append(numbers)
+    within = [NONE if sub is None else number_of[name, None] for name, sub in number_of]
+    return Column([*number_of], of, within=within)
+
+
+def _streams(ties: Ties) -> Column:
+    """The groups of what a device sends, by name, and its copies."""
+    number_of = {COPY: 0}
+    of = []
+    for pieces, trace in zip(ties.pieces, ties.run.ranks, strict=True):
+        ops, numbers = trace.ops, array("i")
+        for kind, op in zip(pieces.kind, pieces.op, strict=True):
+            stated = CATEGORIES[ops.stated[op]] if kind != GAP else None
+            if stated is None or stated in COMPUTE:
+                numbers.append(NONE)
+            else:
+                name = COPY if stated == COPY else ops.group[op] or "comm"
+                numbers.append(number_of.setdefault(name, len(number_of)))
+        of.append(numbers)
+    return Column([*number_of], of)
+
+
+def _names(ties: Ties, ranks: Sequence[RankTrace]) -> Column:
+    """Operations by name, sub-operations with what they lie in."""
+    operations = _operations(ties, ranks)
+    return Column([called(*key) for key in operations.labels], operations.of)
+
+
+def called(op: str, sub: str | None) -> str:
+    """Returns what an operation is called, a sub-operation by both: `layernorm in forward_step`."""
+    return op if sub is None else f"{sub} in {op}"
+
+
+def measured_calls(rank: RankTrace) -> Iterator[OneCall]:
+    """Yields the operations of a rank, each without its sub-operations, and these: one may be of several
+    pieces.
+    """
+    ops, subs = rank.ops, rank.subs
+    inside = [0] * len(ops)
+    for sub, (parent, start, end) in enumerate(zip(subs.parent, subs.start, subs.end, strict=True)):
+        inside[parent] += end - start
+        account = OF_CATEGORY[category_of_group(subs.group[sub])]
+        yield OneCall(account, called(ops.name[parent], subs.name[sub]), end - start)
+    for op, (name, start, end) in enumerate(zip(ops.name, ops.start, ops.end, strict=True)):
+        # Sub-operations that run beside each other may last longer than what they lie in.
+        yield OneCall(OF_CATEGORY[ops.category(op)], name, max(end - start - inside[op], 0))
 
 
 def _spans_of(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:

@@ -7,6 +7,7 @@ runs meanwhile on any stream of the rank counts: all share the queues of the dim
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from itertools import compress
 
 from simcore.program import Ops
@@ -17,7 +18,10 @@ from simcore.program.ops import (
     IS_STREAM,
     OPT,
     PHASES,
+    RANK_STREAMS,
+    RECEIVING,
     RECOMPUTE,
+    STREAMS,
     TO_NEXT,
     WG,
     InnerJoins,
@@ -29,8 +33,9 @@ from simcore.program.ops import (
 from simcore.records import NamedTuple
 from simcore.run.accounts import account_names
 from simcore.timeline import Timeline
-from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Repeat, Spans, Trace, Waits
+from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Column, Repeat, Spans, Trace, Waits
 from simcore.units import shifted
+from simcore.workload.model import base_name
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
@@ -44,6 +49,8 @@ ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_othe
 BUBBLE, IDLE = WAIT + 1, WAIT + 2
 # A table for `translate`: 1 for exposed communication.
 IS_EXPOSED = bytes(FIRST_EXPOSED <= account < WAIT for account in range(256))
+# What transfers of the pipeline are called among rows.
+SEND, RECEIVE = "send", "receive"
 # Their order in a bar: what forward work is done again stands beside the forward work.
 IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
 # Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.
@@ -81,13 +88,10 @@ class _Program:
         self.free = list(compress(range(count), self.held.translate(_NOT)))
 
 
-def own_account(ops: Ops, op: int) -> int:
-    """Returns the account of an op's own time, where nothing hides it."""
-    return ops.phase[op] if ops.stream[op] == COMPUTE else _EXPOSED[ops.stream[op]]
-
-
-def simulated_trace(timeline: Timeline) -> Trace:
-    """Returns the trace of a timeline; its tracks are the rank classes in their order."""
+def simulated_trace(timeline: Timeline, rows: Sequence[str] = ()) -> Trace:
+    """Returns the trace of a timeline; its tracks are the rank classes in their order. rows: the names of the
+    workload's.
+    """
     of_program: dict[int, _Program] = {}
     # What repeats wait for inside, by all that says it.
     known: dict[object, _Inside] = {}
@@ -99,7 +103,52 @@ def simulated_trace(timeline: Timeline) -> Trace:
         every.append(_ClassWalk(timeline, number, of_program[id(ops)], known))
     ranks = [len(rank_class.ranks) for rank_class in timeline.classes]
     spans, waits = [walk.spans for walk in every], [walk.waits for walk in every]
-    return Trace(spans, waits, timeline.step_time_ns, NAMES, ranks, _EXPOSED[TO_NEXT])
+    columns = {
+        "row": lambda: _rows(timeline, len(rows)),
+        "name": lambda: _names(timeline, rows),
+        "stream": lambda: _streams(timeline),
+    }
+    return Trace(spans, waits, timeline.step_time_ns, NAMES, ranks, _EXPOSED[TO_NEXT], columns=columns)
+
+
+def _rows(timeline: Timeline, count: int) -> Column:
+    """The row of the file that each op is of, NONE where the pipeline sends."""
+    programs = map(timeline.stage_program, range(len(timeline.classes)))
+    return Column(range(count), [program.ops.row for program in programs])
+
+
+def _names(timeline: Timeline, rows: Sequence[str]) -> Column:
+    """The names of the rows without their numbers; of transfers whether they are sent or received."""
+    number_of: dict[str, int] = {}
+    names = (*map(base_name, rows), SEND)
+    of_row = array("i", [number_of.setdefault(name, len(number_of)) for name in names])
+    known: dict[int, array[int]] = {}
+    of = []
+    for number in range(len(timeline.classes)):
+        row = timeline.stage_program(number).ops.row
+        if id(row) not in known:
+            # Where the pipeline sends, the row is -1: the last.
+            known[id(row)] = array("i", [*map(of_row.__getitem__, row)])
+        of.append(known[id(row)])
+    received = number_of.setdefault(RECEIVE, len(number_of))
+    return Column([*number_of], of, [received] * len(number_of), least_ns=1)
+
+
+def _streams(timeline: Timeline) -> Column:
+    """The stream of each op as users see them; what is received is on one of its own."""
+    label = array("i", [RANK_STREAMS.index(name) for name in STREAMS])
+    label[COMPUTE] = NONE
+    known: dict[int, array[int]] = {}
+    of = []
+    for number in range(len(timeline.classes)):
+        stream = timeline.stage_program(number).ops.stream
+        if id(stream) not in known:
+            known[id(stream)] = array("i", map(label.__getitem__, stream))
+        of.append(known[id(stream)])
+    received = [*range(len(RANK_STREAMS))]
+    for sent, name in RECEIVING.items():
+        received[label[sent]] = RANK_STREAMS.index(name)
+    return Column(RANK_STREAMS, of, received)
 
 
 class _Inside(NamedTuple):
@@ -189,7 +238,7 @@ class _ClassWalk:
             _extend(self.waits, _shifted(inside.waits, 0, begun, run.first), self.number)
             self.now = begun + inside.over
         lanes = [(self.of.lane[run.first + first], run.first + first) for _, first, _ in inner.ends]
-        return Repeat(run.first, run.last, first_wait, len(self.waits), inner, lanes)
+        return Repeat(run.first, run.last, first_wait, len(self.waits), inner, lanes, not inner.left)
 
     def _come_inside(self, run: OpRun, inner: InnerJoins) -> None:
         issued = run.first

@@ -13,9 +13,9 @@ of all takes 104.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from simcore.records import NamedTuple, Struct, field
 from simcore.run.accounts import AccountNames
@@ -43,7 +43,8 @@ def _longs() -> array[int]:
 
 class Repeat(NamedTuple):
     """Spans first..last - 1 of a track, issued one after another, and the waits among them: others of the
-    same `pattern` run the same and wait alike. lanes: of each lane in it the first span on it.
+    same `pattern` run the same and wait alike. lanes: of each lane in it the first span on it. closed:
+    whether all of them are over before the track goes on behind it.
     """
 
     first: int
@@ -52,6 +53,7 @@ class Repeat(NamedTuple):
     last_wait: int
     pattern: object
     lanes: Sequence[tuple[int, int]]
+    closed: bool
 
 
 class Spans(Struct):
@@ -106,10 +108,37 @@ def wait_code(number: int) -> int:
     return -2 - number
 
 
+class Column(NamedTuple):
+    """What spans are counted under, in tables: a name, a row of a workload, a group.
+
+    labels: what there is. of: by track, of each span an index into `labels`, NONE of one that is not counted;
+    tracks of one program share theirs. received: of each label that of what another track sends, () where it
+    is the same.
+    least_ns: what takes less time is no call. within: of each label the one that it lies in, or NONE; ()
+    where none lies in another.
+    """
+
+    labels: Sequence[Any]
+    of: Sequence[Sequence[int]]
+    received: Sequence[int] = ()
+    least_ns: int = 0
+    within: Sequence[int] = ()
+
+    def by_code(self, trace: Trace, track: int) -> list[int]:
+        """The index into `labels` of what segments of a track name by a code, at that code; NONE of idle."""
+        # Codes of waits are negative: those count from behind.
+        arrived = [NONE] * (len(trace.waits[track]) + 1)
+        for code, of, span in trace.arrivals(track):
+            sent = self.of[of][span]
+            arrived[code] = self.received[sent] if self.received else sent
+        return [*self.of[track], *arrived]
+
+
 class Trace(Struct, dict=True):
     """Tracks with their spans and waits. categories: the accounts there are. ranks: how many each track
     stands for. bubbles: the category that a track waits for in a bubble, NONE where there is none. overlaps:
-    whether several spans of a track may hold it at once.
+    whether several spans of a track may hold it at once. columns: what spans can be counted under, by what
+    that is, each made when it is first asked for.
     """
 
     spans: Sequence[Spans]
@@ -119,10 +148,21 @@ class Trace(Struct, dict=True):
     ranks: Sequence[int]
     bubbles: int
     overlaps: bool = False
+    columns: Mapping[str, Callable[[], Column]] = {}
 
     def __len__(self) -> int:
         """How many tracks it has."""
         return len(self.spans)
+
+    def column(self, name: str) -> Column:
+        """One of `columns`."""
+        if name not in self._made:
+            self._made[name] = self.columns[name]()
+        return self._made[name]
+
+    @cached_property
+    def _made(self) -> dict[str, Column]:
+        return {}
 
     def span_of(self, track: int, code: int) -> tuple[int, int]:
         """(track, span) that segments of a track name by a code: its own, or by `wait_code` another's."""

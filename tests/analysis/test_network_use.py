@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.analysis.dimensions import class_use, dimension_use
-from simcore.analysis.streams import JoinedUse, stream_use
 from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives.phases import chunk_bytes, collective_loads
 from simcore.parameters import Parameters, replaced
@@ -258,9 +257,7 @@ def test_what_takes_no_time_is_sent() -> None:
 
 def test_a_collective_that_is_the_first_op_of_all_has_its_stream() -> None:
     simulation = run([Row("mlp", Cell(0, "ALLREDUCE", "tp", 1000))], {"tp": 2})
-    (accounts,) = Results(simulation).accounts
-    joined = JoinedUse(simulation.timeline, 0, accounts.computed())
-    use = stream_use(simulation, 0, accounts, joined)
+    (use,) = Results(simulation).streams
     assert [(one.stream, one.busy_ns, one.exposed_ns) for one in use] == [
         ("compute", 0, 0),
         ("tp", pair_ns(1000), pair_ns(1000)),

@@ -90,7 +90,7 @@ def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase)
     results = Results(simulate(read(case.text), case.parameters))
     assert results.slacks is None
     assert results.slack(0) is None
-    assert results.layer_slack_ns is None
+    assert results.rows.slack_ns is None
     with pytest.raises(ValueError, match="queue by priority"):
         slack_columns(results.dependencies.built)
 

@@ -11,6 +11,7 @@ import pytest
 
 from simcore.kineto import open_profile
 from simcore.parameters import Asked, Parameters
+from simcore.records import replace
 from simcore.replay import measured_results
 from simcore.report.pages import run_json
 from tests.kineto.corpus import GLOO, device_spans, every_file, needs_corpus, raw, union_ns
@@ -70,6 +71,21 @@ def _are_unions(path: Path, events: list[dict[str, Any]]) -> None:
     assert is_near(found["idle_ns"], last - first - union_ns(compute + comm + copy))
     accounts = sum(found["compute_ns"].values()) + sum(found["exposed_ns"].values())
     assert accounts + sum(found[f"{name}_ns"] for name in ("wait", "bubble", "host", "idle")) == step
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "changed", [{"compute_scale": 0.5}, {"comm_scale": 0.5}, {"comm_scale": 2.0}], ids=str
+)
+def test_what_a_replayed_device_communicates_is_exposed_waits_or_is_beside_compute(
+    changed: dict[str, float],
+) -> None:
+    """A collective that a rank waits for lasts until the rank goes on, as in its accounts."""
+    run = measured_results(open_profile(str(GLOO), Asked(step="all")), replace(Parameters(), **changed))
+    for use in run.figures.track_uses:
+        exposed = sum(ns for name, ns in use.exposed_ns.items() if name != "copy")
+        assert use.overlapped_ns is not None
+        assert use.comm_ns == exposed + use.wait_ns + use.bubble_ns + use.overlapped_ns
 
 
 @needs_corpus

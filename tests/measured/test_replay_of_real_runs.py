@@ -256,7 +256,7 @@ def test_what_a_late_rank_waits_itself_is_what_it_waits_at_each_moment(name: str
         for start, end in itertools.pairwise(edges):
             here = (wait for wait in stretches[early] if wait.start <= start < wait.end)
             there = next(here, None)
-            if there is None or there.late != late or piece_name(results, early, there.piece) != one.name:
+            if there is None or there.rank != late or piece_name(results, early, there.piece) != one.name:
                 continue
             waits = others.account[bisect_right(others.edge, start) - 1] in (WAIT, BUBBLE)
             found += waits * (end - start)

@@ -20,8 +20,9 @@ from .test_replay_of_real_runs import RUNS, opened
 
 def by_name(results: MeasuredResults, rank: int) -> dict[str, float]:
     """The slack of each operation of a rank, ms; each name stands once there."""
-    names = results.measured.ranks[rank].ops.name
-    return {names[op]: ns / MS for op, ns in results.op_slack_ns[rank].items()}
+    slack, labels = results.operations.slack_on, results.operations.column.labels
+    assert slack is not None
+    return {labels[label][0]: ns / MS for label, ns in slack[rank].items()}
 
 
 def test_who_waits_for_a_slow_rank_has_as_much_slack_as_it_waits() -> None:

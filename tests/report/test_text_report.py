@@ -100,8 +100,8 @@ def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> 
     lines = page[page.index("most expensive layers") :].splitlines()
     assert lines[1].split()[-4:] == ["critical", "ms", "least", "slack"]
     for line, group in zip(lines[2:12], results.layer_groups, strict=False):
-        critical_ns = sum(results.layer_critical_ns[row.index] for row in group.rows)
-        slack = results.layer_slack_ns
+        critical_ns = sum(results.rows.critical_ns[row.index] for row in group.rows)
+        slack = results.rows.slack_ns
         assert slack is not None
         least = [ns for ns in (slack[row.index] for row in group.rows) if ns is not None]
         assert f"{critical_ns / 1e6:.3f}  " in line
@@ -109,7 +109,7 @@ def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> 
     every = run_page(results, every_layer=True)
     first = every[every.index("All rows of the file") :].splitlines()[2].split()
     assert first[:2] == ["3", "grad_gather"]
-    assert first[-3] == f"{results.layer_critical_ns[0] / 1e6:.3f}"
+    assert first[-3] == f"{results.rows.critical_ns[0] / 1e6:.3f}"
 
 
 def test_rows_that_never_run_have_no_slack() -> None:

@@ -12,6 +12,7 @@ from simcore.analysis import Results
 from simcore.analysis.layer_order import longest_span
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.trace import tables
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, seed_workload, small
@@ -71,7 +72,7 @@ async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(mak
         view = app.current_view
         assert isinstance(view, LayersView)
         line = view.table.lines[0]
-        ns = sum(view.session.current.layer_critical_ns[row] for row in line.group.rows.indices)
+        ns = sum(view.session.current.rows.critical_ns[row] for row in line.group.rows.indices)
         assert f" {ns / 1e6:8.3f}"[:9] in screen_rows(app)[5]
         place = [heading for heading, *_ in columns_for(140)].index("critical ms")
         await press(pilot, *"l" * place, "o")
@@ -83,7 +84,7 @@ async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(mak
 async def test_a_sort_by_figures_that_are_not_there_yet_says_so(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Results, "layer_path_known", False)
+    monkeypatch.setattr(tables.Table, "path_known", False)
     app = make_app()
     async with app.run_test(size=(140, 36)) as pilot:
         await press(pilot, "3")

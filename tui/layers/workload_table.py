@@ -246,10 +246,10 @@ class WorkloadTable:
     def learn_path(self) -> bool:
         """The figures of the critical path into the lines, where they are known; whether they are."""
         results = self._results
-        if not self.layers.knows_path and results.layer_path_known:
-            self.layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
+        if not self.layers.knows_path and results.rows.path_known:
+            self.layers.know_path(results.rows.critical_ns, results.rows.slack_ns)
             names = results.simulation.workload.name
-            for row, ns in enumerate(results.layer_critical_ns):
+            for row, ns in enumerate(results.rows.critical_ns):
                 if ns:
                     name = base_name(names[row])
                     self._path_of[name] = self._path_of.get(name, 0) + ns

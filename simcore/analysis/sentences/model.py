@@ -176,9 +176,10 @@ class Facts(Struct, frozen=True, dict=True):
         for rank_class, first in zip(self.classes, self.simulation.timeline.first_alike, strict=True):
             ranks[first] += len(rank_class.ranks)
         by_row = [0] * len(self.simulation.workload)
-        for count, computed in zip(ranks, self.results.computed_by_row, strict=True):
+        for count, spent in zip(ranks, self.results.rows.spent, strict=True):
             if count:
-                by_row = [ns + count * own for ns, own in zip(by_row, computed, strict=True)]
+                for row, ns in spent.compute.items():
+                    by_row[row] += count * ns
         return by_row, sum(ranks)
 
     @cached_property

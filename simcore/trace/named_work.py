@@ -1,15 +1,13 @@
-"""What ranks do by name: each nanosecond of their accounts with what runs, or is waited for, then.
-
-What an op of the accounts is called, and how long its calls last, `named_work.py` of each kind of run says.
-"""
+"""What ranks do by name: each nanosecond of their accounts with what runs, or is waited for, then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.run.track import ALIKE, COMPUTE
+from simcore.trace.spans import NONE, Trace
 from simcore.units import differences
 
 # All compute is one account: a name is the same work in every phase.
@@ -59,27 +57,43 @@ class NamedWork(Struct, frozen=True):
         return Work(self.ns.get((account, name), 0), *calls)
 
 
-def named_work(accounts: Accounts, name_of: Callable[[int], str], calls: Iterable[OneCall]) -> NamedWork:
-    """What a rank does by name. name_of: of what `Accounts.op` has."""
+def named_work(
+    trace: Trace, track: int, accounts: Accounts, calls: Iterable[OneCall] | None = None
+) -> NamedWork:
+    """Returns what a rank of a track does by name. accounts: of that track. calls: where spans are none."""
+    names = trace.column("name")
     told = [_TOLD_AS[alike] for alike in accounts.of.alike]
-    by_number: dict[tuple[int, str], int] = {}
-    named = zip(accounts.account, map(name_of, accounts.op), strict=True)
+    by_number: dict[tuple[int, int], int] = {}
+    named = zip(accounts.account, map(names.by_code(trace, track).__getitem__, accounts.op), strict=True)
     for key, ns in zip(named, differences(accounts.edge[1:], accounts.edge[:-1]), strict=True):
         by_number[key] = by_number.get(key, 0) + ns
     ns_of: dict[tuple[str, str], int] = {}
-    for (number, name), ns in by_number.items():
+    for (number, label), ns in by_number.items():
         account = told[number]
-        told_key = account, "" if account == IDLE else name
+        told_key = account, "" if account == IDLE or label == NONE else names.labels[label]
         ns_of[told_key] = ns_of.get(told_key, 0) + ns
     there = {(account == ALL_COMPUTE, name) for account, name in ns_of}
     counted: dict[tuple[bool, str], tuple[int, int]] = {}
-    for number, name, ns in calls:
+    for number, name, ns in _calls(trace, track) if calls is None else calls:
         call_key = told[number] == ALL_COMPUTE, name
         count, total_ns = counted.get(call_key, (0, 0))
         counted[call_key] = count + 1, total_ns + ns
         if call_key not in there:
             ns_of.setdefault((told[number], name), 0)
     return NamedWork(ns_of, {key: Calls(*both) for key, both in counted.items()})
+
+
+def _calls(trace: Trace, track: int) -> Iterator[OneCall]:
+    """The spans of a track, and those of others that arrive there."""
+    names, spans = trace.column("name"), trace.spans[track]
+    columns = names.of[track], spans.category, differences(spans.end, spans.ready)
+    for label, category, ns in zip(*columns, strict=True):
+        if label != NONE and ns >= names.least_ns:
+            yield OneCall(category, names.labels[label], ns)
+    by_code = names.by_code(trace, track)
+    for code, of, span in trace.arrivals(track):
+        sent = trace.spans[of]
+        yield OneCall(sent.category[span], names.labels[by_code[code]], sent.end[span] - sent.ready[span])
 
 
 def summed(several: Iterable[tuple[NamedWork, int]]) -> NamedWork:

@@ -1,0 +1,242 @@
+"""What the streams of a track are used for, and how much of a step it communicates.
+
+Nothing computes beside what holds compute back, so that only what does not is asked how much computes
+meanwhile. What repeats is worked out once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, compress
+from operator import gt, le
+
+from simcore.records import NamedTuple
+from simcore.run.accounts import Accounts
+from simcore.run.figures import StreamUse
+from simcore.trace.spans import COMMUNICATES, LAUNCHED, NONE, Column, Repeat, Spans, Trace
+from simcore.units import shifted
+
+# A table for `translate`: 1 for what compute may go on beside.
+_IS_BESIDE = bytes(level != COMMUNICATES for level in range(256))
+_Computed = Callable[[int], int]
+
+
+class Times(NamedTuple):
+    """Times in columns, ns."""
+
+    start: Sequence[int]
+    end: Sequence[int]
+
+    @property
+    def ns(self) -> int:
+        """How long they are together."""
+        return sum(self.end) - sum(self.start)
+
+    def computed(self, computed: _Computed) -> int:
+        """How much of them a track computes, ns. computed: of `Accounts.computed`."""
+        return sum(map(computed, self.end)) - sum(map(computed, self.start))
+
+
+def joined(times: Iterable[Times]) -> Times:
+    """Returns disjoint times that cover the same, ascending."""
+    start = [ns for some in times for ns in some.start]
+    end = [ns for some in times for ns in some.end]
+    if not start:
+        return Times(start, end)
+    if not all(map(le, start, start[1:])):
+        order = sorted(range(len(start)), key=start.__getitem__)
+        start, end = [*map(start.__getitem__, order)], [*map(end.__getitem__, order)]
+    reached = [*accumulate(end, max, initial=NONE)]
+    begins = [*map(gt, start, reached)]
+    return Times([*compress(start, begins)], [*compress(reached, begins)][1:] + reached[-1:])
+
+
+class _Lane(NamedTuple):
+    """What is on one stream. all, beside: times of all spans, and of those that compute may go on beside."""
+
+    all: list[Times]
+    beside: list[Times]
+
+    def used(self, computed: _Computed) -> tuple[int, int]:
+        """(ns in which at least one runs, how much of it the track computes)."""
+        return joined(self.all).ns, joined(self.beside).computed(computed)
+
+
+def _together(lanes: Iterable[_Lane]) -> _Lane:
+    together = _Lane([], [])
+    for lane in lanes:
+        together.all.extend(lane.all)
+        together.beside.extend(lane.beside)
+    return together
+
+
+class TrackStreams(NamedTuple):
+    """used: of each label that there is but those that compute, (ns in which at least one span runs, how much
+    of it the track computes). comm_ns, overlapped_ns: the same of what sends, whatever its label.
+    """
+
+    used: Mapping[int, tuple[int, int]]
+    comm_ns: int
+    overlapped_ns: int
+
+
+def track_streams(
+    trace: Trace, track: int, accounts: Accounts, column: Column, silent: Collection[int]
+) -> TrackStreams:
+    """Returns what the streams of a track are used for.
+
+    column: the stream of each span, NONE of what computes. silent: labels that send nothing. On a stream
+    nothing else runs while one of its spans in a repeat does.
+    """
+    return _Walk(trace, track, accounts.computed(), column, silent).found()
+
+
+class _Use(NamedTuple):
+    """What a repeat does, times from its begin on. times: of all that sends, disjoint."""
+
+    used: Mapping[int, tuple[int, int]]
+    times: Times
+    comm_ns: int
+    overlapped_ns: int
+
+
+class _Walk:
+    """One track. begun, uses: when each repeat begins whose spans nothing outlasts, and what it does."""
+
+    def __init__(
+        self, trace: Trace, track: int, computed: _Computed, column: Column, silent: Collection[int]
+    ) -> None:
+        self.trace, self.track, self.computed = trace, track, computed
+        self.column, self.silent = column, silent
+        self.spans: Spans = trace.spans[track]
+        self.begins = _begins(self.spans)
+        self.labels = column.of[track]
+        self.begun: list[int] = []
+        self.uses: list[_Use] = []
+        self.known: dict[object, _Use] = {}
+
+    def found(self) -> TrackStreams:
+        """All of it."""
+        lanes: dict[int, _Lane] = {}
+        first = 0
+        for repeat in self.spans.repeats:
+            if repeat.closed:
+                self._gather(lanes, first, repeat.first)
+                self._repeat(repeat)
+                first = repeat.last
+        self._gather(lanes, first, len(self.spans))
+        self._receive(lanes)
+        sums = {label: lane.used(self.computed) for label, lane in lanes.items()}
+        for use in self.uses:
+            for label, (busy, beside) in use.used.items():
+                before = sums.get(label, (0, 0))
+                sums[label] = before[0] + busy, before[1] + beside
+        return TrackStreams(sums, *self._communication(self._sending(lanes)))
+
+    def _gather(self, lanes: dict[int, _Lane], first: int, last: int) -> None:
+        """Adds spans first..last - 1 to their streams."""
+        places: dict[int, list[int]] = {}
+        for place, label in enumerate(self.labels[first:last], start=first):
+            if label != NONE:
+                places.setdefault(label, []).append(place)
+        spans = self.spans
+        for label, chosen in places.items():
+            lane = lanes.setdefault(label, _Lane([], []))
+            times = Times(*([*map(of.__getitem__, chosen)] for of in (self.begins, spans.end)))
+            lane.all.append(times)
+            if not self.trace.overlaps:
+                beside = [*map(_IS_BESIDE.__getitem__, map(spans.level.__getitem__, chosen))]
+                times = Times([*compress(times.start, beside)], [*compress(times.end, beside)])
+            lane.beside.append(times)
+
+    def _receive(self, lanes: dict[int, _Lane]) -> None:
+        """Adds what arrives."""
+        by_code = self.column.by_code(self.trace, self.track)
+        for code, of, span in self.trace.arrivals(self.track):
+            sent = self.trace.spans[of]
+            times = Times((sent.ready[span],), (sent.end[span],))
+            lane = lanes.setdefault(by_code[code], _Lane([], []))
+            lane.all.append(times)
+            lane.beside.append(times)
+
+    def _sending(self, lanes: Mapping[int, _Lane]) -> _Lane:
+        return _together(lane for label, lane in lanes.items() if label not in self.silent)
+
+    def _repeat(self, repeat: Repeat) -> None:
+        own, spans = slice(repeat.first, repeat.last), self.spans
+        begun = min(spans.ready[own])
+        times = (shifted(column[own], -begun).tobytes() for column in (spans.ready, spans.end))
+        key = repeat.pattern, *times
+        use = self.known.get(key)
+        if use is None:
+            lanes: dict[int, _Lane] = {}
+            self._gather(lanes, repeat.first, repeat.last)
+            sending = self._sending(lanes)
+            disjoint = joined(sending.all)
+            use = self.known[key] = _Use(
+                {label: lane.used(self.computed) for label, lane in lanes.items()},
+                Times(*(shifted(array("q", column), -begun) for column in disjoint)),
+                *sending.used(self.computed),
+            )
+        self.begun.append(begun)
+        self.uses.append(use)
+
+    def _communication(self, outside: _Lane) -> tuple[int, int]:
+        """(ns in which at least one span that sends runs, how much of it the track computes). outside: what
+        sends in no repeat.
+        """
+        comm = joined(outside.all).ns + sum(use.comm_ns for use in self.uses)
+        beside = joined(outside.beside)
+        overlapped = beside.computed(self.computed) + sum(use.overlapped_ns for use in self.uses)
+        # What holds compute runs beside no repeat.
+        for begin, over in zip(*beside, strict=True):
+            for first, last in self._inside(begin, over):
+                comm -= last - first
+                overlapped -= self.computed(last) - self.computed(first)
+        return comm, overlapped
+
+    def _inside(self, begin: int, over: int) -> Iterator[tuple[int, int]]:
+        """What sends in repeats between two times, as disjoint times."""
+        for number in range(max(bisect_right(self.begun, begin) - 1, 0), len(self.begun)):
+            begun, (start, end) = self.begun[number], self.uses[number].times
+            if begun >= over:
+                return
+            for at in range(bisect_right(end, begin - begun), len(end)):
+                if start[at] + begun >= over:
+                    break
+                yield max(start[at] + begun, begin), min(end[at] + begun, over)
+
+
+def _begins(spans: Spans) -> array[int]:
+    """From when on each span has its stream: what was launched, while it waits for others too."""
+    if LAUNCHED not in spans.level:
+        return spans.ready
+    columns = zip(spans.level, spans.start, spans.ready, strict=True)
+    return array("q", [start if level == LAUNCHED else ready for level, start, ready in columns])
+
+
+def mean_use(uses: Iterable[tuple[Sequence[StreamUse], int]]) -> list[tuple[StreamUse, int]]:
+    """Returns (the mean of all ranks, busy ns of the rank that is busy longest) of each stream that there is,
+    as they first come. uses: the streams of a rank, and how many ranks have these.
+    """
+    by_name: dict[str, list[tuple[StreamUse, int]]] = {}
+    world = 0
+    for streams, ranks in uses:
+        world += ranks
+        for use in streams:
+            by_name.setdefault(use.stream, []).append((use, ranks))
+    return [
+        (_mean(name, several, world), max(use.busy_ns for use, _ in several))
+        for name, several in by_name.items()
+    ]
+
+
+def _mean(name: str, uses: Sequence[tuple[StreamUse, int]], world: int) -> StreamUse:
+    """Of one stream. Where a rank does not say what it computes beside it, nobody knows the mean."""
+    busy = sum(ranks * use.busy_ns for use, ranks in uses)
+    exposed = sum(ranks * use.exposed_ns for use, ranks in uses)
+    beside = [ranks * use.overlapped_ns for use, ranks in uses if use.overlapped_ns is not None]
+    overlapped = round(sum(beside) / world) if len(beside) == len(uses) else None
+    return StreamUse(name, round(busy / world), overlapped, round(exposed / world))

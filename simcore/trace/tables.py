@@ -1,0 +1,296 @@
+"""Tables of a trace: what the spans of each label of a column take of the step, whatever the labels are.
+
+A figure of a line is a field of `Use`; the tables of rows, operations and names all have it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import compress, repeat
+from operator import add, gt
+from typing import Any
+
+from simcore.records import NamedTuple, Struct
+from simcore.run.accounts import Accounts
+from simcore.trace.spans import NONE, Column, Trace
+from simcore.units import differences
+
+# (track, span, ns) of each segment of the critical path, in the order of time.
+Path = Iterable[tuple[int, int, int]]
+
+
+class Use(NamedTuple):
+    """What a line of a table takes, ns. compute_ns, exposed_ns: on the track where the two together are most.
+    critical_ns: of the critical path. slack_ns: the least, None of what takes no part in the step.
+    """
+
+    compute_ns: int
+    exposed_ns: int
+    critical_ns: int
+    slack_ns: int | None
+
+
+class LayerUse(Struct, frozen=True):
+    """A row of a workload, equal ones together, or an operation of a trace.
+
+    index: its place in the table. name: raw text of the file. rows: how many it stands for. line: of the
+    file, block: the micro-batch's; None without. cells: its `LayerCell`s by phase; None of an operation,
+    which is part of the operation `parent` or that itself. use: what it takes of a step.
+    """
+
+    index: int
+    name: str
+    rows: int
+    line: int | None
+    block: int | None
+    cells: Mapping[str, Any] | None
+    parent: str | None
+    use: Use
+
+
+class Spent(NamedTuple):
+    """What one label takes of the step of one rank, ns. waits_ns: for other ranks, bubbles too."""
+
+    compute_ns: int = 0
+    exposed_ns: int = 0
+    host_ns: int = 0
+    waits_ns: int = 0
+
+    @property
+    def own_ns(self) -> int:
+        """What is not waiting."""
+        return self.compute_ns + self.exposed_ns + self.host_ns
+
+
+class SpentByLabel:
+    """What each label takes of the step of one track, ns by label of those that take any, found when it is
+    asked for. accounts: of that track.
+    """
+
+    def __init__(self, trace: Trace, track: int, accounts: Accounts, column: Column) -> None:
+        self._trace, self._track, self._accounts, self._column = trace, track, accounts, column
+
+    @cached_property
+    def compute(self) -> Mapping[int, int]:
+        """Compute."""
+        return self._sums(range(self._accounts.of.first_exposed))
+
+    @cached_property
+    def exposed(self) -> Mapping[int, int]:
+        """Communication that compute waits for."""
+        return self._sums(range(self._accounts.of.first_exposed, self._accounts.of.first_other))
+
+    @cached_property
+    def host(self) -> Mapping[int, int]:
+        """What the host does."""
+        return self._sums(self._numbers("host"))
+
+    @cached_property
+    def waits(self) -> Mapping[int, int]:
+        """Waits for other ranks, bubbles too."""
+        return self._sums(self._numbers("wait", "bubble"))
+
+    def of(self, label: int) -> Spent:
+        """What one label takes."""
+        return Spent(*(part.get(label, 0) for part in (self.compute, self.exposed, self.host, self.waits)))
+
+    def _numbers(self, *names: str) -> list[int]:
+        return [number for number, name in enumerate(self._accounts.of.all) if name in names]
+
+    def _sums(self, numbers: Sequence[int]) -> Mapping[int, int]:
+        """What each label takes in some accounts, ns."""
+        accounts, labels = self._accounts, self._column.by_code(self._trace, self._track)
+        chosen = accounts.account.translate(bytes(number in numbers for number in range(256)))
+        lengths = compress(differences(accounts.edge[1:], accounts.edge[:-1]), chosen)
+        sums: dict[int, int] = {}
+        for label, ns in zip(map(labels.__getitem__, compress(accounts.op, chosen)), lengths, strict=True):
+            sums[label] = sums.get(label, 0) + ns
+        sums.pop(NONE, None)
+        return sums
+
+
+def first_seen(trace: Trace, accounts: Sequence[Accounts], column: Column) -> list[int]:
+    """Returns the labels that take time of any track but idle, in the order in which they first do."""
+    seen: dict[int, None] = {}
+    for track, of_track in enumerate(accounts):
+        is_idle = of_track.of.all.index("idle")
+        busy = of_track.account.translate(bytes(number != is_idle for number in range(256)))
+        seen |= dict.fromkeys(map(column.by_code(trace, track).__getitem__, compress(of_track.op, busy)))
+    seen.pop(NONE, None)
+    return [*seen]
+
+
+class Counted(NamedTuple):
+    """Spans of one label. spans: how many; own_ns: without waiting. track, span: where the longest is, the
+    first of equal ones.
+    """
+
+    spans: int
+    own_ns: int
+    waits_ns: int
+    track: int
+    span: int
+
+
+def counted_on(trace: Trace, track: int, column: Column) -> dict[int, Counted]:
+    """Returns the spans of each label on a rank of one track."""
+    spans = trace.spans[track]
+    sums: dict[int, list[int]] = {}
+    columns = column.of[track], spans.start, spans.ready, spans.end
+    for span, (label, start, ready, end) in enumerate(zip(*columns, strict=True)):
+        own = end - ready
+        of_label = sums.get(label)
+        if of_label is None:
+            of_label = sums[label] = [0, 0, 0, span, own]
+        of_label[0] += 1
+        of_label[1] += own
+        of_label[2] += ready - start
+        if own > of_label[4]:
+            of_label[3:] = span, own
+    sums.pop(NONE, None)
+    return {
+        label: Counted(times, own_ns, waits_ns, track, longest)
+        for label, (times, own_ns, waits_ns, longest, _) in sums.items()
+    }
+
+
+def counted(trace: Trace, column: Column) -> dict[int, Counted]:
+    """Returns the spans of each label on the ranks of all tracks together."""
+    found: dict[int, Counted] = {}
+    longest: dict[int, int] = {}
+    for track, ranks in enumerate(trace.ranks):
+        spans = trace.spans[track]
+        for label, of_track in counted_on(trace, track, column).items():
+            before = found.get(label, Counted(0, 0, 0, NONE, NONE))
+            own = spans.end[of_track.span] - spans.ready[of_track.span]
+            where = before.track, before.span
+            if own > longest.get(label, NONE):
+                longest[label], where = own, (track, of_track.span)
+            found[label] = Counted(
+                before.spans + ranks * of_track.spans,
+                before.own_ns + ranks * of_track.own_ns,
+                before.waits_ns + ranks * of_track.waits_ns,
+                *where,
+            )
+    return found
+
+
+def _least(labels: Sequence[int], slack: Sequence[int], within: Sequence[int]) -> dict[int, int]:
+    least: dict[int, int] = {}
+    for label, ns in zip(labels, slack, strict=True):
+        if label not in least or ns < least[label]:
+            least[label] = ns
+    least.pop(NONE, None)
+    for label, ns in [*least.items()] if within else ():
+        outer = within[label]
+        if outer != NONE:
+            least[outer] = min(ns, least.get(outer, ns))
+    return least
+
+
+class Table:
+    """The lines of a column's labels: each figure is found when it is first asked for.
+
+    path, slacks: those of the run, asked for once; slacks of each span of each track, None where there are
+    none.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        accounts: Sequence[Accounts],
+        column: Column,
+        path: Callable[[], Path],
+        slacks: Callable[[], Sequence[Sequence[int]] | None],
+    ) -> None:
+        self.trace, self.accounts, self.column = trace, accounts, column
+        self._path, self._slacks = path, slacks
+
+    @property
+    def labels(self) -> Sequence[object]:
+        """What its lines are of."""
+        return self.column.labels
+
+    @cached_property
+    def spent(self) -> list[SpentByLabel]:
+        """What each label takes of each track, by its accounts."""
+        trace = self.trace
+        return trace.each(lambda track: SpentByLabel(trace, track, self.accounts[track], self.column))
+
+    @cached_property
+    def most(self) -> tuple[array[int], array[int]]:
+        """(compute, exposed), ns by label, of the track where the two together are most, the first of equal
+        ones.
+        """
+        count = len(self.labels)
+        compute, exposed = array("q", bytes(8 * count)), array("q", bytes(8 * count))
+        # Tracks that are alike share theirs.
+        for one in {id(one): one for one in self.spent}.values():
+            mine = [array("q", map(part.get, range(count), repeat(0))) for part in (one.compute, one.exposed)]
+            more = map(gt, map(add, *mine), map(add, compute, exposed))
+            for label in compress(range(count), more):
+                compute[label], exposed[label] = mine[0][label], mine[1][label]
+        return compute, exposed
+
+    @cached_property
+    def critical_on(self) -> list[dict[int, int]]:
+        """What the critical path has of each label on each track, ns; idle time is of none."""
+        labels = self.column.of
+        sums: list[dict[int, int]] = [{} for _ in labels]
+        for track, span, ns in self._path():
+            label = NONE if span == NONE else labels[track][span]
+            if label != NONE:
+                sums[track][label] = sums[track].get(label, 0) + ns
+        return sums
+
+    @cached_property
+    def slack_on(self) -> list[dict[int, int]] | None:
+        """The least slack of each label on each track, ns, of what lies in it too."""
+        slacks = self._slacks()
+        if slacks is None:
+            return None
+        known: dict[tuple[int, int], dict[int, int]] = {}
+        found = []
+        for labels, slack in zip(self.column.of, slacks, strict=True):
+            key = id(labels), id(slack)
+            if key not in known:
+                known[key] = _least(labels, slack, self.column.within)
+            found.append(known[key])
+        return found
+
+    @cached_property
+    def critical_ns(self) -> list[int]:
+        """What the critical path has of each label, ns."""
+        total = [0] * len(self.labels)
+        for of_track in self.critical_on:
+            for label, ns in of_track.items():
+                total[label] += ns
+        return total
+
+    @cached_property
+    def slack_ns(self) -> list[int | None] | None:
+        """The least slack of each label, ns: None of one without any, and as a whole where there is none."""
+        if self.slack_on is None:
+            return None
+        least: dict[int, int] = {}
+        for of_track in self.slack_on:
+            for label, ns in of_track.items():
+                least[label] = min(ns, least.get(label, ns))
+        return [*map(least.get, range(len(self.labels)))]
+
+    @property
+    def path_known(self) -> bool:
+        """Whether the figures of the critical path are there without a wait."""
+        return "critical_ns" in self.__dict__ and "slack_ns" in self.__dict__
+
+    def use(self, labels: Sequence[int]) -> Use:
+        """What some labels take together."""
+        slack = () if self.slack_ns is None else map(self.slack_ns.__getitem__, labels)
+        return Use(
+            sum(map(self.most[0].__getitem__, labels)),
+            sum(map(self.most[1].__getitem__, labels)),
+            sum(map(self.critical_ns.__getitem__, labels)),
+            min((ns for ns in slack if ns is not None), default=None),
+        )

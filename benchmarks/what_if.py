@@ -56,7 +56,7 @@ def add_run(table: Table, flag: str, parameters: Parameters, most_s: float) -> N
     simulated_s = time.perf_counter() - begin
     done_at = rows_done(results, most_s)
     steps = [after - before for before, after in itertools.pairwise(done_at)]
-    rerun = Rerun(results.folded(), results.dependencies.built)
+    rerun = Rerun(results.folded(), results.dependencies)
     # Sensitivity comes first, a pass of the graph a row; the changes behind it are runs.
     of_passes = len(knobs(rerun)) - 1
     passes, runs = steps[:of_passes], steps[of_passes:]

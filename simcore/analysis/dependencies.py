@@ -15,7 +15,7 @@ is meant: the one that the rank asked about meets in its group or hands on to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from simcore.analysis.accounts import IDLE_OP, op_kind
 from simcore.program.ops import (
@@ -29,17 +29,85 @@ from simcore.program.ops import (
 )
 from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
-from simcore.run.graph import ARRIVED, BEFORE, BUSY, JOINED, QUEUED, RECEIVED, START, never
+from simcore.run.graph import JOINED, QUEUED, RECEIVED, START, never
 from simcore.run.graph import Cause as GraphCause
-from simcore.run.repeats import Way
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
+from simcore.sources.simulated import simulated_graph
+from simcore.trace import reasons
 from simcore.units import duration
 
-# What an `OpCause` can be to what waits for it beside the words of the graph: a state change; a collective
-# that it joins and that is seen some time after its end.
-PAUSED, SEEN = ARRIVED + 1, ARRIVED + 2
-FIRST_REASON = "the step begins"
+# What they are called here.
+WORDS = reasons.REASONS | {
+    reasons.LATE: "rank {rank} comes late to the {own}",
+    reasons.RECEIVED: "stage {stage} sends the {handed}",
+    reasons.BUSY: "{where} is busy with the {kind} before it",
+    reasons.JOINED: "it waits for the {what}{target}",
+    reasons.BEHIND: "{done} before it",
+}
+
+
+class _OpFacts(reasons.Facts):
+    """What is said of a cause of `op` of class `number`. rank: that came late, if another member did."""
+
+    def __init__(self, simulation: Simulation, cause: OpCause, number: int, op: int, rank: int) -> None:
+        self.timeline, self.cause, self.rank = simulation.timeline, cause, rank
+        self.waits = number, op
+
+    @property
+    def own(self) -> str:
+        """What waits: `tp all-gather`, `transfer`, `compute`."""
+        return op_kind(self.timeline, *self.waits, with_group=True)
+
+    @property
+    def what(self) -> str:
+        """What was waited for."""
+        return op_kind(self.timeline, self.cause.number, self.cause.op, with_group=True)
+
+    @property
+    def done(self) -> str:
+        """What its rank did."""
+        return "compute" if self.what == "compute" else f"the {self.what}"
+
+    @property
+    def kind(self) -> str:
+        """The same without its group."""
+        return op_kind(self.timeline, self.cause.number, self.cause.op)
+
+    @property
+    def took(self) -> str:
+        """How long it was."""
+        return duration(self.cause.end_ns - self.cause.start_ns)
+
+    @property
+    def later(self) -> str:
+        """How long after its end it was seen."""
+        return duration(self.cause.end_ns - self.timeline.times.end[self.cause.number][self.cause.op])
+
+    @property
+    def stage(self) -> int:
+        """Its stage."""
+        return self.timeline.stage_of(self.cause.number)
+
+    @property
+    def handed(self) -> str:
+        """What a transfer hands on."""
+        phase = self.timeline.stage_program(self.cause.number).ops.phase[self.cause.op]
+        return "activation" if phase in (FWD, RECOMPUTE) else "gradient"
+
+    @property
+    def where(self) -> str:
+        """The stream or channel that it was on."""
+        stream = self.timeline.stage_program(self.cause.number).ops.stream[self.cause.op]
+        return f"the {STREAMS[stream]} stream" if stream < TO_NEXT else f"the channel{self.target}"
+
+    @property
+    def target(self) -> str:
+        """Of a transfer, to which stage it goes."""
+        cost = self.timeline.program.costs[
+            self.timeline.stage_program(self.cause.number).ops.cost[self.cause.op]
+        ]
+        return f" to stage {self.stage + cost.step}" if isinstance(cost, TransferCost) else ""
 
 
 def reason_words(simulation: Simulation, cause: OpCause, number: int, op: int, late: int) -> str:
@@ -47,43 +115,7 @@ def reason_words(simulation: Simulation, cause: OpCause, number: int, op: int, l
 
     late: the rank that came late, if the cause is another member's.
     """
-    if cause.member >= 0:
-        return f"rank {late} comes late to the {_name(simulation, number, op)}"
-    if cause.why == PAUSED:
-        return f"a state change of {duration(cause.end_ns - cause.start_ns)}"
-    what = _name(simulation, cause.number, cause.op)
-    if cause.why == SEEN:
-        times = simulation.timeline.times
-        later = cause.end_ns - times.end[cause.number][cause.op]
-        return f"the {what} is seen {duration(later)} after its end"
-    if cause.why == QUEUED:
-        return f"the queues serve another {what} first"
-    ops = simulation.timeline.stage_program(cause.number).ops
-    stream = ops.stream[cause.op]
-    if cause.why == RECEIVED:
-        stage = simulation.timeline.stage_of(cause.number)
-        handed = "activation" if ops.phase[cause.op] in (FWD, RECOMPUTE) else "gradient"
-        return f"stage {stage} sends the {handed}"
-    if cause.why == BUSY:
-        where = f"the {STREAMS[stream]} stream"
-        if stream >= TO_NEXT:
-            where = f"the channel to {_target(simulation, cause)}"
-        return f"{where} is busy with the {op_kind(simulation.timeline, cause.number, cause.op)} before it"
-    if cause.why == JOINED:
-        return f"it waits for the {what}" + (f" to {_target(simulation, cause)}" if stream >= TO_NEXT else "")
-    return "compute before it" if stream == COMPUTE else f"the {what} before it"
-
-
-def _target(simulation: Simulation, cause: OpCause) -> str:
-    timeline = simulation.timeline
-    cost = timeline.program.costs[timeline.stage_program(cause.number).ops.cost[cause.op]]
-    assert isinstance(cost, TransferCost)
-    return f"stage {timeline.stage_of(cause.number) + cost.step}"
-
-
-def _name(simulation: Simulation, number: int, op: int) -> str:
-    """`tp all-gather`, `transfer`, `compute`: what an op is."""
-    return op_kind(simulation.timeline, number, op, with_group=True)
+    return WORDS[cause.kind].format_map(_OpFacts(simulation, cause, number, op, late))
 
 
 NONE = -1
@@ -92,34 +124,18 @@ NONE = -1
 class OpCause(NamedTuple):
     """What ended at the instant at which something else could start.
 
-    why: of simcore.run.graph, or PAUSED, SEEN. number, op: its rank class and op, IDLE_OP for a state change.
-    start_ns, end_ns: of the part that was waited for. member: the class that came late to a collective
-    because of this, NONE where the waiting op's own class did.
+    kind: which reason it is. why: of simcore.run.graph. number, op: its rank class and op, IDLE_OP for a
+    state change. start_ns, end_ns: of the part that was waited for. member: the class that came late to a
+    collective because of this, NONE where the waiting op's own class did.
     """
 
+    kind: str
     why: int
     number: int
     op: int
     start_ns: int
     end_ns: int
     member: int = NONE
-
-
-class PathStep(NamedTuple):
-    """A part of the critical path: ops `first` to `op` of `rank`, of class `number`, without a gap.
-
-    words: why time that passes by itself (IDLE_OP) began then; "" of an op, which can be asked. way: of ops
-    that repeat which of them it is; None where it is all.
-    """
-
-    number: int
-    first: int
-    op: int
-    rank: int
-    start_ns: int
-    end_ns: int
-    words: str
-    way: Way | None = None
 
 
 class OpDependency(Struct, frozen=True):
@@ -151,10 +167,10 @@ class Dependencies:
         self.timeline = folded.timeline
         self.built = SimulatedGraph(folded.timeline, len(folded.cluster.dims), cancelled)
         self._unfolded = folded is not simulation
-        # By cost: why an op begins that is behind one of it on its own rank.
-        self._before: dict[int, str] = {}
-        # The same by how it waits and the cost, on ways of the critical path.
-        self._in_ways: dict[tuple[int, int], str] = {}
+        shown = self._shown_class if self._unfolded else None
+        self.graph = simulated_graph(self.built, self._rank_of, shown)
+        # By kind, stage and cost: why an op begins that waits for one of its own rank.
+        self._on_rank: dict[tuple[str, int, int], str] = {}
 
     # -- classes of the run and of its folded form -----------------------------------
 
@@ -184,35 +200,22 @@ class Dependencies:
         number, rank = self._folded_class(number, rank)
         return self._effects(number, op, rank)
 
-    def reason(self, number: int, op: int, rank: int) -> str:
-        """Why `op` of `rank`, of class `number`, could not start earlier; "" where nothing held it."""
-        number, rank = self._folded_class(number, rank)
-        graph, ends, node = self.built.graph, self.built.ends, self.built.node(number, op)
-        if graph.chained[node - 1]:
-            return self._words_before(number, op)
-        cause = graph.first_cause(node, graph.start(node, ends), ends, number)
-        return self._words(self._of_node(cause, number, op), number, op, rank) if cause else ""
-
-    def reason_in_way(self, number: int, op: int, rank: int, why: int, before: int) -> str:
-        """The same of an op on a `Way` of the critical path, by how it waits for the op before it there.
-
-        Both are of one rank: it is said in the same words wherever that one has the same cost.
-        """
-        key = why, self.simulation.timeline.stage_program(number).ops.cost[before]
-        if key not in self._in_ways:
-            self._in_ways[key] = self.reason(number, op, rank)
-        return self._in_ways[key]
-
-    def _words_before(self, number: int, op: int) -> str:
-        """Why an op of the folded run could not start earlier that is behind the one before it on its rank.
-
-        Nearly all of a path: said in the same words of each op that is behind one of the same cost.
-        """
-        cost = self.timeline.stage_program(number).ops.cost[op - 1]
-        if cost not in self._before:
-            before = self._whole(BEFORE, number, op - 1)
-            self._before[cost] = reason_words(self.folded, before, number, op, NONE)
-        return self._before[cost]
+    def reason(self, reason: reasons.Reason, op: int, rank: int) -> str:
+        """Why `op` of `rank` could not start earlier; IDLE_OP of time that passes by itself."""
+        kind, _, number, cause = reason
+        if cause is None:
+            return WORDS[kind]
+        before = IDLE_OP
+        if kind in (reasons.BEHIND, reasons.JOINED):
+            before = self.graph.span_at(cause.node, self.built.graph.track_of(cause))
+        if before == IDLE_OP:
+            return self._words(self._of_node(cause, number, op), number, op, rank)
+        # Nearly all of a path: said in the same words of each op that waits for one of the same cost.
+        stage = self.timeline.stage_of(number)
+        key = kind, stage, self.timeline.stage_program(number).ops.cost[before]
+        if key not in self._on_rank:
+            self._on_rank[key] = self._words(self._of_node(cause, number, op), number, op, rank)
+        return self._on_rank[key]
 
     def segment_causes(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
@@ -327,30 +330,9 @@ class Dependencies:
         late, _ = self.ranks_of(cause, number, op, rank)
         return reason_words(self.folded, cause, number, op, late)
 
-    def path(self, cancelled: Callable[[], bool] = never) -> Iterator[PathStep]:
-        """The critical path from the end of the step back to its start, with what takes 0 ns on it.
-
-        Raises `Cancelled`.
-        """
-        built, timeline = self.built, self.timeline
-        number = timeline.times.finish.index(timeline.step_time_ns)
-        rank = timeline.ranks_of(number).first
-        last = built.last(number)
-        causes = built.graph.held(last, built.ends, number)
-        held, op = (causes[0] if causes else None), IDLE_OP
-        for step in built.graph.path(last, built.ends, number, cancelled):
-            if held is not None and (held.track != number or held.why in (RECEIVED, QUEUED)):
-                _, rank = self.ranks_of(self._of_node(held, number, op), number, op, rank)
-            number, held = step.track, step.cause
-            op = built.op_of(step.node, number)
-            # A chain is of ops behind each other.
-            first, words = op - (step.node - step.first), ""
-            if step.way is not None:
-                first = op - step.way.places[-1] + step.way.places[0]
-            if op == IDLE_OP and held is not None:
-                words = self._words(self._of_node(held, number, op), number, op, rank)
-            shown = self._shown_class(number, rank)
-            yield PathStep(shown, first, op, rank, step.start, step.end, words, step.way)
+    def _rank_of(self, cause: GraphCause, number: int, op: int, rank: int) -> int:
+        """The rank that a cause of `op` of `rank` is of; IDLE_OP: the end of the rank waited."""
+        return self.ranks_of(self._of_node(cause, number, op), number, op, rank)[1]
 
     def _of_node(self, cause: GraphCause, number: int, waiting: int) -> OpCause:
         """What a node is that op `waiting` of class `number` waited for; IDLE_OP: its end waited."""
@@ -364,20 +346,23 @@ class Dependencies:
             met = {member for member, _ in built.members(number, waiting)}
             both = [node_class for node_class in built.classes_of(node) if node_class in met]
             track, on = (candidate if candidate in met or not both else both[0] for candidate in (track, on))
-        op, member = built.op_of(node, on), NONE if track == number else track
+        op, member = self.graph.span_at(node, on), NONE if track == number else track
         begin, over = built.graph.start(node, built.ends), built.ends[node]
+        kind = reasons.LATE if member != NONE else reasons.kind_of(GraphCause(node, why, number), number)
         if op == IDLE_OP:
             joined = built.graph.second[node - 1]
             if joined == START:
-                return OpCause(PAUSED, on, op, begin, over, member)
+                kind = reasons.PAUSED if member == NONE else kind
+                return OpCause(kind, why, on, op, begin, over, member)
             # Time passes until the end of what was joined is seen.
-            op, begin = built.op_of(joined, on), built.graph.start(joined, built.ends)
-            why = SEEN
-        return OpCause(why, on, op, begin, over, member)
+            op, begin = self.graph.span_at(joined, on), built.graph.start(joined, built.ends)
+            kind = reasons.SEEN if member == NONE else kind
+        return OpCause(kind, why, on, op, begin, over, member)
 
     def _whole(self, why: int, number: int, op: int) -> OpCause:
         times = self.timeline.times
-        return OpCause(why, number, op, times.start[number][op], times.end[number][op])
+        kind = reasons.kind_of(GraphCause(START, why, number), number)
+        return OpCause(kind, why, number, op, times.start[number][op], times.end[number][op])
 
     def _behind(self, number: int, op: int) -> list[tuple[int, int]]:
         """(class, op) of what comes directly behind an op and starts when it, or a part of it, ends."""
@@ -387,10 +372,10 @@ class Dependencies:
         for node in asked:
             for follower in built.graph.effects(node, built.ends):
                 of = built.classes_of(follower)[0]
-                if built.op_of(follower, of) != IDLE_OP:
+                if self.graph.span_at(follower, of) != IDLE_OP:
                     behind[follower] = None
                 elif built.graph.second[follower - 1] != START:
                     # What waits for the end of `op` to be seen.
                     asked.append(follower)
         own = sorted(behind, key=lambda node: (number not in built.classes_of(node), node))
-        return [(of, built.op_of(node, of)) for node in own for of in built.classes_of(node)]
+        return [(of, self.graph.span_at(node, of)) for node in own for of in built.classes_of(node)]

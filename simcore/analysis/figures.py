@@ -225,7 +225,7 @@ class SimulatedFigures:
         # One entry more, for no row.
         names = [*map(base_name, self.results.simulation.workload.name), None]
         timeline, path = self.results.simulation.timeline, self.results.critical_path
-        for number, op in zip(path.number, path.op, strict=True):
+        for number, op in zip(path.track, path.span, strict=True):
             if op == IDLE_OP:
                 yield None
             else:
@@ -233,19 +233,13 @@ class SimulatedFigures:
                 yield ops.stream[op], ops.phase[op], names[ops.row[op]]
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        path, names = self.results.critical_path, self.results.simulation.workload.name
-        for segment in path.segments() if indices is None else map(path.segment, indices):
-            yield PathSegment(
-                segment.start_ns, segment.end_ns, segment.rank, segment.stream, segment.kind,
-                names[segment.row] if segment.row >= 0 else None, segment.phase or None,
-                segment.microbatch if segment.microbatch >= 0 else None, segment.reason,
-            )  # fmt: skip
+        return self.results.path_source.segments(self.results.critical_path, indices)
 
     def path_words(self, index: int) -> tuple[str, str]:
         """`fwd` and attention_row, `dp all-gather` and grad_gather."""
-        segment = self.results.critical_path.segment(index)
-        name = base_name(self.results.simulation.workload.name[segment.row]) if segment.row >= 0 else ""
-        if segment.op == IDLE_OP:
+        segment = self.results.path_source.segment(self.results.critical_path, index)
+        name = base_name(segment.layer or "")
+        if segment.phase is None:
             return segment.kind, name
         return segment.phase if segment.kind == "compute" else f"{segment.stream} {segment.kind}", name
 

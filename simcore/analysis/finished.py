@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,19 +39,19 @@ from simcore.sources.simulated import ACCOUNTS
 from simcore.trace.accounts import accounts_of
 from simcore.trace.streams import TrackStreams, mean_use, track_streams
 from simcore.trace.tables import SpentByLabel, Table
-from simcore.units import differences
 from simcore.workload.model import Workload, base_name
 from simcore.workload.traffic import traffic_warnings
 
 if TYPE_CHECKING:
-    from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.fitting import Smaller
     from simcore.analysis.model_figures import Fastest, Imbalance, ModelFigures
+    from simcore.analysis.path_words import SimulatedPath
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.run.gradients import Gradient
+    from simcore.trace.critical_path import CriticalPath
 
 
 Figure = TypeVar("Figure")
@@ -232,12 +232,8 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def rows(self) -> Table:
         """What each row of the file takes."""
-        trace = self.simulation.trace
-        return Table(trace, self.accounts, trace.column("row"), self._path_by_op, lambda: self.slacks)
-
-    def _path_by_op(self) -> Iterator[tuple[int, int, int]]:
-        path = self.critical_path
-        return zip(path.number, path.op, differences(path.edge[1:], path.edge[:-1]), strict=True)
+        trace, path, slacks = self.simulation.trace, lambda: self.critical_path, lambda: self.slacks
+        return Table(trace, self.accounts, trace.column("row"), path, slacks)
 
     @cached_property
     def layer_groups(self) -> LayerGroups:
@@ -252,12 +248,14 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def critical_by_layer(self) -> dict[str, int]:
         """ns of the critical path by name of the rows without digits, the longest first; "" for no row."""
+        from simcore.trace.critical_path import longest_first, sums
+
         names = self.simulation.workload.name
         ns_of: dict[str, int] = {}
-        for row, ns in self.critical_path.by_row().items():
+        for row, ns in sums(self.critical_path, self.path_source.row).items():
             name = base_name(names[row]) if row >= 0 else ""
             ns_of[name] = ns_of.get(name, 0) + ns
-        return dict(sorted(ns_of.items(), key=lambda pair: (-pair[1], pair[0])))
+        return longest_first(ns_of)
 
     def mean_of_ranks(self, by_class: Iterable[int]) -> int:
         """A figure of each rank class as the mean of all ranks, rounded."""
@@ -372,15 +370,23 @@ class Finished(Struct, frozen=True, dict=True):
     def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
         """The critical path, computed now unless it is known; `Cancelled` when that becomes true."""
         if "critical_path" not in self.__dict__:
-            from simcore.analysis.critical_path import CriticalPath
+            from simcore.trace.critical_path import CriticalPath
 
-            self.__dict__["critical_path"] = CriticalPath(self.compute_dependencies(cancelled), cancelled)
+            graph = self.compute_dependencies(cancelled).graph
+            self.__dict__["critical_path"] = CriticalPath(graph, cancelled)
         path: CriticalPath = self.__dict__["critical_path"]
         return path
 
     @cached_property
+    def path_source(self) -> SimulatedPath:
+        """What is said of it."""
+        from simcore.analysis.path_words import SimulatedPath
+
+        return SimulatedPath(self.simulation, self.dependencies)
+
+    @cached_property
     def slacks(self) -> list[array[int]] | None:
-        """Per rank class, ns by which each op may take longer before the step does; see `slack_columns`.
+        """Per rank class, ns by which each op may take longer before the step does.
 
         None in dialect astra-sim-1, whose queues serve first what their times decide.
         """
@@ -396,9 +402,9 @@ class Finished(Struct, frozen=True, dict=True):
         if "slacks" not in self.__dict__:
             slacks = None
             if self.has_slack:
-                from simcore.analysis.slack import slack_columns
+                from simcore.trace.graph import slack
 
-                slacks = slack_columns(self.compute_dependencies(cancelled).built, cancelled)
+                slacks = slack(self.compute_dependencies(cancelled).graph, cancelled)
                 if self.folded() is not self.simulation:
                     class_of = self.folded().timeline.folding.class_of
                     classes = self.simulation.timeline.classes
@@ -418,7 +424,7 @@ class Finished(Struct, frozen=True, dict=True):
             return None
         from simcore.analysis.slack import gradients
 
-        return gradients(self.folded(), self.dependencies.built)
+        return gradients(self.folded(), self.dependencies.graph)
 
     @cached_property
     def streams(self) -> list[list[StreamUse]]:
@@ -475,7 +481,7 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def variants(self) -> Variants:
         """The same workload with other parameters."""
-        return Variants(self.folded(), lambda: self.dependencies.built)
+        return Variants(self.folded(), lambda: self.dependencies)
 
     @cached_property
     def ranges(self) -> Ranges:

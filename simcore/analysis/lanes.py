@@ -425,7 +425,7 @@ class SimulatedLanes:
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]]:
         path = self.results.critical_path
-        for index, (number, op, rank) in enumerate(zip(path.number, path.op, path.rank, strict=True)):
+        for index, (number, op, rank) in enumerate(zip(path.track, path.span, path.rank, strict=True)):
             stream = ""
             if op != IDLE_OP:
                 code = self._timeline.stage_program(number).ops.stream[op]

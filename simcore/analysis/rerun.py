@@ -12,16 +12,16 @@ from collections.abc import Callable
 from functools import cached_property
 from itertools import compress
 
+from simcore.analysis.dependencies import Dependencies
 from simcore.cluster import Cluster
-from simcore.collectives.exact import scaled
 from simcore.networks import Network, open_network
 from simcore.overrides import parse_overrides
 from simcore.program import StageProgram
 from simcore.run.graph import never
-from simcore.run.simulated import SimulatedGraph
 from simcore.running import DurationChange, PricedRun, is_fixed, jitter_of
 from simcore.simulation import Simulation
 from simcore.time_scales import time_changes
+from simcore.trace.graph import retimed
 
 # Of a stage's program, 1 for each op whose duration is changed.
 Chosen = Callable[[StageProgram], bytes]
@@ -31,11 +31,11 @@ class Rerun:
     """Reruns of one simulation; what does not change is priced once."""
 
     def __init__(
-        self, simulation: Simulation, built: SimulatedGraph, cancelled: Callable[[], bool] = never
+        self, simulation: Simulation, dependencies: Dependencies, cancelled: Callable[[], bool] = never
     ) -> None:
-        """built: the graph of this run."""
+        """dependencies: of this run."""
         self.simulation = simulation
-        self._built = built
+        self._built, self._graph = dependencies.built, dependencies.graph
         self.program = simulation.program
         self.folding = simulation.timeline.folding
         self.cancelled = cancelled
@@ -62,14 +62,7 @@ class Rerun:
         if not self.is_fixed:
             return self._simulated(self._run, DurationChange(masks, factor))
         mask = b"\0" + b"".join(masks[rank_class.stage] for rank_class in self.folding.classes)
-        durations = self._durations[:]
-        known: dict[int, int] = {}
-        for number in compress(range(len(mask)), mask):
-            ns = durations[number]
-            if ns not in known:
-                known[ns] = scaled(ns, factor)
-            durations[number] = known[ns]
-        return self._passed(durations)
+        return self._passed(retimed(self._durations, compress(range(len(mask)), mask), factor))
 
     def step_ns_on(self, cluster: Cluster) -> int:
         """The step time, ns, with communication priced on another cluster; groups stay where they lie."""
@@ -84,7 +77,7 @@ class Rerun:
         )
 
     def _passed(self, durations: array[int]) -> int:
-        return self._built.step_ns(self._built.graph.ends(durations, self.cancelled))
+        return self._graph.step_of(durations, self.cancelled)
 
     def _simulated(self, run: PricedRun, change: DurationChange | None = None) -> int:
         return max(run.times(self.cancelled, change).finish)

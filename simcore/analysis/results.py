@@ -176,26 +176,26 @@ class Results(Finished, frozen=True, dict=True):
     @cached_property
     def legs(self) -> list[Leg]:
         """The critical path, a leg for what a rank does of a micro-batch."""
-        from simcore.analysis.critical_path import legs
+        from simcore.trace.critical_path import path_legs
 
-        return legs(self.critical_path)
+        return path_legs(self.critical_path, self.path_source)
 
     @property
     def path_groupings(self) -> tuple[str, ...]:
         """What the critical path can be summed by."""
-        from simcore.analysis.critical_path import PARTS
-
-        return PARTS
+        return self.path_source.groupings
 
     def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
         """(part, ns) of each segment of the critical path. by: of `path_groupings`."""
-        return self.critical_path.parts(by)
+        from simcore.trace.critical_path import path_parts
+
+        return path_parts(self.critical_path, self.path_source, by)
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen."""
         path = self.critical_path
-        number, (start, end) = path.number[index], path.edge[index : index + 2]
-        return Spot(number, start, end, self.stream_at(number, path.op[index], start, end))
+        number, (start, end) = path.track[index], path.edge[index : index + 2]
+        return Spot(number, start, end, self.stream_at(number, path.span[index], start, end))
 
     tried = ""
 
@@ -236,8 +236,8 @@ class Results(Finished, frozen=True, dict=True):
             # Who leaves a screen and comes back does not wait for the same runs again: 1.2 s of seed 002.
             known = self.__dict__.setdefault("_what_if_found", Found())
             path = self.compute_critical_path(cancelled)
-            built = self.compute_dependencies(cancelled).built
-            found = what_if(self.folded(), built, path, progress, cancelled, known)
+            waits, on_path = self.compute_dependencies(cancelled), self.path_source.stage_ops(path)
+            found = what_if(self.folded(), waits, on_path, progress, cancelled, known)
             self.weigh_assumptions(cancelled)
             self._weigh_schedule(found)
             self.__dict__["_what_if"] = found

@@ -546,11 +546,11 @@ class SimulatedSpanWords:
         index = path.at(time_ns) + direction
         if not 0 <= index < len(path):
             return None
-        segment = path.segment(index)
-        what = segment.kind if segment.op == IDLE_OP else self._named(segment.number, segment.op)
-        words = f"critical path {index + 1} of {len(path)}: {what}, {duration(segment.ns)}; {segment.reason}"
-        stream = self._shown_in(segment.number, segment.op, segment.start_ns, segment.end_ns)
-        return Step(segment.number, stream, segment.start_ns, segment.rank, words)
+        number, op, (start, end) = path.track[index], path.span[index], path.edge[index : index + 2]
+        what = "idle" if op == IDLE_OP else self._named(number, op)
+        reason = self._results.path_source.reason(path, index)
+        words = f"critical path {index + 1} of {len(path)}: {what}, {duration(end - start)}; {reason}"
+        return Step(number, self._shown_in(number, op, start, end), start, path.rank[index], words)
 
     def _step(self, number: int, stream: str | None, op_dependency: OpDependency) -> Step:
         what = "idle" if op_dependency.op == IDLE_OP else self._named(op_dependency.number, op_dependency.op)

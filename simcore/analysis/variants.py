@@ -12,7 +12,7 @@ from simcore.running import is_fixed
 from simcore.simulation import Simulation, simulate
 
 if TYPE_CHECKING:
-    from simcore.run.simulated import SimulatedGraph
+    from simcore.analysis.dependencies import Dependencies
     from simcore.workload import Workload
 
 # A sentence is worth a second run while that is short: about a second for so many ops.
@@ -22,10 +22,10 @@ MOST_OPS = 500_000
 class Variants:
     """Runs beside one run, each simulated once and when it is first asked for."""
 
-    def __init__(self, simulation: Simulation, built: Callable[[], SimulatedGraph]) -> None:
-        """built: gives the graph of this run."""
+    def __init__(self, simulation: Simulation, dependencies: Callable[[], Dependencies]) -> None:
+        """dependencies: gives those of this run."""
         self._simulation = simulation
-        self._built = built
+        self._dependencies = dependencies
         self._known: dict[tuple[tuple[str, Any], ...], Simulation | None] = {}
 
     def run(self, **changes: Any) -> Simulation | None:
@@ -64,7 +64,7 @@ class Variants:
         # Imported here: an export goes without the graph.
         from simcore.analysis.rerun import Rerun
 
-        return Rerun(simulation, self._built()).step_ns(_communication, 0.0)
+        return Rerun(simulation, self._dependencies()).step_ns(_communication, 0.0)
 
     @property
     def _is_short(self) -> bool:

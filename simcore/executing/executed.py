@@ -32,7 +32,7 @@ from simcore.records import NamedTuple, Struct
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.executing.graph import TraceGraph
+    from simcore.executing.graph import ExecutedGraph
 
 WLTUI = "wltui"
 # Codes of what may take no time as the files do not say what it takes.
@@ -97,7 +97,7 @@ class Executed(Struct, frozen=True, dict=True):
     system: System
     used: Mapping[str, Any]
     link_heat: LinkHeat | None = None
-    graph: TraceGraph | None = None
+    graph: ExecutedGraph | None = None
     states_times: bool = False
 
     @property

@@ -141,19 +141,14 @@ class TraceFigures:
         return []
 
     def path_alike(self) -> Iterator[object]:
-        for node_segment in self.results.critical_path:
-            yield node_segment.kind, self.results.name_of(node_segment.rank, node_segment.place)
+        source = self.results.path_source
+        for track, span, _ in self.results.critical_path:
+            yield source.kind(track, span), source.name(track, span)
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        path, results = self.results.critical_path, self.results
-        for segment in path if indices is None else (path[index] for index in indices):
-            yield PathSegment(
-                segment.start, segment.end, segment.rank,
-                results.stream_of(segment.rank, segment.place), segment.kind,
-                results.name_of(segment.rank, segment.place), None, None, segment.reason,
-                results.executed.nodes[segment.rank].id[segment.place],
-            )  # fmt: skip
+        return self.results.path_source.segments(self.results.critical_path, indices)
 
     def path_words(self, index: int) -> tuple[str, str]:
-        node_segment = self.results.critical_path[index]
-        return node_segment.kind, self.results.name_of(node_segment.rank, node_segment.place)
+        source, path = self.results.path_source, self.results.critical_path
+        where = path.track[index], path.span[index]
+        return source.kind(*where), source.name(*where)

@@ -17,13 +17,13 @@ NONE = -1
 OWN, COLLECTIVE, MESSAGE, GAP = range(4)
 
 
-class TraceGraph:
+class ExecutedGraph:
     """The graph of a run, and which node of which rank each of its nodes is.
 
     over: of each rank and place the node at which it is over. came: that at which it has waited for what
     comes before it, its message and the others of its collective apart. durations: what the nodes take, ns,
     from 1 on. kinds: of the words above. of: (rank, place) of each duration, of a
-    collective its first member's.
+    collective its first member's. last: of each rank the node at which all of it is over.
     """
 
     def __init__(self, nodes: Sequence[Nodes]) -> None:
@@ -37,16 +37,12 @@ class TraceGraph:
         # Of the duration of a collective its members.
         self.members: dict[int, tuple[int, ...]] = {}
         self.ends: list[int] = [0]
+        self.last: list[int] = []
 
     def ranks_of(self, node: int) -> Sequence[int]:
         """The ranks that a node, not a join, is on."""
         duration = self.graph.duration[node - 1]
         return self.members.get(duration) or (self.of[duration - 1][0],)
-
-    def place_of(self, node: int, rank: int) -> tuple[int, int]:
-        """(rank, place) that a node, not a join, is; of a collective the member `rank`'s, if it is one."""
-        duration = self.graph.duration[node - 1]
-        return self.of[duration - 1]
 
     def add(
         self, ns: int, kind: int, of: tuple[int, int], first: int, second: int = START, why: int = BUSY
@@ -77,7 +73,7 @@ def build_graph(
     meetings: Sequence[array[int]],
     messages: Sequence[array[int]],
     before: Sequence[int] | None,
-) -> TraceGraph:
+) -> ExecutedGraph:
     """The graph of a run that has times.
 
     order: (rank, place) by their ends. lanes: of each node what it held, 255 for nothing. meetings: of each
@@ -85,7 +81,7 @@ def build_graph(
     (`rank << 32 | place`), -1 for all others. before: of each collective the one before it in its group, -1
     for none; None where the members of a collective end by themselves.
     """
-    trace_graph = TraceGraph(nodes)
+    built = ExecutedGraph(nodes)
     last: list[dict[int, int]] = [{} for _ in nodes]
     # The nodes at which members came to a collective, by the collective: made when its first member ends.
     members: dict[int, list[tuple[int, int]]] = {}
@@ -95,7 +91,7 @@ def build_graph(
                 members.setdefault(number, []).append((rank, place))
     met: dict[int, int] = {}
     common: dict[int, int] = {}
-    over, ends = trace_graph.over, trace_graph.ends
+    over, ends = built.over, built.ends
 
     def arrival(rank: int, place: int) -> int:
         """The node at which a rank has waited for all that a node of it waits for."""
@@ -105,14 +101,14 @@ def build_graph(
         if ends[now] > start[rank][place]:
             now = START  # it held the lane beside it
         for parent in rank_nodes.data[place]:
-            now = _behind(trace_graph, rank, now, over[rank][parent])
+            now = _behind(built, rank, now, over[rank][parent])
         for parent in rank_nodes.ctrl[place]:
-            now = _behind(trace_graph, rank, now, over[rank][parent])
+            now = _behind(built, rank, now, over[rank][parent])
         late = start[rank][place] - ends[now]
         if late > 0:
             # What is not known to have held it: the walk that ASTRA-sim makes only with the next event.
-            now = trace_graph.add(late, GAP, (rank, place), now)
-        trace_graph.came[rank][place] = now
+            now = built.add(late, GAP, (rank, place), now)
+        built.came[rank][place] = now
         return now
 
     for rank, place in order:
@@ -121,43 +117,52 @@ def build_graph(
         if number != NONE:
             if number not in met:
                 came = [(who, arrival(who, at)) for who, at in sorted(members[number])]
-                met[number] = trace_graph.graph.meet(came)
-                while len(ends) <= len(trace_graph.graph):
+                met[number] = built.graph.meet(came)
+                while len(ends) <= len(built.graph):
                     node = len(ends)
-                    graph = trace_graph.graph
+                    graph = built.graph
                     ends.append(max(ends[graph.first[node - 1]], ends[graph.second[node - 1]]))
             at = met[number]
             if before is None:
                 if finish < ends[at]:
-                    node = trace_graph.add(finish - begin, COLLECTIVE, (rank, place), arrival(rank, place))
+                    node = built.add(finish - begin, COLLECTIVE, (rank, place), arrival(rank, place))
                 else:
-                    node = trace_graph.add(finish - ends[at], COLLECTIVE, (rank, place), at)
+                    node = built.add(finish - ends[at], COLLECTIVE, (rank, place), at)
             else:
                 if number not in common:
                     earlier = common.get(before[number], START)
                     ns = finish - max(ends[at], ends[earlier])
-                    common[number] = trace_graph.add(ns, COLLECTIVE, (rank, place), at, earlier)
-                    trace_graph.members[len(trace_graph.durations)] = tuple(
-                        who for who, _ in sorted(members[number])
-                    )
+                    common[number] = built.add(ns, COLLECTIVE, (rank, place), at, earlier)
+                    built.members[len(built.durations)] = tuple(who for who, _ in sorted(members[number]))
                 node = common[number]
         else:
             now = arrival(rank, place)
             message = messages[rank][place]
             if message != NONE:
                 sent = over[message >> 32][message & 0xFFFFFFFF]
-                node = trace_graph.join(rank, now, sent, RECEIVED) if sent > 0 else now
+                node = built.join(rank, now, sent, RECEIVED) if sent > 0 else now
                 if node == START or finish > ends[node]:
-                    node = trace_graph.add(max(finish - ends[node], 0), GAP, (rank, place), node)
+                    node = built.add(max(finish - ends[node], 0), GAP, (rank, place), node)
             else:
-                node = trace_graph.add(finish - begin, OWN, (rank, place), now)
+                node = built.add(finish - begin, OWN, (rank, place), now)
         over[rank][place] = node
         if lanes[rank][place] != 255:
             last[rank][lanes[rank][place]] = node
-    return trace_graph
+    _join_all(built)
+    return built
 
 
-def _behind(graph: TraceGraph, rank: int, now: int, other: int) -> int:
+def _join_all(built: ExecutedGraph) -> None:
+    """Adds to each rank the node at which all is over that no other node of it waits for."""
+    for rank, (nodes, over) in enumerate(zip(built.nodes, built.over, strict=True)):
+        now = START
+        for place, node in enumerate(over):
+            if node != NONE and all(over[child] == NONE for child in nodes.children_of(place)):
+                now = _behind(built, rank, now, node)
+        built.last.append(now)
+
+
+def _behind(graph: ExecutedGraph, rank: int, now: int, other: int) -> int:
     """The node at which a rank that was at `now` has also waited for `other`; what is earlier adds no
     node.
     """

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.executing.columns import pattern_of
 from simcore.executing.executed import NO_PRICES
-from simcore.executing.ran import path_parts
 from simcore.executing.trace import ACCOUNTS, WAIT, says_phases
 from simcore.kernel_names import short_name
 from simcore.messages.network import link_words
 from simcore.names import GROUP_KINDS
 from simcore.ranks import RankSet
+from simcore.trace.critical_path import path_parts
 from simcore.units import (
     byte_size,
     duration,
@@ -110,9 +111,11 @@ def _path(results: RanTraces) -> str:
     """The nodes that the path is longest, alike but for a number; those of one name by that name."""
     by_pattern: dict[str, int] = {}
     names: dict[str, set[str]] = {}
-    for (pattern, ns), segment in zip(path_parts(results, "op"), results.critical_path, strict=True):
+    for track, place, ns in results.critical_path:
+        node = results.path_source.name(track, place)
+        pattern = pattern_of(node)
         by_pattern[pattern] = by_pattern.get(pattern, 0) + ns
-        names.setdefault(pattern, set()).add(results.name_of(segment.rank, segment.place))
+        names.setdefault(pattern, set()).add(node)
     sums = {
         next(iter(names[pattern])) if len(names[pattern]) == 1 else pattern: ns
         for pattern, ns in by_pattern.items()
@@ -137,7 +140,7 @@ def _groups(results: RanTraces) -> str:
     group, as one kind has many.
     """
     sums: dict[str, int] = {}
-    for part, ns in path_parts(results, "kind"):
+    for part, ns in path_parts(results.critical_path, results.path_source, "kind"):
         sums[part] = sums.get(part, 0) + ns
     kinds = {name: ns for name, ns in sums.items() if name in GROUP_KINDS and ns}
     if len(kinds) > 1 and _UNKNOWN not in kinds:
@@ -147,7 +150,7 @@ def _groups(results: RanTraces) -> str:
         }
         return _most_is(results, whose_kind)
     sums = {}
-    for part, ns in path_parts(results, "group"):
+    for part, ns in path_parts(results.critical_path, results.path_source, "group"):
         sums[part] = sums.get(part, 0) + ns
     groups = {name: ns for name, ns in sums.items() if name not in ("compute", "cpu") and ns}
     if not groups:

@@ -213,16 +213,10 @@ class TraceLanes(RankLanes):
         return {at: -ns for _, ns, at in sorted(waits)}
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
-        results = self.results
+        results, path = self.results, self.results.critical_path
+        columns = zip(path.edge, path.edge[1:], path.rank, path.span, strict=False)
         return (
-            (
-                node_segment.start,
-                node_segment.end,
-                node_segment.rank,
-                node_segment.rank,
-                results.stream_of(node_segment.rank, node_segment.place),
-            )
-            for node_segment in results.critical_path
+            (start, end, rank, rank, results.stream_of(rank, place)) for start, end, rank, place in columns
         )
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:

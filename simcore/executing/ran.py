@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from simcore.chakra.nodes import (
     COLL,
-    COMP,
-    RECV,
-    SEND,
     Kinds,
-    integer,
 )  # fmt: skip
-from simcore.diagnostics import in_short
-from simcore.executing.columns import (
-    columns_of,
-    group_word,
-    node_kind,
-    node_name,
-    node_stream,
-    pattern_of,
-)
+from simcore.executing.columns import columns_of, group_word, node_kind, node_name, node_stream
 from simcore.executing.executed import Executed
-from simcore.executing.graph import NONE, TraceGraph, build_graph
-from simcore.executing.trace import ACCOUNTS, account_of, executed_trace, phase_of_node
+from simcore.executing.graph import NONE, ExecutedGraph, build_graph
+from simcore.executing.path_words import ExecutedPath
+from simcore.executing.trace import ACCOUNTS, executed_graph, executed_trace
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
-from simcore.records import NamedTuple, Struct
+from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.run.figures import GroupUse, NameUse
-from simcore.run.findings import Leg, LegKey, stretches
-from simcore.run.graph import ARRIVED, RECEIVED, ChainStep
 from simcore.run.track import Track
 from simcore.trace.accounts import accounts_of
+from simcore.trace.critical_path import CriticalPath
+from simcore.trace.graph import TraceGraph, slack
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table, counted, counted_on
 from simcore.units import percent, plural
@@ -47,22 +35,6 @@ if TYPE_CHECKING:
 
 
 Figure = TypeVar("Figure")
-
-# Cells of the name of what a node waited for.
-_NAME_CELLS = 40
-# By slot, as `astra2.SLOT_WORDS`.
-_SLOTS = ("the CPU", "GPU compute", "communication")
-
-
-class NodeSegment(NamedTuple):
-    """A part of the critical path: a node of a rank, and why it could not start earlier."""
-
-    start: int
-    end: int
-    rank: int
-    place: int
-    kind: str
-    reason: str
 
 
 class RanTraces(Struct, frozen=True, dict=True):
@@ -195,7 +167,7 @@ class RanTraces(Struct, frozen=True, dict=True):
         return sum(ns for name, ns in self.mean_ns.items() if name.startswith("compute "))
 
     @cached_property
-    def graph(self) -> TraceGraph:
+    def graph(self) -> ExecutedGraph:
         """Who waits for whom."""
         executed = self.executed
         if executed.graph is not None:
@@ -208,51 +180,24 @@ class RanTraces(Struct, frozen=True, dict=True):
         )  # fmt: skip
 
     @cached_property
-    def _flat(self) -> array[int]:
-        return self.graph.graph.flat([self.graph.durations])
+    def trace_graph(self) -> TraceGraph:
+        """The graph of the trace: its tracks are the classes of ranks."""
+        return executed_graph(self.executed, self.graph)
 
     @cached_property
     def slack_ns(self) -> list[array[int]]:
         """How much later each node of each rank may end before the step is longer, ns, in this order."""
-        built = self.graph
-        late = built.graph.latest(self._flat, max(built.ends))
-        return self.executed.units.spread([
-            array("q", (late[node] - built.ends[node] if node > 0 else 0 for node in nodes))
-            for nodes in built.over
-        ])  # fmt: skip
+        return self.executed.units.spread(slack(self.trace_graph))
 
     @cached_property
-    def critical_path(self) -> list[NodeSegment]:
+    def critical_path(self) -> CriticalPath:
         """What the step time is made of, 0 to the end, in time order."""
-        built, executed = self.graph, self.executed
-        step = self.step_time_ns
-        if not step:
-            return []
-        ends = executed.end
-        rank = next(number for number, end, _ in executed.ranks if end == step)
-        place = max(range(len(ends[rank])), key=lambda at: (ends[rank][at], -at))
-        node_segments: list[NodeSegment] = []
-        until = step
-        unit = executed.units.of[rank]
-        for walked in built.graph.path(built.over[unit][place], built.ends, unit):
-            if walked.start >= until:
-                continue
-            unit, where = built.place_of(walked.node, walked.track)
-            unit, where = self._member(walked, unit, where)
-            who = executed.units.first[unit]
-            # On the path a collective is itself, beside compute too: what is exposed of it accounts say.
-            kind = ACCOUNTS[account_of(executed, who, where)].removeprefix("exposed ")
-            node_segments.append(NodeSegment(walked.start, until, who, where, kind, self._reason(walked)))
-            until = walked.start
-        node_segments.reverse()
-        return node_segments
+        return CriticalPath(self.trace_graph)
 
-    def _member(self, walked: ChainStep, unit: int, place: int) -> tuple[int, int]:
-        """Of a collective the node of the class of ranks that the path goes through."""
-        number = self.executed.meetings[self.executed.units.first[unit]][place]
-        if number == NONE or walked.track == unit:
-            return unit, place
-        return walked.track, self._place_in[walked.track].get(number, place)
+    @cached_property
+    def path_source(self) -> ExecutedPath:
+        """What is said of it."""
+        return ExecutedPath(self)
 
     @cached_property
     def _place_in(self) -> list[dict[int, int]]:
@@ -263,49 +208,14 @@ class RanTraces(Struct, frozen=True, dict=True):
             for rank in executed.units.first
         ]
 
-    def _reason(self, walked: ChainStep) -> str:
-        cause = walked.cause
-        if cause is None:
-            return "the step begins"
-        first = self.executed.units.first
-        unit, place = self.graph.place_of(cause.node, cause.track)
-        if cause.why == RECEIVED:
-            return f"waiting for the message from rank {first[unit]}"
-        if cause.why == ARRIVED or cause.track != walked.track:
-            return f"rank {first[cause.track]} came last"
-        mine = self.graph.place_of(walked.first, walked.track)
-        return self.why_after(first[mine[0]], mine[1], first[unit], place)
-
-    def why_after(self, rank: int, place: int, other: int, before: int) -> str:
-        """Why a node came after another of its rank: its data, a control dependency, or what both run on.
-
-        The name in it is safe, and cut.
-        """
-        nodes = self.executed.nodes[rank]
-        name = in_short(self.name_of(other, before), _NAME_CELLS)
-        if rank == other and before in nodes.data[place]:
-            return f"waiting for data from {name}"
-        if rank == other and before in nodes.ctrl[place]:
-            return f"waiting for {name}, a control dependency"
-        return f"{self.taken_by(rank, place)} is busy with {name}"
-
-    def taken_by(self, rank: int, place: int) -> str:
-        """What a node runs on, one at a time: under ASTRA-sim's rules one of three, else a stream."""
-        held = self.executed.lanes[rank][place]
-        return "its stream" if not self.is_astra else _SLOTS[held] if held < len(_SLOTS) else "its rank"
-
     @cached_property
     def patterns(self) -> Table:
         """What nodes take by name pattern and kind; its tracks are the classes of ranks that run alike."""
         accounts, slacks = self._of_units(self.accounts), lambda: self._of_units(self.slack_ns)
-        return Table(self.trace, accounts, self.trace.column("pattern"), self._path_by_node, slacks)
+        return Table(self.trace, accounts, self.trace.column("pattern"), lambda: self.critical_path, slacks)
 
     def _of_units(self, by_rank: Sequence[Figure]) -> list[Figure]:
         return [by_rank[rank] for rank in self.executed.units.first]
-
-    def _path_by_node(self) -> Iterator[tuple[int, int, int]]:
-        units = self.executed.units.of
-        return ((units[part.rank], part.place, part.end - part.start) for part in self.critical_path)
 
     @cached_property
     def name_table(self) -> list[NameUse]:
@@ -372,79 +282,3 @@ class RanTraces(Struct, frozen=True, dict=True):
     def counted(self) -> str:
         """Ranks and nodes in words."""
         return f"{plural(len(self.ranks), 'rank')}, {plural(self.held_ops, 'node')}"
-
-
-# A micro-batch in the name of a node: STAGE's `mb0.transformer.1.mha.q@1_COMP`, wltui's `mlp_norm fwd mb0`.
-_MICROBATCH = re.compile(r"(?:^|[ .])mb(\d{1,9})(?:$|[ .])")
-# What SimAI's files write for compute that is not modelled, ns; others write no duration, which is 0 or 1.
-_OF_SIMAI = 1000
-
-
-def legs(results: RanTraces) -> list[Leg]:
-    """The legs of the critical path, in the order of time: they cover 0..step time.
-
-    what: `forward`, `backward`, `optimizer` or `pp` of a micro-batch where the names of nodes tell one, as on
-    simulated runs; else the name of the nodes with `#` for each number, raw text of the file.
-    """
-    path = results.critical_path
-    path_legs: list[Leg] = []
-    for stretch in stretches(
-        (key := _key(results, part), _is_placeholder(results, part, key)) for part in path
-    ):
-        rank, what, microbatch = stretch.key
-        first, last = path[stretch.first], path[stretch.last - 1]
-        path_legs.append(
-            Leg(
-                stretch.first,
-                stretch.last,
-                first.start,
-                last.end,
-                rank,
-                rank,
-                None,
-                what,
-                microbatch,
-                first.reason,
-            )
-        )
-    return path_legs
-
-
-def _key(results: RanTraces, part: NodeSegment) -> LegKey:
-    name = results.name_of(part.rank, part.place)
-    told = _MICROBATCH.search(name)
-    kind = results.type_of(part.rank, part.place)
-    if told is None:
-        return part.rank, pattern_of(name), -1
-    if kind in (SEND, RECV):
-        return part.rank, "pp", int(told[1])
-    if part.kind == "host":
-        return part.rank, part.kind, int(told[1])
-    phase = phase_of_node(results.executed, part.rank, part.place)
-    return part.rank, ACCOUNTS[phase].removeprefix("compute "), int(told[1])
-
-
-def _is_placeholder(results: RanTraces, part: NodeSegment, key: LegKey) -> bool:
-    """Whether a segment is compute outside of micro-batches of which the traces know nothing."""
-    executed, rank, place = results.executed, part.rank, part.place
-    if key[2] >= 0 or results.type_of(rank, place) != COMP:
-        return False
-    ns = executed.end[rank][place] - executed.start[rank][place]
-    return ns <= 1 or (ns == _OF_SIMAI and integer(executed.attributes(rank, place).get("wltui_ns")) == ns)
-
-
-def path_parts(results: RanTraces, by: str) -> Iterator[tuple[str, int]]:
-    """(part, ns) of each segment of the critical path, in the order of time.
-
-    by: `kind` (as accounts say it), `op` (nodes by name, `#` for each number), `group` or `rank`.
-    """
-    for node_segment in results.critical_path:
-        if by == "kind":
-            part = node_segment.kind
-        elif by == "rank":
-            part = f"rank {node_segment.rank}"
-        elif by == "group":
-            part = results.stream_of(node_segment.rank, node_segment.place)
-        else:
-            part = pattern_of(results.name_of(node_segment.rank, node_segment.place))
-        yield part, node_segment.end - node_segment.start

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP
 from simcore.diagnostics import Cancelled, Diagnostic, InputError
-from simcore.executing.ran import RanTraces, legs, path_parts
-from simcore.executing.retimed import retimed
+from simcore.executing.path_words import ExecutedPath
+from simcore.executing.ran import RanTraces
+from simcore.executing.retimed import run_at_scales
 from simcore.executing.run import execute
 from simcore.executing.trace import ACCOUNTS, NAMES
 from simcore.executing.untaken import untaken
@@ -19,6 +20,7 @@ from simcore.parameters import Parameters, replaced, stated
 from simcore.ranks import RankSet
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
+from simcore.trace.critical_path import path_legs, path_parts
 from simcore.units import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -195,21 +197,21 @@ class TraceResults(RanTraces, frozen=True, dict=True):
     @property
     def path_groupings(self) -> tuple[str, ...]:
         """What the critical path can be summed by."""
-        return ("kind", "op", "group", "rank")
+        return ExecutedPath.groupings
 
     @cached_property
     def legs(self) -> list[Leg]:
         """The critical path, a leg for what a rank does in one go."""
-        return legs(self)
+        return path_legs(self.critical_path, self.path_source)
 
     def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
         """(part, ns) of each segment of the critical path."""
-        return path_parts(self, by)
+        return path_parts(self.critical_path, self.path_source, by)
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen."""
-        node_segment = self.critical_path[index]
-        return Spot(node_segment.rank, node_segment.start, node_segment.end)
+        path = self.critical_path
+        return Spot(path.rank[index], path.edge[index], path.edge[index + 1])
 
     @cached_property
     def worst(self) -> list[Place]:
@@ -285,4 +287,4 @@ def executed_results(
     except InputError as error:
         # What is wrong may be that they were not taken.
         raise InputError(*error.diagnostics, *untaken(traces, parameters)) from None
-    return TraceResults(retimed(plain, parameters, cancelled)) if parameters.time_scale else plain
+    return TraceResults(run_at_scales(plain, parameters, cancelled)) if parameters.time_scale else plain

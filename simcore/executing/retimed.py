@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import copy
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 
 from simcore.chakra.nodes import COMP, RECV
 from simcore.diagnostics import UsageError, printable
 from simcore.executing.columns import pattern_of
 from simcore.executing.executed import Executed
-from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, TraceGraph
+from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, ExecutedGraph
 from simcore.executing.ran import RanTraces
 from simcore.overrides import time_scales
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.run.graph import never
+from simcore.trace.graph import retimed
 
 _MOST_LISTED = 12
 ALL_COMPUTE, ALL_COMMUNICATION, ALL_CPU = "all compute", "all communication", "all cpu"
@@ -61,26 +62,17 @@ class TraceParts:
         return sum(durations[number - 1] for number in self.by_words[part])
 
 
-def scaled(durations: array[int], chosen: Sequence[int], factor: float) -> array[int]:
-    """A copy of the durations of a graph, by number, with a factor on those that are chosen."""
-    times = array("q", durations)
-    for number in chosen:
-        times[number] = round(times[number] * factor)
-    return times
-
-
-def retimed(ran: RanTraces, parameters: Parameters, cancelled: Callable[[], bool] = never) -> Executed:
+def run_at_scales(ran: RanTraces, parameters: Parameters, cancelled: Callable[[], bool] = never) -> Executed:
     """A run with the factors of `--time-scale` on its durations.
 
     Raises `UsageError` for a part that this run does not have, `Cancelled`.
     """
     parts = TraceParts(ran)
-    built = ran.graph
-    flat = built.graph.flat([built.durations])
+    built, flat = ran.graph, ran.trace_graph.durations
     for part, factor in time_scales(parameters):
         if part not in parts.by_words:
             raise UsageError(_none_such(part, list(parts.by_words)))
-        flat = scaled(flat, parts.by_words[part], factor)
+        flat = retimed(flat, parts.by_words[part], factor)
     other = copy.copy(built)
     other.durations = list(flat[1 : len(built.durations) + 1])
     other.ends = list(built.graph.ends(flat, cancelled))
@@ -98,7 +90,7 @@ def _none_such(part: str, there: list[str]) -> str:
     return f"--time-scale: no {printable(part, 60)} in this run, only {listed}{more}"
 
 
-def _at_other_times(executed: Executed, built: TraceGraph, parameters: Parameters) -> Executed:
+def _at_other_times(executed: Executed, built: ExecutedGraph, parameters: Parameters) -> Executed:
     """The run as it is when the nodes of its graph end as `built` has them.
 
     What links carried is left out: nothing was sent anew.
@@ -134,7 +126,7 @@ def _at_other_times(executed: Executed, built: TraceGraph, parameters: Parameter
 
 
 def _begins(
-    executed: Executed, built: TraceGraph, unit: int, starts: list[array[int]], overs: list[array[int]],
+    executed: Executed, built: ExecutedGraph, unit: int, starts: list[array[int]], overs: list[array[int]],
     met: dict[int, int],
 ) -> array[int]:  # fmt: skip
     """When what each node of a class waited for was there."""

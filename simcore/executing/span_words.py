@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
-from simcore.executing.ran import legs
+from simcore.executing.path_words import taken_by
 from simcore.ranks import RankSet
 from simcore.run.findings import Leg
 from simcore.run.lanes import RunLanes, SpanSaid, Step
+from simcore.trace.critical_path import path_legs
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class TraceSpanWords:
             causes.append((*late, _LAST))
         lane, begun = executed.lanes[rank][place], executed.start[rank][place]
         if lane != 255 and begun:
-            what = results.taken_by(rank, place)
+            what = taken_by(results, rank, place)
             ends = executed.end[rank]
             parents = {*nodes.data[place], *nodes.ctrl[place]}
             causes += [
@@ -145,7 +146,7 @@ class TraceSpanWords:
 
     @cached_property
     def _legs(self) -> list[Leg]:
-        return legs(self._results)
+        return path_legs(self._results.critical_path, self._results.path_source)
 
     def critical(self, time_ns: int, direction: int) -> Step | None:
         path = self._legs

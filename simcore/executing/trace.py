@@ -16,13 +16,16 @@ Compute is forward unless the node's name says backward or optimizer (`grad`, `b
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Mapping
 
 from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
 from simcore.executing.executed import Executed
+from simcore.executing.graph import ExecutedGraph
 from simcore.names import GROUP_KINDS
 from simcore.records import NamedTuple
 from simcore.run.accounts import account_names
+from simcore.trace.graph import TraceGraph, first_rows
 from simcore.trace.spans import (
     BESIDE,
     COMMUNICATES,
@@ -30,6 +33,7 @@ from simcore.trace.spans import (
     COPIES,
     HOSTS,
     NEVER,
+    NONE,
     SENDS,
     UNDER,
     Column,
@@ -149,6 +153,25 @@ def executed_trace(executed: Executed, columns: Mapping[str, Callable[[], Column
     spans = [_spans_of(executed, rank) for rank in executed.units.first]
     waits = [Waits() for _ in sizes]
     return Trace(spans, waits, executed.step_time_ns, NAMES, sizes, PP, True, columns)
+
+
+def executed_graph(executed: Executed, built: ExecutedGraph) -> TraceGraph:
+    """Returns the graph of a trace."""
+    units, first = executed.units.first, first_rows(map(len, built.over))
+    # Of each class of ranks the node that each collective is there.
+    places = [
+        {number: place for place, number in enumerate(executed.meetings[rank]) if number != NONE}
+        for rank in units
+    ]
+
+    def member(unit: int, place: int, other: int) -> int:
+        return places[other].get(executed.meetings[units[unit]][place], place)
+
+    return TraceGraph(
+        built.graph, built.ends, executed.step_time_ns, built.last, ranks=units, nodes=built.over,
+        row_of=array("i", (NONE, *(first[unit] + place for unit, place in built.of))), met=member,
+        taken=lambda: built.graph.flat([built.durations]),
+    )  # fmt: skip
 
 
 def _spans_of(executed: Executed, rank: int) -> Spans:

@@ -13,13 +13,14 @@ from simcore.diagnostics import Cancelled, Diagnostic, InputError, UsageError
 from simcore.executing.astra_rules import collective_rules
 from simcore.executing.executed import Executed
 from simcore.executing.ran import RanTraces
-from simcore.executing.retimed import ALL_CPU, TraceParts, scaled
+from simcore.executing.retimed import ALL_CPU, TraceParts
 from simcore.messages.alone import estimate, rules_of
 from simcore.messages.collectives import Rules
 from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
 from simcore.parameters import Parameters, replaced, stated
 from simcore.records import NamedTuple, replace
 from simcore.run.findings import WORTH, Change, WhatIf
+from simcore.trace.graph import retimed
 from simcore.units import change_percent, duration, plural
 
 # 10 % less time; 10 % faster is 1 / 0.9 of the bandwidth.
@@ -83,14 +84,13 @@ def _parts(ran: RanTraces, trials: _Trials) -> list[WhatIf]:
     nodes.sort(key=lambda part: (-parts.ns(part), part))
     left_out = set(nodes[_MOST_NAMES:])
     asked = [part for part in parts.by_words if part not in left_out]
-    graph, parameters = ran.graph.graph, ran.parameters
-    flat = graph.flat([ran.graph.durations])
+    graph, parameters = ran.trace_graph, ran.parameters
     is_folded = len(ran.executed.units.first) < len(ran.ranks)
     rows = []
     for part in asked:
         trials.tell(len(asked))
         free, better = (
-            max(graph.ends(scaled(flat, parts.by_words[part], factor), trials.cancelled))
+            graph.step_of(retimed(graph.durations, parts.by_words[part], factor), trials.cancelled)
             for factor in (0.0, _BETTER)
         )
         scales = (*parameters.time_scale, f"{part}={_BETTER}")

@@ -15,14 +15,10 @@ from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
 from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
-from simcore.replay.critical_path import reason_words
 from simcore.replay.operations import op_uses
 from simcore.replay.run_words import facts, title
-from simcore.replay.worst import piece_name
 from simcore.run.accounts import Accounts, merged, told_accounts
 from simcore.run.figures import Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
-from simcore.run.pieces import GAP
-from simcore.sources.measured import ACCOUNTS
 from simcore.trace.streams import mean_use, track_streams
 from simcore.trace.tables import LayerUse, SpentByLabel
 
@@ -240,29 +236,17 @@ class MeasuredFigures:
 
     def path_alike(self) -> Iterator[object]:
         """What a segment of the critical path is: time of one account, in the operations of one name."""
-        for piece_segment in self.results.critical_path:
-            yield piece_segment.account, piece_name(self.results, piece_segment.rank, piece_segment.piece)
+        source = self.results.path_source
+        for track, span, _ in self.results.critical_path:
+            yield source.account(track, span), source.name(track, span)
 
     def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        path, ranks = self.results.critical_path, self.results.measured.ranks
-        for segment in path if indices is None else (path[index] for index in indices):
-            rank, pieces = ranks[segment.rank], self.results.ties.pieces[segment.rank]
-            op = pieces.op[segment.piece]
-            is_gap = pieces.kind[segment.piece] == GAP
-            batch = rank.ops.batch[op]
-            yield PathSegment(
-                segment.start, segment.end, rank.number,
-                segment.kind if ACCOUNTS[segment.account] != segment.kind else "compute", segment.kind,
-                None if is_gap else piece_name(self.results, segment.rank, segment.piece),
-                None if is_gap else rank.ops.state[op], None if is_gap or batch < 0 else batch,
-                reason_words(segment, self.results.gaps[segment.rank], ranks[segment.of].number),
-            )  # fmt: skip
+        return self.results.path_source.segments(self.results.critical_path, indices)
 
     def path_words(self, index: int) -> tuple[str, str]:
         """`pp` and recv_forward, `idle` and nothing."""
-        segment = self.results.critical_path[index]
-        is_gap = self.results.ties.pieces[segment.rank].kind[segment.piece] == GAP
-        return segment.kind, "" if is_gap else piece_name(self.results, segment.rank, segment.piece)
+        (segment,) = self.path_segments((index,))
+        return segment.kind, segment.layer or ""
 
     def layers(self, grouped: bool) -> list[LayerUse]:
         if grouped or not self.results.timed:

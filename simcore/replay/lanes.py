@@ -385,13 +385,11 @@ class MeasuredLanes(RankLanes):
         return {index: -ns for _, ns, index in sorted(waits)}
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
-        results, ranks = self.results, self.run.ranks
-        if not (results.measured.timed and results.measured.concurrent):
+        measured, path = self.results.measured, self.results.critical_path
+        if not (measured.timed and measured.concurrent):
             return None
-        return (
-            (piece_segment.start, piece_segment.end, piece_segment.rank, ranks[piece_segment.rank].number, "")
-            for piece_segment in results.critical_path
-        )
+        columns = zip(path.edge, path.edge[1:], path.track, path.rank, strict=False)
+        return ((start, end, track, rank, "") for start, end, track, rank in columns)
 
     @property
     def _figures(self) -> tuple[Figure, ...]:

@@ -11,14 +11,15 @@ from simcore.measured.columns import PASSES, RankTrace
 from simcore.measured.places import places_of
 from simcore.measured.run import MeasuredRun
 from simcore.parameters import Parameters, stated
-from simcore.replay.legs import PARTS, legs, path_parts
 from simcore.replay.parameters import scales_of
+from simcore.replay.path_words import MeasuredPath
 from simcore.replay.timed import Timed
 from simcore.replay.worst import worst_places
 from simcore.run.accounts import Accounts
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.sources.measured import ACCOUNTS, NAMES, PROFILED, measured_calls
+from simcore.trace.critical_path import path_legs, path_parts
 from simcore.trace.named_work import named_work
 
 if TYPE_CHECKING:
@@ -178,21 +179,21 @@ class MeasuredResults(Timed, frozen=True, dict=True):
     @cached_property
     def legs(self) -> list[Leg]:
         """The critical path, a leg for what a rank does in one operation; none of an order without times."""
-        return legs(self) if self.timed else []
+        return path_legs(self.critical_path, self.path_source) if self.timed else []
 
     @property
     def path_groupings(self) -> tuple[str, ...]:
         """What the critical path can be summed by."""
-        return PARTS
+        return MeasuredPath.groupings
 
     def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
         """(part, ns) of each segment of the critical path. by: of `path_groupings`."""
-        return path_parts(self, by) if self.timed else iter(())
+        return path_parts(self.critical_path, self.path_source, by) if self.timed else iter(())
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen: in the lane of its rank."""
-        piece_segment = self.critical_path[index]
-        return Spot(piece_segment.rank, piece_segment.start, piece_segment.end)
+        path = self.critical_path
+        return Spot(path.track[index], path.edge[index], path.edge[index + 1])
 
     @property
     def imbalance(self) -> None:

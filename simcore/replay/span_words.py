@@ -28,16 +28,17 @@ from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
-from simcore.replay.critical_path import BEFORE, REASONS, cause_reason, reason_behind
 from simcore.replay.idle import CALL, call_lane, called_words, gap_in, gap_words, part_words, thread_words
-from simcore.replay.legs import legs
+from simcore.replay.path_words import WORDS, kind_behind, words_of
 from simcore.replay.waits import Wait, waits_by_item
 from simcore.replay.worst import piece_name
 from simcore.run.findings import Leg
-from simcore.run.graph import BUSY, Cause
+from simcore.run.graph import BUSY, START, Cause
 from simcore.run.lanes import COMPUTE_STREAM, RunLanes, SpanSaid, Step, microbatch_words
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
+from simcore.trace.critical_path import path_legs
+from simcore.trace.reasons import BEHIND
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
@@ -107,21 +108,22 @@ def effects(results: Timed, rank: int, own: list[int]) -> list[PieceDependency]:
 
 def _waited_for(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
     """What had to be done before a piece could end: as the critical path has it."""
-    graph, meeting = results.graph, results.ties.pieces[rank].meeting[piece]
+    graph, of, meeting = results.graph, results.trace_graph, results.ties.pieces[rank].meeting[piece]
+    node = START if meeting == NONE else graph.meetings[meeting]
     dependencies = []
     for cause in graph.waited_for(rank, piece, results.ends):
-        reason, of = cause_reason(graph, meeting, rank, cause)
-        where = graph.piece_of(cause.node, graph.graph.track_of(cause))
-        if reason == BEFORE:
+        reason, track = of.reason(cause, node, rank), graph.graph.track_of(cause)
+        where = track, of.span_at(cause.node, track)
+        if reason.kind == BEHIND:
             dependencies.append(_next_on_its_rank(results, *where))
         else:
-            dependencies.append(PieceDependency(*where, REASONS[reason].format(rank=_number(results, of))))
+            dependencies.append(PieceDependency(*where, words_of(of, reason)))
     return dependencies
 
 
 def _next_on_its_rank(results: Timed, rank: int, piece: int) -> PieceDependency:
     """That it comes behind a piece of its own rank."""
-    return PieceDependency(rank, piece, REASONS[reason_behind(results.ties, rank, piece)])
+    return PieceDependency(rank, piece, WORDS[kind_behind(results.ties, rank, piece)])
 
 
 def _received(results: Timed, rank: int, piece: int) -> list[PieceDependency]:
@@ -172,7 +174,7 @@ class MeasuredSpanWords:
 
     @cached_property
     def _legs(self) -> list[Leg]:
-        return legs(self._results)
+        return path_legs(self._results.critical_path, self._results.path_source)
 
     def _item(self, number: int, stream: str | None, index: int) -> int:
         return self._lanes.spans(number, stream).op[index]

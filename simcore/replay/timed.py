@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,11 +19,11 @@ from simcore.measured.vocabulary import COMPUTE, COPY, category_of_group
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, replace
-from simcore.replay.critical_path import PieceSegment, critical_path
 from simcore.replay.idle import HostGap, gaps_of
 from simcore.replay.late import RankWaiting, who_waits
 from simcore.replay.parameters import Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
+from simcore.replay.path_words import MeasuredPath
 from simcore.replay.peers import peers_of
 from simcore.run.accounts import Accounts
 from simcore.run.figures import Work
@@ -31,13 +31,16 @@ from simcore.run.measured import MeasuredGraph, PieceTimes, flights
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER, Pieces
 from simcore.run.ties import Ties, ties_of
 from simcore.run.track import Track, in_order
-from simcore.sources.measured import ACCOUNTS, FIRST_EXPOSED, PROFILED, measured_trace
+from simcore.sources.measured import ACCOUNTS, FIRST_EXPOSED, PROFILED, measured_graph, measured_trace
 from simcore.trace.accounts import accounts_of
+from simcore.trace.critical_path import CriticalPath
+from simcore.trace.graph import TraceGraph, slack
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table
 
 if TYPE_CHECKING:
     from simcore.run.gradients import Gradient
+    from simcore.trace.gradients import Scale
 
 # What a scale is about: compute; the host's operations; communication; a host gap; communication without a
 # partner, of which nobody knows how much is waiting: its name alone changes it; what nothing changes; and of
@@ -45,8 +48,8 @@ if TYPE_CHECKING:
 _COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED, _BEGIN, _COPY = range(8)
 
 
-# A duration that no scale is on, in `Durations.scales`.
-_NO_KIND = 0
+# The first words of scales, in the order in which they stand; those of ranks come last.
+_FAMILIES = ("compute", "comm", "copies", "host", "op")
 
 
 class FactorTime(NamedTuple):
@@ -97,29 +100,31 @@ class Durations:
             _column(ties.message_ns, self.message_parts, factors),
         )
 
-    def scales(self) -> tuple[array[int], dict[str, list[int]]]:
-        """A kind of each duration, as the passes take them, and the kinds that each scale is on, by its name.
+    def scales(self) -> tuple[array[int], Callable[[int], Iterator[Scale]]]:
+        """(a kind of each duration, as the passes take them; the scales that a kind is under).
 
         A kind is a part of one rank, or of no rank alone: of a collective, of a message.
         """
-        ranks, width = self.ties.run.ranks, len(self.numbers)
-        shared = len(ranks) * width
-        kind_of = array("i", (_NO_KIND,))
-        for parts in (self.first_parts, self.after_parts):
-            for rank, column in enumerate(parts):
-                kind_of.extend(1 + rank * width + part for part in column)
-        kind_of.extend(1 + shared + part for part in (*self.meeting_parts, *self.message_parts))
-        kind_of.extend([_NO_KIND] * self.graph.graph.tracks)
-        scales: dict[str, list[int]] = {name: [] for name in ("compute", "comm")}
-        for rank in range(len(ranks) + 1):
-            for number, part in enumerate(self.numbers):
-                for name in _scale_names(part):
-                    scales.setdefault(name, []).append(1 + rank * width + number)
-        for rank, trace in enumerate(ranks):
-            scales[f"rank {trace.number}"] = [
-                1 + rank * width + number for number, part in enumerate(self.numbers) if part.of == _COMPUTE
-            ]
-        return kind_of, scales
+        from simcore.trace.gradients import NO_KIND, Scale
+
+        ranks, parts = self.ties.run.ranks, list(self.numbers)
+        width = len(ranks) + 1
+        kind_of = array("i", (NO_KIND,))
+        for columns in (self.first_parts, self.after_parts):
+            for rank, column in enumerate(columns):
+                kind_of.extend(1 + part * width + rank for part in column)
+        shared = (*self.meeting_parts, *self.message_parts)
+        kind_of.extend(1 + part * width + len(ranks) for part in shared)
+        kind_of.extend([NO_KIND] * self.graph.graph.tracks)
+
+        def scales_of(kind: int) -> Iterator[Scale]:
+            part, rank = divmod(kind - 1, width)
+            for name in _scale_names(parts[part]):
+                yield Scale(_FAMILIES.index(name.split(" ")[0]), part, name)
+            if parts[part].of == _COMPUTE and rank < len(ranks):
+                yield Scale(len(_FAMILIES), rank, f"rank {ranks[rank].number}")
+
+        return kind_of, scales_of
 
     def _number(self, part: FactorTime) -> int:
         return self.numbers.setdefault(part, len(self.numbers))
@@ -272,32 +277,18 @@ class Timed(Struct, frozen=True, dict=True):
     @cached_property
     def gradients(self) -> list[Gradient]:
         """The slopes of the step time of `base` over each scale; a scale that nothing is on is left out."""
-        from simcore.run.gradients import Chains, Gradient
+        from simcore.trace.gradients import gradients
 
-        kind_of, scales = self.durations.scales()
-        last = [nodes[-1] for nodes in self.graph.over if nodes]
-        if not last:
-            # Nothing takes any time.
-            return []
-        chains = Chains(self.graph.graph, self.base.taken, kind_of, last)
-        there = [name for name, kinds in scales.items() if not chains.kinds.keys().isdisjoint(kinds)]
-        families = ("compute", "comm", "copies", "host", "op", "rank")
-        there.sort(key=lambda name: families.index(name.split(" ")[0]))
-        return [Gradient(name, *chains.slopes(scales[name])) for name in there]
+        kind_of, scales_of = self.durations.scales()
+        return gradients(self.base.trace_graph, self.base.taken, kind_of, scales_of)
 
     @cached_property
-    def slack_ns(self) -> tuple[array[int], ...]:
+    def slack_ns(self) -> list[array[int]]:
         """How much later each piece of each rank may end in `base` before the step is longer, ns.
 
         Of a send its message ends with it.
         """
-        base = self.base
-        graph, ends = base.graph, base.ends
-        late = graph.graph.latest(base.taken, base.step_time_ns)
-        slacks = tuple(array("q", (late[node] - ends[node] for node in nodes)) for nodes in graph.over)
-        for node, ((rank, piece), _) in zip(graph.messages, self.ties.transfers, strict=True):
-            slacks[rank][piece] = min(slacks[rank][piece], late[node] - ends[node])
-        return slacks
+        return slack(self.base.trace_graph)
 
     @property
     def timed(self) -> bool:
@@ -393,10 +384,7 @@ class Timed(Struct, frozen=True, dict=True):
     def operations(self) -> Table:
         """What operations and sub-operations take, (operation, sub-operation or None) by name."""
         column = self.trace.column("operation")
-        return Table(self.trace, self.accounts, column, self._path_by_piece, lambda: self.slack_ns)
-
-    def _path_by_piece(self) -> Iterator[tuple[int, int, int]]:
-        return ((part.rank, part.piece, part.end - part.start) for part in self.critical_path)
+        return Table(self.trace, self.accounts, column, lambda: self.critical_path, lambda: self.slack_ns)
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:
@@ -429,9 +417,19 @@ class Timed(Struct, frozen=True, dict=True):
         return who_waits(self.graph, self.ends, self.accounts)
 
     @cached_property
-    def critical_path(self) -> list[PieceSegment]:
+    def trace_graph(self) -> TraceGraph:
+        """The graph of the trace."""
+        return measured_graph(self.graph, self.ends, self.step_time_ns, lambda: self.taken)
+
+    @cached_property
+    def critical_path(self) -> CriticalPath:
         """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
-        return critical_path(self.graph, self.ends)
+        return CriticalPath(self.trace_graph)
+
+    @cached_property
+    def path_source(self) -> MeasuredPath:
+        """What is said of it."""
+        return MeasuredPath(self)
 
     @property
     def parameters(self) -> Parameters:

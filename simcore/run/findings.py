@@ -265,8 +265,8 @@ class Change(Struct, frozen=True):
         return Change(self.fields | other.fields, words, caveat)
 
 
-# (rank, what it does, micro-batch or -1)
-LegKey = tuple[int, str, int]
+# (rank, what it does, micro-batch or -1, what keeps legs apart that are told alike)
+LegKey = tuple[int, str, int, int]
 
 
 class Stretch(NamedTuple):

@@ -38,7 +38,7 @@ from simcore.timeline import Timeline
 from simcore.units import as_number, differences, placed, shifted
 
 NONE = -1
-# What `op_of` gives for time that passes by itself: a state change, or until a collective's end is seen.
+# What stands for time that passes by itself: a state change, or until a collective's end is seen.
 IDLE_OP = -1
 _TURNS_BETWEEN_CANCEL_CHECKS = 256
 # A channel is of an ordered pair of ranks, so all transfers of a rank that go so many stages on are
@@ -182,7 +182,7 @@ class SimulatedGraph:
         self._asked = 0
         # Durations that no op is alone: ns, the class and the op that it is a part of or IDLE_OP.
         self._extra: list[tuple[int, int, int]] = []
-        # The node of each op; one entry more, so that NONE leads to START.
+        # The node of each op; while it is built one entry more, so that NONE leads to START.
         self._nodes = [array("i", (NONE,)) * count + array("i", (START,)) for count in counts]
         self.graph = Graph(len(classes), self.classes_of)
         self._parts: dict[tuple[int, int], list[int]] = {}
@@ -194,6 +194,8 @@ class SimulatedGraph:
         self._ramp = array("i", range(1024))
         walk = _QueuedWalk(self, dimensions) if timeline.program.queued else _ClassWalk(self)
         self._last = walk.run(cancelled)
+        for nodes in self._nodes:
+            nodes.pop()
         del self._ramp
         self._copied.clear()
 
@@ -231,7 +233,7 @@ class SimulatedGraph:
 
     def nodes(self, number: int) -> array[int]:
         """The nodes with which the ops of class `number` end, in their order."""
-        return self._nodes[number][:-1]
+        return self._nodes[number]
 
     def duration_of(self, number: int, op: int) -> int:
         """The number of the duration of an op."""
@@ -241,19 +243,27 @@ class SimulatedGraph:
         """The nodes that are a first part of an op: until a collective that stood behind it was served."""
         return self._parts.get((number, op), ())
 
-    def last(self, number: int) -> int:
-        """The node at which class `number` has joined all its work."""
-        return self._last[number]
+    @property
+    def last(self) -> Sequence[int]:
+        """Of each class the node at which it has joined all its work."""
+        return self._last
 
-    def op_of(self, node: int, number: int) -> int:
-        """The op of class `number`, one that the node is on, that a node is or is a part of.
-
-        IDLE_OP of time that passes by itself.
+    @property
+    def row_of(self) -> Sequence[int]:
+        """Of each duration the op that it is a part of, counted over all classes, NONE of time that passes by
+        itself.
         """
-        of, op = self._named(node)
-        if of == number or op == IDLE_OP:
-            return op
-        return next(its_op for member, its_op in self.members(of, op) if member == number)
+        count = self._offset[-1] - 1
+        rows: Sequence[int] = range(NONE, count)
+        if self._extra:
+            firsts = self._offset
+            extra = (NONE if op == IDLE_OP else firsts[of] - 1 + op for _, of, op in self._extra)
+            rows = array("i", (*rows, *extra))
+        return rows
+
+    def member(self, number: int, op: int, other: int) -> int:
+        """The op of class `other` that the collective `op` of class `number` is there."""
+        return next(its_op for member, its_op in self.members(number, op) if member == other)
 
     def classes_of(self, node: int) -> Sequence[int]:
         """The classes whose op a node is: more than one of a collective that several take part in."""
@@ -289,10 +299,6 @@ class SimulatedGraph:
         """When each node ended in the run, ns."""
         ends = self.graph.ends(self.durations())
         return ends if isinstance(ends, array) else array("q", ends)
-
-    def step_ns(self, ends: Sequence[int]) -> int:
-        """The step time of a pass, ns."""
-        return max(ends[node] for node in self._last)
 
     # -- for the walk ----------------------------------------------------------------
 

@@ -8,7 +8,7 @@ what lies before a rank's first and behind its last operation.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, compress, repeat
 from operator import add, le
 
@@ -17,10 +17,13 @@ from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
 from simcore.run.accounts import account_names
+from simcore.run.graph import START, Cause
 from simcore.run.measured import MeasuredGraph, flights
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 from simcore.run.ties import Ties
+from simcore.trace.graph import TraceGraph, first_rows
 from simcore.trace.named_work import OneCall
+from simcore.trace.reasons import BEHIND, BUSY, FIRST, JOINED, LATE, kind_of
 from simcore.trace.spans import COMMUNICATES, COMPUTES, LAUNCHED, NONE, UNDER, Column, Spans, Trace, Waits
 
 EXPOSED = (*GROUP_KINDS, COPY)
@@ -150,6 +153,47 @@ def measured_calls(rank: RankTrace) -> Iterator[OneCall]:
     for op, (name, start, end) in enumerate(zip(ops.name, ops.start, ops.end, strict=True)):
         # Sub-operations that run beside each other may last longer than what they lie in.
         yield OneCall(OF_CATEGORY[ops.category(op)], name, max(end - start - inside[op], 0))
+
+
+def measured_graph(
+    graph: MeasuredGraph, ends: Sequence[int], step_ns: int, taken: Callable[[], array[int]]
+) -> TraceGraph:
+    """Returns the graph of a trace. ends: as of `measured_trace`. taken: gives what the durations are."""
+    ties = graph.ties
+    first = first_rows(map(len, graph.over))
+    rows = range(first[-1])
+    met = (first[rank] + piece for (rank, _, piece), *_ in ties.members)
+    sent = (first[rank] + piece for (rank, piece), _ in ties.transfers)
+
+    def member(rank: int, piece: int, other: int) -> int:
+        return graph.waiting_piece(ties.pieces[rank].meeting[piece], other)
+
+    def kind(cause: Cause | None, node: int, rank: int) -> str:
+        told = kind_of(cause, rank)
+        if told not in (FIRST, BUSY) and _is_launched(graph, node, rank):
+            return LATE
+        return BEHIND if told == JOINED else told
+
+    def is_one(rank: int, piece: int, behind: int) -> bool:
+        # A rank's idle time is one segment, though the step may begin within it or an instant cut it.
+        return piece == behind or own_account(graph, rank, piece) == own_account(graph, rank, behind) == IDLE
+
+    return TraceGraph(
+        graph.graph, ends, step_ns, [nodes[-1] if nodes else START for nodes in graph.over],
+        ranks=[rank.number for rank in ties.run.ranks], nodes=graph.over,
+        row_of=array("i", (NONE, *rows, *rows, *met, *sent)), met=member, taken=taken,
+        sent=[(node, *of) for node, (of, _) in zip(graph.messages, ties.transfers, strict=True)],
+        kind=kind, is_one=is_one, hides_instants=True,
+    )  # fmt: skip
+
+
+def _is_launched(graph: MeasuredGraph, node: int, rank: int) -> bool:
+    """Whether a node is a collective of several that a rank has launched beside what it does."""
+    meeting = graph.meeting_of(node)
+    # Nobody is known to come to a call without a partner: its rank is not the last.
+    if meeting == NONE or len(graph.ties.coming(meeting)) < 2:
+        return False
+    return graph.ties.pieces[rank].kind[graph.waiting_piece(meeting, rank)] == AWAIT
 
 
 def _spans_of(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Spans:

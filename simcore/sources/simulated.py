@@ -7,8 +7,9 @@ runs meanwhile on any stream of the rank counts: all share the queues of the dim
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from simcore.program import Ops
 from simcore.program.ops import (
@@ -36,6 +37,11 @@ from simcore.timeline import Timeline
 from simcore.trace.spans import COMMUNICATES, COMPUTES, NEVER, NONE, Column, Repeat, Spans, Trace, Waits
 from simcore.units import shifted
 from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.run.graph import Cause
+    from simcore.run.simulated import SimulatedGraph
+    from simcore.trace.graph import TraceGraph
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "dp_shard", "dp_replicate", "offload", "pp")
 NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
@@ -149,6 +155,25 @@ def _streams(timeline: Timeline) -> Column:
     for sent, name in RECEIVING.items():
         received[label[sent]] = RANK_STREAMS.index(name)
     return Column(RANK_STREAMS, of, received)
+
+
+def simulated_graph(
+    built: SimulatedGraph, rank_of: Callable[[Cause, int, int, int], int],
+    shown: Callable[[int, int], int] | None = None,
+) -> TraceGraph:  # fmt: skip
+    """Returns the graph of a trace. rank_of, shown: see there."""
+    # Imported here: the screen opens without.
+    from simcore.trace.graph import TraceGraph
+
+    timeline = built.timeline
+    numbers = range(len(timeline.classes))
+    return TraceGraph(
+        built.graph, built.ends, timeline.step_time_ns, built.last,
+        ranks=[timeline.ranks_of(number).first for number in numbers],
+        nodes=[built.nodes(number) for number in numbers], row_of=built.row_of, met=built.member,
+        # What queues serve first depends on times.
+        taken=None if timeline.program.queued else built.durations, rank_of=rank_of, shown=shown,
+    )  # fmt: skip
 
 
 class _Inside(NamedTuple):

@@ -11,6 +11,7 @@ from simcore.analysis.compare import AccountPart, Comparison, leading_parts
 from simcore.analysis.compare.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
 from simcore.report.comparison import comparison_json, comparison_page
+from simcore.run.findings import path_sums
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import run
@@ -115,7 +116,7 @@ def test_what_is_on_a_path_has_no_name_of_what_ranks_have_meanwhile() -> None:
     found = seed(schedule="zb-h1")
     said = {part.account: part.words for part in found.parts}
     assert said["bubble"].startswith("fill and drain -")
-    kinds = {kind for side in (found.a, found.b) for kind in side.critical_path.by_kind()}
+    kinds = {kind for side in (found.a, found.b) for kind, _ in path_sums(side, "kind")}
     assert "bubble" not in kinds
     assert "bubble" not in found.why
     accounts = {one.name: one.ns for one in found.accounts}

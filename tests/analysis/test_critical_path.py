@@ -17,6 +17,7 @@ from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM
 from simcore.run.graph import QUEUED
 from simcore.simulation import Simulation, simulate
+from simcore.trace.critical_path import by_rank, sums
 from simcore.workload.model import GroupKind
 from tests.analysis.lengthening import lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases
@@ -34,18 +35,18 @@ def path_covers_the_step(results: Results) -> None:
     assert len(path.edge) == len(path) + 1
     assert (path.edge[0], path.edge[-1]) == (0, step)
     times = results.simulation.timeline.times
-    for index in range(len(path)):
-        segment = path.segment(index)
+    for index, segment in enumerate(results.path_source.segments(path)):
+        number, op = path.track[index], path.span[index]
         assert segment.start_ns < segment.end_ns
-        assert segment.rank in results.simulation.timeline.classes[segment.number].ranks
-        if segment.op != IDLE_OP:
-            assert times.start[segment.number][segment.op] == segment.start_ns
-            assert segment.end_ns <= times.end[segment.number][segment.op]
+        assert segment.rank in results.simulation.timeline.classes[number].ranks
+        if op != IDLE_OP:
+            assert times.start[number][op] == segment.start_ns
+            assert segment.end_ns <= times.end[number][op]
         assert path.at(segment.start_ns) == path.at(segment.end_ns - 1) == index
         assert (segment.reason == "the step begins") == (index == 0)
-    for sums in (path.by_kind(), path.by_row(), path.by_stage(), path.by_rank()):
-        assert sum(sums.values()) == step
-        assert list(sums.values()) == sorted(sums.values(), reverse=True)
+    for parts in (sums(path, results.path_source.kind), sums(path, results.path_source.row), by_rank(path)):
+        assert sum(parts.values()) == step
+        assert list(parts.values()) == sorted(parts.values(), reverse=True)
 
 
 @settings(max_examples=150)
@@ -54,7 +55,7 @@ def test_the_path_covers_the_step_from_0_to_its_end_under_every_network(case: Ca
     results = Results(simulate(*case))
     path_covers_the_step(results)
     path, times = results.critical_path, results.simulation.timeline.times
-    for number, op, end in zip(path.number, path.op, path.edge[1:], strict=True):
+    for number, op, end in zip(path.track, path.span, path.edge[1:], strict=True):
         assert times.end[number][op] == end, "a segment is a whole span where nothing queues by priority"
 
 
@@ -67,19 +68,19 @@ def test_every_segment_waits_for_something_that_it_needs_on_a_rank_that_it_meets
     path = results.critical_path
     needs = {rank: needs_of_rank(reference, rank) for rank in set(path.rank)}
     for index in range(len(path)):
-        number, op, rank = path.number[index], path.op[index], path.rank[index]
+        number, op, rank = path.track[index], path.span[index], path.rank[index]
         assert classes[rank] == number
         causes = results.dependencies.causes(number, op, rank)
         assert bool(causes) or not index
         if causes and index:
-            assert path.reason(index) == causes[0].reason
+            assert results.path_source.reason(path, index) == causes[0].reason
         for one in causes:
             assert one.end_ns == path.edge[index]
             assert classes[one.rank] == one.number
             assert (one.rank, one.op) in needs[rank][op]
         if causes and causes[0].start_ns < causes[0].end_ns and index:
             before = (causes[0].number, causes[0].op, causes[0].rank)
-            assert before == (path.number[index - 1], path.op[index - 1], path.rank[index - 1])
+            assert before == (path.track[index - 1], path.span[index - 1], path.rank[index - 1])
 
 
 def rules_of(simulation: Simulation) -> Reference:
@@ -138,7 +139,7 @@ def test_one_ns_more_on_the_path_is_at_least_one_ns_more_of_the_step(case: Case)
     simulation = results.simulation
     path = results.critical_path
     for index in sorted({0, len(path) // 3, len(path) // 2, len(path) - 1} & set(range(len(path)))):
-        longer = lengthened(simulation, path.number[index], path.op[index], 1)
+        longer = lengthened(simulation, path.track[index], path.span[index], 1)
         assert longer >= results.step_time_ns + 1
 
 

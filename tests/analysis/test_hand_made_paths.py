@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simcore.analysis import Results
 from simcore.report.pages import run_page
+from simcore.run.findings import path_sums
 from simcore.simulation import Simulation
 from tests.analysis.booking import pair_ns, run
 from tests.engine.test_policies import made
@@ -12,10 +13,9 @@ from tests.strategies import Cell, Row, layer
 
 def path_of(simulation: Simulation) -> list[tuple[int, int, int, str, str]]:
     """(start, end, rank, stream, reason) of each segment."""
-    path = Results(simulation).critical_path
     return [
         (one.start_ns, one.end_ns, one.rank, one.stream, one.reason)
-        for one in map(path.segment, range(len(path)))
+        for one in Results(simulation).figures.path_segments()
     ]
 
 
@@ -81,7 +81,7 @@ def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
         (back + 50, back + 75, 0, "compute", "compute before it"),
     ]
     results = Results(simulation)
-    assert results.critical_path.by_stage() == {1: 195, 0: 195}
+    assert path_sums(results, "stage") == [("stage 0", 195), ("stage 1", 195)]
     # Of a wait of the accounts: what is waited for first, then what holds that back.
     accounts = results.accounts[1]
     assert accounts.op[0] == -2
@@ -137,18 +137,18 @@ def test_transfers_that_queue_on_their_channel_are_a_chain() -> None:
 def test_recomputed_rows_are_on_the_path_in_their_phase() -> None:
     rows = [layer(f"mlp_{row}", 100, 10, 10) for row in range(3)]
     simulation = run(rows, {"checkpoints": (0,), "checkpoint_initiates": (2,)})
-    assert Results(simulation).critical_path.by_kind() == {
-        "compute fwd": 300,
-        "compute recompute": 200,
-        "compute ig": 30,
-        "compute wg": 30,
-    }
+    assert path_sums(Results(simulation), "kind") == [
+        ("compute fwd", 300),
+        ("compute recompute", 200),
+        ("compute ig", 30),
+        ("compute wg", 30),
+    ]
 
 
 def test_a_step_of_0_ns_has_an_empty_path() -> None:
     results = Results(run([layer("mlp")], {}))
     path = results.critical_path
-    assert (len(path), list(path.edge), path.at(0), path.by_kind()) == (0, [0], -1, {})
+    assert (len(path), list(path.edge), path.at(0), path_sums(results, "kind")) == (0, [0], -1, [])
     assert "\nCritical path: nothing takes any time\n" in run_page(results)
 
 

@@ -11,7 +11,6 @@ from itertools import pairwise
 from hypothesis import given, settings
 
 from simcore.analysis import Results
-from simcore.analysis.critical_path import Segment
 from simcore.analysis.layers import NOT_MODELLED
 from simcore.parameters import Parameters
 from simcore.program.ops import ComputeCost
@@ -23,18 +22,18 @@ from tests.strategies import Case, cases
 from tests.tui.made_runs import seed
 
 
-def is_placeholder(results: Results, segment: Segment) -> bool:
+def is_placeholder(results: Results, index: int) -> bool:
     """Whether a segment is compute outside of micro-batches of which the file knows nothing."""
-    if segment.op < 0 or segment.kind != "compute" or segment.microbatch >= 0:
+    path, timeline = results.critical_path, results.simulation.timeline
+    segment = results.path_source.segment(path, index)
+    if segment.kind != "compute" or segment.microbatch is not None:
         return False
-    timeline = results.simulation.timeline
-    cost = timeline.program.costs[timeline.stage_program(segment.number).ops.cost[segment.op]]
+    cost = timeline.program.costs[timeline.stage_program(path.track[index]).ops.cost[path.span[index]]]
     return isinstance(cost, ComputeCost) and cost.ns in NOT_MODELLED
 
 
 def is_of_placeholders(results: Results, leg: Leg) -> bool:
-    path = results.critical_path
-    return all(is_placeholder(results, path.segment(index)) for index in range(leg.first, leg.last))
+    return all(is_placeholder(results, index) for index in range(leg.first, leg.last))
 
 
 @settings(max_examples=60)
@@ -57,12 +56,14 @@ def test_the_legs_cover_the_path_and_their_sums_are_its_own(case: Case) -> None:
         if is_of_placeholders(results, two):
             assert one.rank != two.rank
     for leg in legs:
-        segments = [path.segment(index) for index in range(leg.first, leg.last)]
+        segments = list(results.path_source.segments(path, range(leg.first, leg.last)))
         assert {one.rank for one in segments} == {leg.rank}
-        told = [one for one in segments if not is_placeholder(results, one)] or segments
-        assert {one.microbatch for one in told} == {leg.microbatch}
+        told = [
+            one for index, one in enumerate(segments, leg.first) if not is_placeholder(results, index)
+        ] or segments
+        assert {one.microbatch for one in told} == {None if leg.microbatch < 0 else leg.microbatch}
         assert segments[0].reason == leg.reason
-        assert leg.ns == sum(one.ns for one in segments)
+        assert leg.ns == sum(one.end_ns - one.start_ns for one in segments)
     assert sum(results.critical_by_layer.values()) == results.step_time_ns
 
 

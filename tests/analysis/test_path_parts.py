@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.critical_path import NO_LAYER, PARTS, Segment
+from simcore.analysis.path_words import NO_LAYER, SimulatedPath
 from simcore.run.findings import longest_of_part, path_sums
 from simcore.workload.model import base_name
 from tests.tui.made_runs import lonely, seed, small
@@ -28,8 +28,10 @@ def run_of(name: str) -> Results:
     return RUNS[name]()
 
 
-def part_of(results: Results, one: Segment, by: str) -> str:
+def part_of(results: Results, index: int, by: str) -> str:
     """The part of a segment, from what it says of itself."""
+    path = results.critical_path
+    one = results.path_source.segment(path, index)
     if by == "kind":
         if one.kind == "idle":
             return "idle"
@@ -37,27 +39,26 @@ def part_of(results: Results, one: Segment, by: str) -> str:
             return "pp"
         return f"compute {one.phase}" if one.kind == "compute" else one.stream
     if by == "layer":
-        names = results.simulation.workload.name
-        return base_name(names[one.row]) if one.row >= 0 else NO_LAYER
-    stage = results.simulation.timeline.classes[one.number].stage
+        return NO_LAYER if one.layer is None else base_name(one.layer)
+    stage = results.simulation.timeline.classes[path.track[index]].stage
     return f"stage {stage}" if by == "stage" else f"rank {one.rank}"
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("by", PARTS)
+@pytest.mark.parametrize("by", SimulatedPath.groupings)
 def test_parts_sum_to_the_step_and_each_has_its_longest_segment(run: str, by: str) -> None:
     results = run_of(run)
     path = results.critical_path
-    segments = [path.segment(index) for index in range(len(path))]
+    lengths = [ns for _, _, ns in path]
     parts = path_sums(results, by)
     assert sum(ns for _, ns in parts) == results.step_time_ns
     for part, ns in parts:
-        mine = [one for one in segments if part_of(results, one, by) == part]
-        assert sum(one.ns for one in mine) == ns
-        longest = max(mine, key=lambda one: one.ns)
+        mine = [index for index in range(len(path)) if part_of(results, index, by) == part]
+        assert sum(lengths[index] for index in mine) == ns
+        longest = max(mine, key=lengths.__getitem__)
         found = longest_of_part(results, by, part)
         assert found is not None
-        assert found[:3] == (longest.number, longest.start_ns, longest.end_ns)
+        assert found[:3] == (path.track[longest], path.edge[longest], path.edge[longest + 1])
 
 
 def test_what_is_no_part_is_nowhere() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.slack import slack_columns
+from simcore.analysis.dependencies import Dependencies
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
-from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import simulate
+from simcore.trace.graph import slack as slacks_of
 from simcore.workload import open_workload
 from tests.analysis.lengthening import frozen_durations, lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases
@@ -50,7 +50,7 @@ def test_a_span_may_take_its_slack_longer_and_not_a_ns_more(case: Case, data: st
 def test_nothing_on_the_critical_path_has_slack(case: Case) -> None:
     results = Results(simulate(*case))
     path = results.critical_path
-    for number, op in zip(path.number, path.op, strict=True):
+    for number, op in zip(path.track, path.span, strict=True):
         slack = results.slack(number)
         assert slack is not None
         assert slack[op] == 0
@@ -65,7 +65,7 @@ def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case,
     simulation = folded.simulation
     classes = class_of_ranks(simulation)
     ranks = class_of_ranks(every_rank.simulation)
-    one_by_one = slack_columns(SimulatedGraph(every_rank.simulation.timeline))
+    one_by_one = slacks_of(Dependencies(every_rank.simulation, every_rank.simulation).graph)
     for rank, number in enumerate(classes):
         assert folded.slack(number) == every_rank.slack(ranks[rank]) == one_by_one[ranks[rank]]
     rank = data.draw(st.integers(0, len(classes) - 1))
@@ -92,12 +92,12 @@ def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase)
     assert results.slack(0) is None
     assert results.rows.slack_ns is None
     with pytest.raises(ValueError, match="queue by priority"):
-        slack_columns(results.dependencies.built)
+        slacks_of(results.dependencies.graph)
 
 
 def test_the_passes_back_stop_when_the_caller_asks() -> None:
     results = Results(simulate(open_workload(SEED_001), Parameters()))
     with pytest.raises(Cancelled):
-        slack_columns(results.dependencies.built, lambda: True)
+        slacks_of(results.dependencies.graph, lambda: True)
     with pytest.raises(Cancelled):
         results.compute_critical_path(lambda: True)

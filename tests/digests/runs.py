@@ -21,11 +21,12 @@ from tui.commands.opened import open_input, results_of
 from tui.commands.report import build_parser
 
 if TYPE_CHECKING:
+    from simcore.run.named_work import NamedWork
+
     from simcore.analysis.run import Run
     from simcore.run.accounts import Accounts
     from simcore.run.findings import Spot
     from simcore.run.lanes import RunLanes, Spans, StretchFigures
-    from simcore.run.named_work import NamedWork
 
 
 def opened_run(words: list[str]) -> Run | None:

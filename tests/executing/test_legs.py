@@ -114,3 +114,21 @@ def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_w
     assert [leg.reason for leg in pair.legs] == [
         "the step begins", "waiting for data from first", "waiting for the message from rank 0"
     ]  # fmt: skip
+
+
+def test_behind_a_collective_a_rank_waits_for_its_data_whoever_of_its_members_ended_first(
+    tmp_path: Path,
+) -> None:
+    """The path goes on on rank 3. Planted: the member that ended first asked in place of its own."""
+    size = {"comm_size": 4000, "comm_type": 0}
+    run = opened(tmp_path, [
+        [
+            node(1, "first", 5), {"id": 2, "name": "sum", "type": COLL, "data": [1], "attributes": size},
+            node(3, "behind", 6 + rank, data=[2]),
+        ]
+        for rank in range(4)
+    ])  # fmt: skip
+    assert [(leg.what, leg.rank, leg.reason) for leg in run.legs][1:] == [
+        ("sum", 3, "waiting for data from first"),
+        ("behind", 3, "waiting for data from sum"),
+    ]

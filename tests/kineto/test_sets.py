@@ -172,7 +172,7 @@ def test_one_pair_alone_that_ends_at_once_set_the_clocks_itself(tmp_path: Path) 
     assert [len(one.calls) for one in results.ties.matches.meetings] == [1] * 6
     assert not results.waiting
     # Nor does anybody come last to a call whose other members are not known.
-    assert not any("came last" in one.reason for one in results.critical_path)
+    assert not any("came last" in one.reason for one in results.figures.path_segments())
 
 
 def test_kernels_of_one_collective_end_at_once_or_are_none(tmp_path: Path) -> None:

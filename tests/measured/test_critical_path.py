@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
-from simcore.replay.critical_path import LAST, MESSAGE, QUEUED, PieceSegment
 from simcore.replay.parameters import Scales
 from simcore.replay.span_words import causes, effects
 from simcore.run.pieces import AWAIT, LAUNCH
 from simcore.sources.measured import FIRST_EXPOSED
+from simcore.trace.reasons import BUSY, LATE, RECEIVED
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
+from .paths import PathRow, path_rows
 from .test_replay_by_hand import MS, op, path_of, run_of
 from .test_replay_of_real_runs import RUNS, opened
 from .test_trace_properties import assert_accounts_and_path
@@ -26,7 +27,7 @@ def chain_ns(results: MeasuredResults, compute: float) -> int:
     """The length of the path with its compute scaled."""
     return sum(
         round((one.end - one.start) * (compute if one.account < FIRST_EXPOSED else 1))
-        for one in results.critical_path
+        for one in path_rows(results)
     )
 
 
@@ -52,10 +53,10 @@ def beside() -> MeasuredResults:
 
 def test_the_path_leaves_out_compute_that_a_collective_hides() -> None:
     assert path_of(beside()) == [
-        (1, 0, 5, "compute forward", "start", 1),
-        (1, 5, 60, "compute backward", "before", 1),
-        (0, 60, 100, "tp", "last", 1),
-        (0, 100, 110, "compute backward", "before", 0),
+        (1, 0, 5, "compute forward", "first", 1),
+        (1, 5, 60, "compute backward", "behind", 1),
+        (0, 60, 100, "tp", "late", 1),
+        (0, 100, 110, "compute backward", "behind", 0),
     ]
     # 70 ms of compute lie on it.
     assert beside().with_scales(Scales(compute=0.9)).step_time_ns == 103 * MS
@@ -66,10 +67,10 @@ def test_who_launches_last_and_waits_itself_is_on_the_path_up_to_its_launch() ->
     """With half the compute rank 1 launches at 11 and is through at 30; the collective takes 38 ms."""
     text = backward(0, 70, ("reduce", 20, 60)) + backward(1, 72, ("reduce", 22, 60))
     assert path_of(MeasuredResults(run_of(text, 2, tp=2), Scales(compute=0.5))) == [
-        (1, 0, 5, "compute forward", "start", 1),
-        (1, 5, 11, "compute backward", "before", 1),
-        (1, 11, 49, "tp", "last", 1),
-        (1, 49, 55, "compute backward", "before", 1),
+        (1, 0, 5, "compute forward", "first", 1),
+        (1, 5, 11, "compute backward", "behind", 1),
+        (1, 11, 49, "tp", "late", 1),
+        (1, 49, 55, "compute backward", "behind", 1),
     ]
 
 
@@ -82,11 +83,11 @@ QUEUE = backward(0, 110, ("one", 20, 60), ("two", 30, 90)) + backward(
 def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of_that() -> None:
     results = MeasuredResults(run_of(QUEUE, 2, tp=2))
     assert path_of(results) == [
-        (1, 0, 10, "compute forward", "start", 1),
-        (1, 10, 50, "compute backward", "before", 1),
-        (0, 50, 60, "tp", "last", 1),
-        (0, 60, 90, "tp", "queued", 0),
-        (0, 90, 110, "compute backward", "before", 0),
+        (1, 0, 10, "compute forward", "first", 1),
+        (1, 10, 50, "compute backward", "behind", 1),
+        (0, 50, 60, "tp", "late", 1),
+        (0, 60, 90, "tp", "busy", 0),
+        (0, 90, 110, "compute backward", "behind", 0),
     ]
     assert [leg.reason for leg in results.legs][-1] == "rank 1 came last"
     assert_no_replay_is_shorter_than_the_path(results, 2)
@@ -109,9 +110,9 @@ def test_of_a_send_and_a_receive_in_one_the_path_has_the_longer() -> None:
     text += op(1, "send_backward", 12, 13, "pp", stage=1) + op(1, "recv_forward", 13, 31, "pp", stage=1)
     results = MeasuredResults(run_of(text, 2, pp=2))
     assert path_of(results) == [
-        (0, 0, 10, "compute forward", "start", 0),
-        (0, 10, 30, "pp", "before", 0),
-        (0, 30, 40, "compute backward", "before", 0),
+        (0, 0, 10, "compute forward", "first", 0),
+        (0, 10, 30, "pp", "behind", 0),
+        (0, 30, 40, "compute backward", "behind", 0),
     ]
     assert results.with_scales(Scales(compute=0.5)).step_time_ns == chain_ns(results, 0.5) == 30 * MS
 
@@ -154,12 +155,12 @@ def assert_walks_along_the_path(results: MeasuredResults) -> None:
     """Where the path comes from another rank, or out of a queue, a step back from there leads the same way,
     and a step forward leads back.
     """
-    path = results.critical_path
+    path = path_rows(results)
     for before, one, after in zip(path, path[1:], [*path[2:], None], strict=False):
-        if one.reason not in (LAST, MESSAGE, QUEUED):
+        if one.reason not in (LATE, RECEIVED, BUSY):
             assert one.rank == one.of == before.rank
             continue
-        if after is not None and after.reason == QUEUED:
+        if after is not None and after.reason == BUSY:
             # A collective that another one waits for: its own member may have had compute to do longer.
             assert before.rank == one.of
             continue
@@ -173,7 +174,7 @@ def assert_walks_along_the_path(results: MeasuredResults) -> None:
         assert (one.rank, piece) in [(found.rank, found.piece) for found in effects(results, back.rank, own)]
 
 
-def held_piece(results: MeasuredResults, one: PieceSegment) -> int:
+def held_piece(results: MeasuredResults, one: PathRow) -> int:
     """The piece of a segment, or the one of no length before it, that another rank held."""
     piece = one.piece
     while not results.graph.waited_for(one.rank, piece, results.ends):

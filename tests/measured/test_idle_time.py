@@ -9,6 +9,7 @@ from simcore.replay.insights import insight_lines
 from simcore.run.findings import Place
 from simcore.sources.measured import IDLE
 from tests.kineto.corpus import DLRM, needs_corpus
+from tests.measured.paths import path_rows
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, SLOW_STAGE, op, run_of
 
 
@@ -69,7 +70,7 @@ def test_the_longest_idle_time_is_that_of_the_timeline_also_where_the_step_begin
     assert (place.start_ns, place.end_ns) in zip(lane.start, lane.end, strict=True)
     idle = [leg for leg in results.legs if leg.what == "idle"]
     # One rule joins what a rank idles: its leg, its segment of the report and its place are one.
-    segments = [one for one in results.critical_path if one.account == IDLE]
+    segments = [one for one in path_rows(results) if one.account == IDLE]
     assert [(leg.start_ns, leg.end_ns) for leg in idle] == [(one.start, one.end) for one in segments]
     assert (place.start_ns, place.end_ns) == (segments[0].start, segments[0].end) == (0, 7_644_000)
     assert not any("busy" in leg.reason for leg in idle)

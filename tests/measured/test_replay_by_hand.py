@@ -15,6 +15,7 @@ from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.insights import differences, insight_lines
 from simcore.replay.parameters import Scales
 from simcore.units import duration
+from tests.measured.paths import path_rows
 
 from .traces import STAMP, Op, Sub, noted, said, step, write_set
 
@@ -81,13 +82,13 @@ def test_ranks_that_have_as_much_are_named_together() -> None:
 
 def path_of(results: MeasuredResults) -> list[tuple[int, float, float, str, str, int]]:
     return [(one.rank, one.start / MS, one.end / MS, one.kind, one.reason, one.of)
-            for one in results.critical_path]  # fmt: skip
+            for one in path_rows(results)]  # fmt: skip
 
 
 def test_the_critical_path_goes_over_the_slow_rank() -> None:
     assert path_of(MeasuredResults(run_of(SLOW_RANK, 2))) == [
-        (1, 0, 30, "compute forward", "start", 1),
-        (0, 30, 35, "dp", "last", 1),
+        (1, 0, 30, "compute forward", "first", 1),
+        (0, 30, 35, "dp", "late", 1),
         (0, 35, 36, "idle", "idles", 0),
         (0, 36, 40, "compute optimizer", "was idle", 0),
     ]
@@ -126,14 +127,14 @@ def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
     assert (first.ns("bubble"), first.ns("exposed pp"), first.ns("idle")) == (60 * MS, 5 * MS, MS)
     assert (second.ns("bubble"), second.ns("exposed pp"), second.ns("idle")) == (9 * MS, 5 * MS, 22 * MS)
     assert path_of(results) == [
-        (0, 0, 10, "compute forward", "start", 0),
-        (0, 10, 12, "pp", "before", 0),
-        (1, 12, 13, "pp", "message", 0),
-        (1, 13, 43, "compute forward", "before", 1),
-        (1, 43, 73, "compute backward", "before", 1),
-        (1, 73, 75, "pp", "before", 1),
-        (0, 75, 76, "pp", "message", 1),
-        (0, 76, 96, "compute backward", "before", 0),
+        (0, 0, 10, "compute forward", "first", 0),
+        (0, 10, 12, "pp", "behind", 0),
+        (1, 12, 13, "pp", "received", 0),
+        (1, 13, 43, "compute forward", "behind", 1),
+        (1, 43, 73, "compute backward", "behind", 1),
+        (1, 73, 75, "pp", "behind", 1),
+        (0, 75, 76, "pp", "received", 1),
+        (0, 76, 96, "compute backward", "behind", 0),
     ]
     # Balanced it takes as long: what is slow does not say that moving work would help.
     assert insight_lines(results)[1] == (
@@ -335,6 +336,10 @@ def test_ranks_profiled_one_after_another_are_run_together(tmp_path: Path) -> No
     replayed = measured_results(run, Parameters(replay=True))
     # Forward 10, message 2, forward and backward 60, message 2, backward 20.
     assert (replayed.step_time_ns, replayed.run.concurrent) == (94 * MS, True)
+    # What the step answers to is asked of the replay: measured apart, ranks wait for nobody.
+    slopes = {one.scale: (one.left_ns, one.right_ns) for one in measured.gradients}
+    assert slopes == {one.scale: (one.left_ns, one.right_ns) for one in replayed.gradients}
+    assert slopes["compute"] == (90 * MS, 90 * MS)
 
 
 def test_an_order_without_times_is_not_replayed(tmp_path: Path) -> None:
@@ -418,9 +423,7 @@ def test_a_late_rank_that_waits_itself_is_said_to_with_whom_it_waits_for() -> No
         op(2, "tp_allreduce", 11, 33, "tp"), op(2, "tp_allreduce", 31, 33, "tp")
     )
     (line,) = [
-        line
-        for line in insight_lines(MeasuredResults(run_of(late, 4, tp=2)))
-        if " in dp_allreduce, " in line
+        line for line in insight_lines(MeasuredResults(run_of(late, 4, tp=2))) if " in dp_allreduce, " in line
     ]
     assert line.endswith(" in dp_allreduce, up to 21.000 ms in all.")
 

@@ -21,6 +21,7 @@ from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import path_sums
 from simcore.sources.measured import IDLE
+from tests.measured.paths import path_rows
 
 from .traces import Op, Sub
 
@@ -228,16 +229,17 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
     ranks = results.all_ranks
     assert sum(results.sum_ns(ranks)) == step * len(ranks)
     by_rank: dict[str, int] = {}
-    for one in results.critical_path:
+    rows = path_rows(results)
+    for one in rows:
         rank = f"rank {results.measured.ranks[one.rank].number}"
         by_rank[rank] = by_rank.get(rank, 0) + one.end - one.start
     assert by_rank == dict(path_sums(results, "rank"))
-    edges = [(one.start, one.end) for one in results.critical_path]
+    edges = [(one.start, one.end) for one in rows]
     assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
-    idle = [(one.rank, one.account == IDLE) for one in results.critical_path]
+    idle = [(one.rank, one.account == IDLE) for one in rows]
     assert not any(a == b and b[1] for a, b in itertools.pairwise(idle)), "idle time in two segments"
     if results.graph.together:
-        assert not {one.kind for one in results.critical_path} & {"wait", "bubble"}
+        assert not {one.kind for one in rows} & {"wait", "bubble"}
     assert results.run.step_time_ns == step
     assert what_they_last(results.run) == step
 

@@ -32,7 +32,7 @@ SMALL = 10**15
 
 def scaled_step(results: Results, scale: str, factor: Fraction) -> Fraction:
     """The step time of the frozen order with a factor on the durations that a scale is about, exactly."""
-    built, simulation = results.dependencies.built, results.folded()
+    graph, simulation = results.dependencies.graph, results.folded()
     columns = []
     for number, rank_class in enumerate(simulation.timeline.classes):
         ops, start, end = simulation.timeline.columns(number)
@@ -48,7 +48,7 @@ def scaled_step(results: Results, scale: str, factor: Fraction) -> Fraction:
             column.append((over - begin) * part)
         columns.append(column)
     flat = [0, *(ns for column in columns for ns in column), *[0] * len(columns)]
-    return Fraction(built.step_ns(built.graph.ends(flat)), factor.denominator)
+    return Fraction(graph.step_of(flat), factor.denominator)
 
 
 @settings(max_examples=60)

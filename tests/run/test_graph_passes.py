@@ -52,13 +52,13 @@ def test_a_pass_by_chains_is_one_by_nodes(case: Case, random) -> None:  # type: 
 @settings(max_examples=100)
 @given(overridden() | cases())
 def test_a_chain_is_of_ops_of_one_class_each_behind_the_one_before(case: Case) -> None:
-    built = built_of(case)
-    graph = built.graph
+    of = Results(simulate(*case)).dependencies
+    built, graph = of.built, of.built.graph
     for node in range(1, len(graph) + 1):
         if not graph.chained[node - 1]:
             continue
         (number,) = graph.tracks_of(node)
-        op = built.op_of(node, number)
+        op = of.graph.span_at(node, number)
         assert (graph.first[node - 1], graph.second[node - 1]) == (node - 1, START)
         assert built.node(number, op - 1) == node - 1
         assert graph.duration[node - 1] == graph.duration[node - 2] + 1

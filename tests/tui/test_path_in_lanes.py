@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
 from simcore.report.pages import run_page
+from simcore.trace.critical_path import by_rank
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import (
     all_lanes,
@@ -69,7 +70,7 @@ def test_every_lane_shows_its_own_segments_and_together_they_cover_the_step() ->
         for number in model.source.numbers:
             lane = model.source.lane(number)
             starts, ends = model.path.stretches(lane)
-            own = [index for index in range(len(path)) if path.number[index] == number]
+            own = [index for index in range(len(path)) if path.track[index] == number]
             assert sum(ends) - sum(starts) == sum(path.edge[index + 1] - path.edge[index] for index in own)
             shown += sum(ends) - sum(starts)
             below = [model.path.stretches(stream) for stream in model.source.streams(number)]
@@ -83,12 +84,12 @@ def test_ranks_that_are_one_lane_and_ranks_apart_have_their_part() -> None:
     assert model.path is not None
     stretches = [model.path.stretches(model.source.lane(number)) for number in model.source.numbers]
     assert sum(sum(ends) - sum(starts) for starts, ends in stretches) == results.step_time_ns
-    by_rank = results.critical_path.by_rank()
-    assert len(by_rank) > 1
+    on_rank = by_rank(results.critical_path)
+    assert len(on_rank) > 1
     for number in model.source.numbers:
         for rank in model.source.of.ranks(number):
             starts, ends = model.path.stretches(model.source.lane(number, rank))
-            assert sum(ends) - sum(starts) == by_rank.get(rank, 0)
+            assert sum(ends) - sum(starts) == on_rank.get(rank, 0)
 
 
 @pytest.mark.slow
@@ -129,7 +130,7 @@ def test_the_path_can_be_seen_at_the_begin_of_each_of_its_segments() -> None:
     path = results.critical_path
     for index in range(len(path)):
         window = window_of(results, 0, results.step_time_ns).moved(path.edge[index] - 50, 100, 50)
-        lane = model.source.lane(path.number[index])
+        lane = model.source.lane(path.track[index])
         assert model.path.columns(lane, window.edges(50))[window.column(path.edge[index], 50)]
 
 

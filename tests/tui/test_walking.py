@@ -64,7 +64,7 @@ def test_the_critical_path_is_walked_from_its_begin_to_its_end() -> None:
     for index in range(1, 60):
         jumps.step_critical(model, 1)
         assert model.cursor_ns == path.edge[index]
-        assert model.current.number == path.number[index]
+        assert model.current.number == path.track[index]
         assert f"critical path {index + 1} of {len(path)}: " in model.notice
     for index in range(58, -1, -1):
         jumps.step_critical(model, -1)

@@ -81,13 +81,13 @@ def test_every_leg_and_sum_of_one_op_leads_to_the_span_of_this_op(parameters: di
     for index, leg in enumerate(model.legs):
         if leg.last == leg.first + 1:
             model.place(LEGS, index)
-            assert spans_at_target() == path.op[leg.first]
+            assert spans_at_target() == path.span[leg.first]
     model.panel = SUMS
     for index, (part, _) in enumerate(model.sums()):
         model.place(SUMS, index)
         found = longest_of_part(results, "kind", part)
         assert found is not None
-        assert spans_at_target() == path.op[path.at(found[1])]
+        assert spans_at_target() == path.span[path.at(found[1])]
 
 
 @pytest.mark.parametrize("width", [80, 98, 106, 118, 198])

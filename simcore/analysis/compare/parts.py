@@ -15,6 +15,7 @@ from simcore.analysis.results import Results
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
 from simcore.records import NamedTuple, Struct, field
 from simcore.sources.simulated import ACCOUNTS, FIRST_EXPOSED
+from simcore.trace.critical_path import sums
 from simcore.units import signed
 from simcore.workload.model import base_name
 
@@ -146,8 +147,8 @@ def _path(results: Results) -> _Path:
     names = [*map(base_name, results.simulation.workload.name), ""]
     sums = _Path()
     # Whose compute the path went through last: a collective that comes then is named by any of its members.
-    computing = path.number[0] if len(path) else 0
-    for index, (number, op) in enumerate(zip(path.number, path.op, strict=True)):
+    computing = path.track[0] if len(path) else 0
+    for index, (number, op) in enumerate(zip(path.track, path.span, strict=True)):
         ns = path.edge[index + 1] - path.edge[index]
         if op == IDLE_OP:
             sums.ns[STILL] = sums.ns.get(STILL, 0) + ns
@@ -273,12 +274,15 @@ class PathChanges(NamedTuple):
 
 def path_changes(a: Results, b: Results) -> PathChanges:
     """Each sums to the step times of the two runs."""
-    critical_path, other = a.critical_path, b.critical_path
     return PathChanges(
-        _changes(critical_path.by_kind(), other.by_kind()),
-        _changes(critical_path.by_stage(), other.by_stage()),
+        _changes(*(sums(side.critical_path, side.path_source.kind) for side in (a, b))),
+        _changes(*(_by_stage(side) for side in (a, b))),
         _changes(a.critical_by_layer, b.critical_by_layer),
     )
+
+
+def _by_stage(results: Results) -> dict[int, int]:
+    return sums(results.critical_path, lambda track, span: results.path_source.stage(track))
 
 
 def _changes(

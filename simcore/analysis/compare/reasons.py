@@ -16,6 +16,8 @@ from simcore.diagnostics import printable
 from simcore.overrides import time_scales
 from simcore.parameters import flag_of
 from simcore.records import NamedTuple
+from simcore.run.findings import path_sums
+from simcore.trace.critical_path import by_rank
 from simcore.units import duration, number, plural, short_number
 
 if TYPE_CHECKING:
@@ -228,8 +230,10 @@ def _time_scale(comparison: Comparison) -> str:
 def _computed_ns(comparison: Comparison) -> float:
     """How much more a path computes as its ranks do, on the mean rank: fill and drain grow with it."""
     a, b = comparison.a.mean_busy_ns, comparison.b.mean_busy_ns
-    on_path = (sum(ns for kind, ns in side.critical_path.by_kind().items() if kind.startswith(BUSY))
-               for side in (comparison.a, comparison.b))  # fmt: skip
+    on_path = (
+        sum(ns for kind, ns in path_sums(side, "kind") if kind.startswith(BUSY))
+        for side in (comparison.a, comparison.b)
+    )
     longer = max(on_path) / max(a, b, 1)
     return abs(b - a) * max(longer, 1.0)
 
@@ -257,10 +261,10 @@ def _slow_ns(comparison: Comparison) -> float:
     texts_a, texts_b = comparison.changed["slow_rank"]
     ns = 0.0
     for results, own, other in ((comparison.b, texts_b, texts_a), (comparison.a, texts_a, texts_b)):
-        was, by_rank = _factors(other), results.critical_path.by_rank()
+        was, on_rank = _factors(other), by_rank(results.critical_path)
         for rank, factor in _factors(own).items():
             slower = float(factor) / (float(was.get(rank, 1)) or 1) or 1
-            ns += abs(1 - 1 / slower) * by_rank.get(int(rank), 0)
+            ns += abs(1 - 1 / slower) * on_rank.get(int(rank), 0)
         if ns:
             break
     return ns
@@ -274,7 +278,7 @@ def _factors(texts: tuple[str, ...]) -> dict[str, str]:
 
 def _longest_on_path(results: Results, ranks: Mapping[str, str]) -> tuple[str, int]:
     """Of some ranks the one on which the critical path is longest, else the first; ns of the path there."""
-    on_path = {str(rank): ns for rank, ns in results.critical_path.by_rank().items()}
+    on_path = {str(rank): ns for rank, ns in by_rank(results.critical_path).items()}
     longest = max(ranks, key=lambda rank: on_path.get(rank, 0))
     return longest, on_path.get(longest, 0)
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcore.analysis.critical_path import CriticalPath
+from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.rerun import Chosen, Rerun
 from simcore.analysis.what_if.changes import Tried, changes, fitting, fixed, stepped, with_room
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
 from simcore.records import Struct, field
 from simcore.run.findings import Change, WhatIf
-from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 
 # About as many changes as a run of a pipeline has, for the progress.
@@ -30,8 +29,8 @@ class Found(Struct):
 
 def what_if(
     simulation: Simulation,
-    built: SimulatedGraph,
-    path: CriticalPath,
+    dependencies: Dependencies,
+    on_path: set[tuple[int, int]],
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
     found: Found | None = None,
@@ -41,13 +40,13 @@ def what_if(
     into memory first those with which it does; then its sensitivity: every knob, by what 10 % less time on it
     gains, then by what it takes, else in the order of the families.
 
-    simulation: with equal ranks folded; built: its graph. progress(done, total): called before each knob,
-    before each change, and when all are done. Raises `Cancelled` when `cancelled()` becomes true. found: of
+    simulation: with equal ranks folded; dependencies: its own. on_path: (stage, op) of what its critical path
+    is made of. progress(done, total): called before each knob, before each change, and when all are done.
+    Raises `Cancelled` when `cancelled()` becomes true. found: of
     this run, by a search before this one; what this one finds is added.
     """
     step = simulation.step_time_ns
-    on_path = path.stage_ops()
-    rerun = Rerun(simulation, built, cancelled)
+    rerun = Rerun(simulation, dependencies, cancelled)
     all_knobs = knobs(rerun)
     found = Found() if found is None else found
     tried = 0

@@ -1,0 +1,131 @@
+"""What is said of the critical path of a simulated run: its parts and legs, and why each segment began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from simcore.analysis.accounts import IDLE_OP, op_kind
+from simcore.analysis.dependencies import Dependencies
+from simcore.analysis.layers import NOT_MODELLED
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost, Ops
+from simcore.run.figures import PathSegment
+from simcore.simulation import Simulation
+from simcore.trace.critical_path import CriticalPath, LegOf
+from simcore.workload.model import base_name
+
+IDLE_KIND = "idle"
+# The part of transfers and of what is idle, which are of no row of the file.
+NO_LAYER = "no layer"
+# What the spans of a micro-batch belong to: both gradients are its backward pass.
+_PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
+
+
+class SimulatedPath:
+    """`PathSource` of a simulated run. A layer: the rows of one name without digits, raw text of the file."""
+
+    groupings: tuple[str, ...] = ("kind", "layer", "stage", "rank")
+
+    def __init__(self, simulation: Simulation, dependencies: Dependencies) -> None:
+        self._timeline, self._names = simulation.timeline, simulation.workload.name
+        self._dependencies = dependencies
+
+    def _ops(self, number: int) -> Ops:
+        return self._timeline.stage_program(number).ops
+
+    def number(self, track: int, rank: int) -> int:
+        return track
+
+    def stage(self, track: int) -> int:
+        return self._timeline.stage_of(track)
+
+    def row(self, track: int, span: int) -> int:
+        """The row of the file; -1 of transfers and what is idle."""
+        return -1 if span == IDLE_OP else self._ops(track).row[span]
+
+    def kind(self, track: int, span: int) -> str:
+        """`compute PHASE`, kind of group, `pp` or `idle`."""
+        if span == IDLE_OP:
+            return IDLE_KIND
+        ops = self._ops(track)
+        stream = ops.stream[span]
+        if stream == COMPUTE:
+            return f"compute {PHASES[ops.phase[span]]}"
+        return STREAMS[stream] if stream < TO_NEXT else "pp"
+
+    def stage_ops(self, path: CriticalPath) -> set[tuple[int, int]]:
+        """(stage, op) of all that a path is made of."""
+        pairs = zip(path.track, path.span, strict=True)
+        return {(self.stage(track), span) for track, span in pairs if span != IDLE_OP}
+
+    def part_of(self, by: str) -> Callable[[int, int, int], str]:
+        if by == "kind":
+            return lambda track, span, rank: self.kind(track, span)
+        if by == "stage":
+            return lambda track, span, rank: f"stage {self.stage(track)}"
+        if by == "rank":
+            return lambda track, span, rank: f"rank {rank}"
+        # One entry more, for no row.
+        names = [*(base_name(name) or NO_LAYER for name in self._names), NO_LAYER]
+        return lambda track, span, rank: names[self.row(track, span)]
+
+    def leg(self, track: int, span: int) -> LegOf:
+        """`forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
+        outside micro-batches with its layer, raw text of the file: `dp of grad_gather`; a transfer stands
+        alone as `pp`.
+        """
+        if span == IDLE_OP:
+            return LegOf(IDLE_KIND, -1)
+        ops = self._ops(track)
+        stream, microbatch = ops.stream[span], ops.microbatch[span]
+        if stream >= TO_NEXT:
+            return LegOf("pp", microbatch)
+        if microbatch < 0 and stream:
+            row = ops.row[span]
+            name = base_name(self._names[row]) if row >= 0 else ""
+            return LegOf(f"{STREAMS[stream]} of {name}" if name else STREAMS[stream], -1)
+        is_unknown = microbatch < 0 and self._is_placeholder(ops, span)
+        return LegOf(_PASS[PHASES[ops.phase[span]]], microbatch, is_placeholder=is_unknown)
+
+    def _is_placeholder(self, ops: Ops, span: int) -> bool:
+        cost = self._timeline.program.costs[ops.cost[span]]
+        return ops.stream[span] == COMPUTE and isinstance(cost, ComputeCost) and cost.ns in NOT_MODELLED
+
+    def reason(self, path: CriticalPath, index: int) -> str:
+        return self._dependencies.reason(path.reason(index), path.span[index], path.rank[index])
+
+    # -- segment by segment ------------------------------------------------------------
+
+    def segment(self, path: CriticalPath, index: int) -> PathSegment:
+        """Segment `index`, with its words."""
+        track, span = path.track[index], path.span[index]
+        start, end, rank = path.edge[index], path.edge[index + 1], path.rank[index]
+        kind, reason = op_kind(self._timeline, track, span), self.reason(path, index)
+        if span == IDLE_OP:
+            return PathSegment(start, end, rank, STREAMS[COMPUTE], kind, None, None, None, reason)
+        ops = self._ops(track)
+        row, microbatch = ops.row[span], ops.microbatch[span]
+        return PathSegment(
+            start, end, rank, STREAMS[ops.stream[span]], kind, self._names[row] if row >= 0 else None,
+            PHASES[ops.phase[span]], microbatch if microbatch >= 0 else None, reason,
+        )  # fmt: skip
+
+    def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
+        """Some segments, or all: what runs the same on a way is described once."""
+        if indices is not None:
+            yield from (self.segment(path, index) for index in indices)
+            return
+        known: dict[object, list[PathSegment]] = {}
+        begun = 0
+        for begin, over, way in path.ways():
+            # How a way begins is told by what is before it.
+            yield from (self.segment(path, index) for index in range(begun, begin + 1))
+            begun, ops = over, self._ops(path.track[begin])
+            own = slice(path.span[begin], path.span[over - 1] + 1)
+            key = id(way), ops.row[own].tobytes(), ops.cost[own].tobytes(), bytes(ops.phase[own])
+            if key not in known:
+                known[key] = [self.segment(path, index) for index in range(begin + 1, over)]
+            edges, rank = path.edge[begin + 1 : over + 1], path.rank[begin]
+            batch = ops.microbatch[own.start] if ops.microbatch[own.start] >= 0 else None
+            for start, end, told in zip(edges, edges[1:], known[key], strict=False):
+                yield PathSegment(start, end, rank, *told[3:7], batch, told.reason)
+        yield from (self.segment(path, index) for index in range(begun, len(path)))

@@ -1,0 +1,145 @@
+"""What is said of the critical path of execution traces: its parts and legs, and why each segment began."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from simcore.chakra.nodes import COMP, RECV, SEND, integer
+from simcore.diagnostics import in_short
+from simcore.executing.columns import pattern_of
+from simcore.executing.trace import ACCOUNTS, account_of, phase_of_node
+from simcore.run.figures import PathSegment
+from simcore.trace.critical_path import CriticalPath, LegOf
+from simcore.trace.reasons import BUSY, FIRST, LATE, NAMES, NEEDS, REASONS, RECEIVED, Facts
+
+if TYPE_CHECKING:
+    from simcore.executing.ran import RanTraces
+
+# What they are called here.
+WORDS = REASONS | {RECEIVED: "waiting for the message from rank {rank}"}
+# Cells of the name of what a node waited for.
+_NAME_CELLS = 40
+# By slot, as `astra2.SLOT_WORDS`.
+_SLOTS = ("the CPU", "GPU compute", "communication")
+# A micro-batch in the name of a node: STAGE's `mb0.transformer.1.mha.q@1_COMP`, wltui's `mlp_norm fwd mb0`.
+_MICROBATCH = re.compile(r"(?:^|[ .])mb(\d{1,9})(?:$|[ .])")
+# What SimAI's files write for compute that is not modelled, ns; others write no duration, which is 0 or 1.
+_OF_SIMAI = 1000
+
+
+class ExecutedPath:
+    """`PathSource` of execution traces: a track is a class of ranks, whose lowest rank stands for it."""
+
+    groupings: tuple[str, ...] = ("kind", "op", "group", "rank")
+
+    def __init__(self, results: RanTraces) -> None:
+        self._results, self._executed = results, results.executed
+        self._first = results.executed.units.first
+
+    def number(self, track: int, rank: int) -> int:
+        return rank
+
+    def stage(self, track: int) -> None:
+        return None
+
+    def kind(self, track: int, span: int) -> str:
+        """What the time goes to. On the path a collective is itself, beside compute too: what is exposed of
+        it accounts say.
+        """
+        return ACCOUNTS[account_of(self._executed, self._first[track], span)].removeprefix("exposed ")
+
+    def name(self, track: int, span: int) -> str:
+        """The name of the node, raw text of the file."""
+        return self._results.name_of(self._first[track], span)
+
+    def part_of(self, by: str) -> Callable[[int, int, int], str]:
+        """By `op`: nodes by name, `#` for each number; by `group`: the stream."""
+        if by == "kind":
+            return lambda track, span, rank: self.kind(track, span)
+        if by == "rank":
+            return lambda track, span, rank: f"rank {rank}"
+        if by == "group":
+            return lambda track, span, rank: self._results.stream_of(rank, span)
+        return lambda track, span, rank: pattern_of(self.name(track, span))
+
+    def leg(self, track: int, span: int) -> LegOf:
+        """`forward`, `backward`, `optimizer` or `pp` of a micro-batch where the names of nodes tell one, as
+        on simulated runs; else the name of the nodes with `#` for each number, raw text of the file.
+        """
+        name, rank = self.name(track, span), self._first[track]
+        told = _MICROBATCH.search(name)
+        kind = self._results.type_of(rank, span)
+        if told is None:
+            is_unknown = kind == COMP and self._is_placeholder(rank, span)
+            return LegOf(pattern_of(name), -1, is_placeholder=is_unknown)
+        if kind in (SEND, RECV):
+            return LegOf("pp", int(told[1]))
+        if self.kind(track, span) == "host":
+            return LegOf("host", int(told[1]))
+        phase = phase_of_node(self._executed, rank, span)
+        return LegOf(ACCOUNTS[phase].removeprefix("compute "), int(told[1]))
+
+    def _is_placeholder(self, rank: int, place: int) -> bool:
+        """Whether compute is such of which the traces know nothing."""
+        executed = self._executed
+        ns = executed.end[rank][place] - executed.start[rank][place]
+        stated = executed.attributes(rank, place).get("wltui_ns")
+        return ns <= 1 or (ns == _OF_SIMAI and integer(stated) == ns)
+
+    def reason(self, path: CriticalPath, index: int) -> str:
+        reason, of = path.reason(index), path.of
+        kind, cause = reason.kind, reason.cause
+        if cause is None:
+            return WORDS[FIRST]
+        track = of.graph.track_of(cause)
+        facts = NodeFacts(self._results, self._first[cause.track if kind == LATE else track])
+        if kind not in (LATE, RECEIVED):
+            place, before = of.span_at(reason.node, reason.track), of.span_at(cause.node, track)
+            kind = facts.after(self._first[reason.track], place, before)
+        return WORDS[kind].format_map(facts)
+
+    # -- segment by segment ------------------------------------------------------------
+
+    def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
+        """Some segments, or all, with their words."""
+        for index in range(len(path)) if indices is None else indices:
+            track, span, rank = path.track[index], path.span[index], path.rank[index]
+            yield PathSegment(
+                path.edge[index], path.edge[index + 1], rank, self._results.stream_of(rank, span),
+                self.kind(track, span), self.name(track, span), None, None, self.reason(path, index),
+                self._executed.nodes[rank].id[span],
+            )  # fmt: skip
+
+
+class NodeFacts(Facts):
+    """What is said of a cause that is of `rank`. The name in it is safe, and cut."""
+
+    def __init__(self, results: RanTraces, rank: int) -> None:
+        self._results, self.rank = results, rank
+        self._waits = self._before = (rank, -1)
+
+    def after(self, rank: int, place: int, before: int) -> str:
+        """Why a node came after another: its data, a control dependency, or what both run on."""
+        self._waits, self._before = (rank, place), (self.rank, before)
+        nodes = self._results.executed.nodes[rank]
+        if rank == self.rank and before in nodes.data[place]:
+            return NEEDS
+        return NAMES if rank == self.rank and before in nodes.ctrl[place] else BUSY
+
+    @property
+    def what(self) -> str:
+        """The name of what it waited for."""
+        return in_short(self._results.name_of(*self._before), _NAME_CELLS)
+
+    @property
+    def where(self) -> str:
+        """What it runs on."""
+        return taken_by(self._results, *self._waits)
+
+
+def taken_by(results: RanTraces, rank: int, place: int) -> str:
+    """What a node runs on, one at a time: under ASTRA-sim's rules one of three, else a stream."""
+    held = results.executed.lanes[rank][place]
+    return "its stream" if not results.is_astra else _SLOTS[held] if held < len(_SLOTS) else "its rank"

@@ -1,0 +1,32 @@
+"""The critical path of a measured run as rows, for tests that follow it piece by piece."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.replay import MeasuredResults
+from simcore.replay.path_words import named_track
+
+
+class PathRow(NamedTuple):
+    """A segment. rank, of: places of ranks in the run; of: that which its reason names. reason: its kind."""
+
+    start: int
+    end: int
+    rank: int
+    piece: int
+    account: int
+    kind: str
+    reason: str
+    of: int
+
+
+def path_rows(results: MeasuredResults) -> list[PathRow]:
+    path, source = results.critical_path, results.path_source
+    rows = []
+    for index, (rank, piece) in enumerate(zip(path.track, path.span, strict=True)):
+        told = source.told(path, index)
+        what = source.account(rank, piece), source.kind(rank, piece)
+        of = named_track(path.of, told)
+        rows.append(PathRow(path.edge[index], path.edge[index + 1], rank, piece, *what, told.kind, of))
+    return rows

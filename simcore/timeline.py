@@ -149,17 +149,6 @@ class Timeline(Struct, frozen=True, dict=True):
                     op = column.find(lane, op + 1)
         return senders
 
-    @cached_property
-    def _sent_columns(self) -> dict[str, list[int]]:
-        return {}
-
-    def sent_column(self, name: str) -> list[int]:
-        """Per message, column `name` of `Ops` (`phase`, `microbatch` ...) of its transfer."""
-        if name not in self._sent_columns:
-            columns = [getattr(stage.ops, name) for stage in self.program.stages]
-            self._sent_columns[name] = [columns[stage][op] if op >= 0 else 0 for stage, op in self.senders]
-        return self._sent_columns[name]
-
     def received(self, number: int, message: int) -> tuple[int, int]:
         """(class, op) of the transfer that arrives at class `number` as `message`."""
         stage, op = self.senders[message]

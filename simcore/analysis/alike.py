@@ -9,8 +9,6 @@ not compute and nothing is sent for it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import compress, count
-from operator import itemgetter
 
 from simcore.folding import RankClass
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT
@@ -18,9 +16,6 @@ from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.sources.simulated import (
-    ACCOUNTS,
-    BUBBLE,
-    IDLE,
     WAIT,
 )
 from simcore.timeline import Timeline
@@ -121,20 +116,6 @@ def longest_by_kind(
     return found
 
 
-_WAITS = bytes(account in (WAIT, BUBBLE, IDLE) for account in range(len(ACCOUNTS))).ljust(256, b"\0")
-
-
-def longest_waits(accounts: Accounts) -> list[int]:
-    """The segments that are `wait`, `bubble` or `idle`: waits and bubbles before idle ones.
-
-    Of each the longest first; of equal ones the earliest. Idle is who has done all its work.
-    """
-    edge, account = accounts.edge, accounts.account
-    waits = list(compress(count(), account.translate(_WAITS)))
-    ranks = {segment: (account[segment] == IDLE, edge[segment] - edge[segment + 1]) for segment in waits}
-    return sorted(waits, key=ranks.__getitem__)
-
-
 def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segment: int) -> list[int]:
     """The classes that a `wait` of class `number` is for: the members of its collective that come last.
 
@@ -158,19 +139,3 @@ def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segmen
         if theirs.account[before] != WAIT or theirs.op[before] != op:
             late.append(member)
     return late
-
-
-def longest_of_all(accounts: list[Accounts]) -> list[tuple[int, int]]:
-    """(class, segment) of the waits of all classes, in the order of `longest_waits`; of equal ones the
-    first class's.
-    """
-    waits: list[tuple[bool, int, int, int]] = []
-    for number, class_accounts in enumerate(accounts):
-        edge, account = class_accounts.edge, class_accounts.account
-        segments = compress(count(), account.translate(_WAITS))
-        waits += [
-            (account[segment] == IDLE, edge[segment] - edge[segment + 1], number, segment)
-            for segment in segments
-        ]
-    waits.sort()
-    return list(map(itemgetter(2, 3), waits))

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from simcore.analysis.accounts import IDLE_OP, StageAccounts, stage_accounts
-from simcore.analysis.alike import ClassWaiting, longest_of_all, longest_waits, who_waits
+from simcore.analysis.alike import ClassWaiting, who_waits
 from simcore.analysis.blocks import with_counts
 from simcore.analysis.file_memory import memory_note
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
@@ -31,7 +31,7 @@ from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
 from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS, TO_NEXT
 from simcore.records import Struct
-from simcore.run.accounts import Accounts, Ranges
+from simcore.run.accounts import Accounts
 from simcore.run.figures import StreamUse, Work
 from simcore.run.track import Track, in_order
 from simcore.simulation import Simulation, simulate, taken_for_granted
@@ -484,13 +484,6 @@ class Finished(Struct, frozen=True, dict=True):
         return Variants(self.folded(), lambda: self.dependencies)
 
     @cached_property
-    def ranges(self) -> Ranges:
-        """The accounts of any stretch of the step."""
-        accounts = self.accounts
-        ranks = [len(rank_class.ranks) for rank_class in self.simulation.timeline.classes]
-        return Ranges(lambda number: (accounts[number].edge, accounts[number].account), ranks, len(ACCOUNTS))
-
-    @cached_property
     def _passes(self) -> dict[int, list[Pass]]:
         return {}
 
@@ -499,21 +492,6 @@ class Finished(Struct, frozen=True, dict=True):
         if number not in self._passes:
             self._passes[number] = class_passes(self.simulation.timeline, number)
         return self._passes[number]
-
-    @cached_property
-    def _waits(self) -> dict[int, list[int]]:
-        return {}
-
-    def waits(self, number: int) -> list[int]:
-        """The segments of class `number` that are wait, bubble or idle, the longest first."""
-        if number not in self._waits:
-            self._waits[number] = longest_waits(self.accounts[number])
-        return self._waits[number]
-
-    @cached_property
-    def all_waits(self) -> list[tuple[int, int]]:
-        """(class, segment) of the waits, bubbles and idle times of all classes, the longest first."""
-        return longest_of_all(self.accounts)
 
     @cached_property
     def megatron_step_ns(self) -> int | None:

@@ -9,80 +9,61 @@ from itertools import compress, count
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.rank_map import MEASURES
-from simcore.analysis.span_words import PHASE_WORDS, SimulatedSpanWords, pass_words
+from simcore.analysis.rank_map import last_end_ns
+from simcore.analysis.span_words import SimulatedSpanWords, pass_words
 from simcore.collectives import WITH_COPIES
 from simcore.program.ops import COMPUTE, IG, PHASES, STREAMS, TO_NEXT, CollectiveCost
 from simcore.ranks import RankSet, place_words
-from simcore.run.lanes import (
-    COMPUTE_STREAM,
-    KINDS,
-    TIME,
-    Figure,
-    LaneOrder,
-    Searched,
-    Spans,
-    StretchFigures,
-    TimeStretch,
-    codes,
-    figures_of,
-)
-from simcore.sources.simulated import (
-    ACCOUNTS,
-    BUBBLE,
-    FIRST_EXPOSED,
-    WAIT,
+from simcore.run.lanes import COMPUTE_STREAM, KINDS, LaneOrder, Searched, Spans, TimeStretch, codes
+from simcore.sources.simulated import ACCOUNTS, BUBBLE, FIRST_EXPOSED, NAMES, WAIT
+from simcore.trace.lanes import (
+    LEAST_BUSY,
+    MOST_BUBBLE,
+    MOST_EXPOSED,
+    MOST_WAIT,
+    NATURAL,
+    Content,
+    LaneFacts,
+    Lanes,
+    LaneTrack,
+    Wait,
+    account_spans,
+    drawn_as,
+    figures_of_accounts,
+    kinds_of_accounts,
+    waits_of_accounts,
 )
 from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
 
-# What a phase of PHASES is drawn as, where input and weight gradient are not told apart.
-_DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
-_SHORT = {"forward": "fwd", "input grad": "ig", "weight grad": "wg", "optimizer": "opt"}
 # The pipeline's four channels are one lane.
 PIPELINE = "pp"
 # Streams of a class in the order in which they are shown.
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
-# The measure of an order, where it has another name.
-_MEASURE_OF = {"busy": "computing"}
 # The accounts that say less than the op behind them: collectives, those waited for, and transfers.
 _OF_AN_OP = bytes(FIRST_EXPOSED <= account <= WAIT or account == BUBBLE for account in range(256))
 
 
-def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
+def _tables(apart: bool) -> tuple[bytes, bytes]:
     """Index into ACCOUNTS, and into PHASES, -> index into KINDS, as `translate` takes it."""
-    words = [account.split() for account in ACCOUNTS]
-    accounts = [
-        KINDS.index(drawn_phase[account_words[1]] if account_words[0] == "compute" else account_words[-1])
-        for account_words in words
-    ]
-    phases = [KINDS.index(drawn_phase[phase]) for phase in PHASES]
-    return bytes(accounts) + bytes(256 - len(accounts)), bytes(phases) + bytes(256 - len(phases))
+    accounts = bytearray(kinds_of_accounts(NAMES))
+    phases = [drawn_as(phase) for phase in PHASES]
+    if apart:
+        accounts[ACCOUNTS.index("compute wg")] = phases[PHASES.index("wg")] = KINDS.index("wg")
+    return bytes(accounts), bytes(phases)
 
 
-# Input and weight gradient alternate faster than a cell: both are drawn as backward, unless the
-# schedule takes them apart.
-_TOGETHER = _tables(_DRAWN_PHASE)
-_APART = _tables(_DRAWN_PHASE | {"wg": "wg"})
-
-
-def _figure(account: str) -> Figure:
-    kind, _, of = account.partition(" ")
-    if kind == "compute":
-        words = PHASE_WORDS[of]
-        return Figure(words, _SHORT.get(words, words), _DRAWN_PHASE[of], 0)
-    if kind == "exposed":
-        return Figure(account, f"exp {of}", of, 0)
-    return Figure(account, account, "" if account == "idle" else account, 0)
-
-
-_FIGURES = tuple(map(_figure, ACCOUNTS))
+# Both are drawn as backward, unless the schedule takes them apart.
+_TOGETHER, _APART = _tables(apart=False), _tables(apart=True)
+_FIGURES = figures_of_accounts(NAMES)
+_ORDERS = (NATURAL, LEAST_BUSY, MOST_BUBBLE, MOST_WAIT, MOST_EXPOSED, LaneOrder("end", "latest end", "end"))
+_SPREAD = (("compute", "busy"), *((name, name) for name in ("exposed", "wait", "bubble", "idle")))
 
 
 class SimulatedLanes:
-    """`RunLanes` of a simulated run: a lane for each set of equal ranks.
+    """What a simulated run says of its lanes: a lane for each set of equal ranks.
 
     These are the rank classes; in a run that simulates every rank (`--no-fold`) the ranks of a stage
     whose times, and those of whom they receive from, are equal to the byte are one lane too.
@@ -90,17 +71,6 @@ class SimulatedLanes:
     The `op` of a span is its index in the class's ops, or what the accounts write for idle and for
     transfers from another rank; ops of 0 ns have no span.
     """
-
-    axis = TIME
-    timed = True
-    numbered = ("x", "")
-    communication_words = "exposed"
-    alike_words = ""
-    orders = (
-        LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
-        LaneOrder("bubble", "most bubble", "bubble"), LaneOrder("wait", "most wait", "wait"),
-        LaneOrder("exposed", "most exposed", "exposed"), LaneOrder("end", "latest end", "end"),
-    )  # fmt: skip
 
     def __init__(self, results: Finished) -> None:
         self.results = results
@@ -118,7 +88,6 @@ class SimulatedLanes:
             stage = timeline.stage_of(number)
             of_stage[stage] = of_stage.get(stage, 0) + 1
         self._of_stage = of_stage
-        self._spans: dict[tuple[int, str | None], Spans] = {}
 
     def _join_equals(self) -> dict[int, RankSet]:
         timeline = self._timeline
@@ -145,76 +114,49 @@ class SimulatedLanes:
         return joined
 
     @property
-    def length(self) -> int:
-        return self.results.step_time_ns
-
-    @property
-    def counted(self) -> str:
-        world, classes = self._layout.world, len(self._timeline.classes)
-        if len(self.numbers) < classes:
-            return f"{world} ranks, each simulated, in {plural(len(self.numbers), 'lane')} of equal ones"
-        return f"{plural(world, 'rank')} in {plural(classes, 'class')}"
-
-    def beside(self, number: int) -> str:
-        return ""
-
-    @cached_property
-    def kinds(self) -> Collection[str]:
-        totals = [0] * len(ACCOUNTS)
-        for number in self.numbers:
-            own = self.results.accounts[number].total_ns
-            totals = [sum_ns + ns for sum_ns, ns in zip(totals, own, strict=True)]
-        return {KINDS[self._tables[0][account]] for account, ns in enumerate(totals) if ns}
+    def facts(self) -> LaneFacts:
+        return LaneFacts(
+            self.results.step_time_ns, self.numbers, self._counted, _FIGURES, self._tables[0], _ORDERS,
+            _SPREAD, communication="exposed", beside=("x", ""), covers_all=True,
+            ends=lambda number: last_end_ns(self.results.accounts[number]),
+        )  # fmt: skip
 
     @cached_property
     def _tables(self) -> tuple[bytes, bytes]:
         return _APART if self.results.simulation.program.rules.splits_backward else _TOGETHER
 
     @property
-    def heat(self) -> dict[int, int]:
-        return {number: len(ranks) for number, ranks in self._ranks.items()}
+    def _counted(self) -> str:
+        world, classes = self._layout.world, len(self._timeline.classes)
+        if len(self.numbers) < classes:
+            return f"{world} ranks, each simulated, in {plural(len(self.numbers), 'lane')} of equal ones"
+        return f"{plural(world, 'rank')} in {plural(classes, 'class')}"
 
-    def measure_ns(self, order: str, number: int) -> int:
-        return MEASURES[_MEASURE_OF.get(order, order)](self.results.accounts[number])
-
-    def busy_ns(self, number: int) -> int:
-        return self.results.accounts[number].busy_ns
-
-    def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        accounts = [self.results.accounts[number] for number in numbers]
-        return {
-            "compute" if measure == "computing" else measure: list(map(MEASURES[measure], accounts))
-            for measure in ("computing", "exposed", "wait", "bubble", "idle")
-        }
+    def words(self, lanes: Lanes) -> SimulatedSpanWords:
+        return SimulatedSpanWords(self.results, lanes)
 
     # -- ranks -------------------------------------------------------------------------
 
-    def headings(self, number: int) -> tuple[str, ...]:
-        ranks = self.ranks(number)
-        stage = f"stage {self._timeline.stage_of(number):>2}"
+    def track(self, number: int) -> LaneTrack:
+        timeline, stage, first = self._timeline, self._timeline.stage_of(number), self._first[number]
+        ranks = self._ranks[first]
+        # Several lanes in a stage: only their ranks tell them apart.
+        title = f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {ranks.text()}"
+        seams = timeline.times.pass_ends[number][:-1] if timeline.program.steps > 1 else ()
+        return LaneTrack(first, ranks, title, self._headings(stage, ranks), stage, seams=seams)
+
+    def _headings(self, stage: int, ranks: RankSet) -> tuple[str, ...]:
+        of_stage = f"stage {stage:>2}"
         if len(ranks) > self._layout.tp:
-            return (stage,)
+            return (of_stage,)
         groups = {self._layout.position(rank)[1] for rank in ranks}
-        return (stage, f"dp {min(groups)}") if len(groups) == 1 else (stage,)
+        return (of_stage, f"dp {min(groups)}") if len(groups) == 1 else (of_stage,)
 
-    def ranks(self, number: int) -> RankSet:
-        return self._ranks[self._first[number]]
-
-    def number_of(self, rank: int) -> int | None:
-        return self._first[self.own_number(rank)] if 0 <= rank < self._layout.world else None
-
-    def number_like(self, number: int) -> int:
-        return self._first[number]
-
-    def alike(self, number: int) -> Sequence[int]:
-        return (number,)
-
-    def own_number(self, rank: int) -> int:
+    def own_number(self, rank: int) -> int | None:
+        if not 0 <= rank < self._layout.world:
+            return None
         # Where each rank is a class, a class's number is its rank.
         return rank if self._each_rank else self._timeline.folding.class_of(rank)
-
-    def stage_of(self, number: int) -> int | None:
-        return self._timeline.stage_of(number)
 
     def rank_words(self, rank: int) -> str:
         return f"rank {rank} = {place_words(self._layout.position(rank))}"
@@ -233,50 +175,23 @@ class SimulatedLanes:
 
     # -- spans -------------------------------------------------------------------------
 
-    def title(self, number: int) -> str:
-        stage = self._timeline.stage_of(number)
-        # Several lanes in a stage: only their ranks tell them apart.
-        return f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {self.ranks(number).text()}"
-
-    def streams(self, number: int) -> list[str]:
+    def streams(self, number: int) -> dict[str, str]:
         present = self._timeline.streams(number)
-        streams = [COMPUTE_STREAM, *(stream for stream in _COLLECTIVE_STREAMS if stream in present)]
-        return [*streams, PIPELINE] if self._timeline.classes[number].links else streams
+        titles = {COMPUTE_STREAM: COMPUTE_STREAM}
+        for stream in _COLLECTIVE_STREAMS:
+            if stream in present:
+                titles[stream] = f"{stream} x{self._layout.group_size(stream)}"  # type: ignore[arg-type]
+        if links := self._timeline.classes[number].links.values():
+            stages = sorted({self._timeline.stage_of(link.neighbour) for link in links})
+            titles[PIPELINE] = f"pp to {','.join(map(str, stages))}"
+        return titles
 
-    def stream_title(self, number: int, stream: str) -> str:
-        if stream == COMPUTE_STREAM:
-            return stream
-        if stream == PIPELINE:
-            classes = self._timeline.classes
-            stages = sorted({classes[link.neighbour].stage for link in classes[number].links.values()})
-            return f"pp to {','.join(map(str, stages))}"
-        return f"{stream} x{self._layout.group_size(stream)}"  # type: ignore[arg-type]
-
-    def seams(self, number: int) -> Sequence[int]:
-        timeline = self._timeline
-        return timeline.times.pass_ends[number][:-1] if timeline.program.steps > 1 else ()
-
-    def overlaps(self, stream: str | None) -> bool:
-        # Transfers to several ranks overlap, and so do collectives whose chunks share the queues.
-        return stream not in (None, COMPUTE_STREAM)
-
-    def covers_all(self, stream: str | None) -> bool:
-        return stream is None
-
-    def spans(self, number: int, stream: str | None) -> Spans:
-        spans = self._spans.get((number, stream))
-        if spans is None:
-            if stream is None:
-                accounts = self.results.accounts[number]
-                category = accounts.account.translate(self._tables[0])
-                spans = Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, category)
-            else:
-                spans = self._stream_spans(number, stream)
-            self._spans[number, stream] = spans
-        return spans
-
-    def drawn(self, number: int, stream: str | None) -> Spans:
-        return self.spans(number, stream)
+    def content(self, number: int, stream: str | None) -> Content:
+        if stream is None:
+            spans = account_spans(self.results.accounts[number], self._tables[0])
+        else:
+            spans = self._stream_spans(number, stream)
+        return Content(spans, spans)
 
     def _stream_spans(self, number: int, stream: str) -> Spans:
         timeline = self._timeline
@@ -319,11 +234,10 @@ class SimulatedLanes:
 
     # -- what a search looks at ------------------------------------------------------------
 
-    def searched(self, number: int, stream: str | None) -> Searched:
-        """Op -1 of a span is idle, -2 - m the transfer that arrives as message m: what stands for them are
-        the last entries of a column, counted from the end.
+    def searched(self, number: int, stream: str | None, spans: Spans) -> Searched:
+        """Op -1 of a span is idle, a `wait_code` what its class waits for there: what stands for them are the
+        last entries of a column, counted from the end.
         """
-        spans = self.spans(number, stream)
         kinds, kind = self._searched_kinds(number, stream, spans)
         numbers: dict[str, int] = {}
         of_row = [numbers.setdefault(name, len(numbers)) for name in self.results.simulation.workload.name]
@@ -398,10 +312,17 @@ class SimulatedLanes:
     def _with_sent(self, number: int, name: str) -> Sequence[int]:
         """A column of the ops with what stands for transfers and idle behind it, as `op` indexes it."""
         column: array[int] | bytearray = getattr(self._timeline.stage_program(number).ops, name)
-        sent = self._timeline.sent_column(name)
+        arrived = self._arrived(number, name)
         if isinstance(column, bytearray):
-            return column + bytearray(reversed(sent)) + b"\0"
-        return column + array(column.typecode, [*reversed(sent), -1])
+            return column + bytearray(arrived) + b"\0"
+        return column + array(column.typecode, [*arrived, -1])
+
+    def _arrived(self, number: int, name: str) -> list[int]:
+        """A column of what a class waits for, the last wait first."""
+        waits, program = self.results.simulation.trace.waits[number], self._timeline.stage_program
+        columns = {of: getattr(program(of).ops, name) for of in set(waits.of) if of >= 0}
+        pairs = zip(reversed(waits.of), reversed(waits.span), strict=True)
+        return [columns[of][span] if of >= 0 else 0 for of, span in pairs]
 
     # -- what one moves by ---------------------------------------------------------------
 
@@ -413,15 +334,8 @@ class SimulatedLanes:
             for stretch in passes
         ]
 
-    def waits(self, number: int) -> Sequence[int]:
-        return self.results.waits(number)
-
-    def all_waits(self) -> Sequence[tuple[int, int]]:
-        return self.results.all_waits
-
-    def waited_ns(self, number: int, index: int) -> int:
-        edge = self.results.accounts[number].edge
-        return edge[index + 1] - edge[index]
+    def waits(self, number: int, spans: Callable[[], Spans]) -> list[Wait]:
+        return waits_of_accounts(self.results.accounts[number])
 
     def path(self) -> Iterator[tuple[int, int, int, int, str]]:
         path = self.results.critical_path
@@ -431,24 +345,3 @@ class SimulatedLanes:
                 code = self._timeline.stage_program(number).ops.stream[op]
                 stream = STREAMS[code] if code < TO_NEXT else PIPELINE
             yield path.edge[index], path.edge[index + 1], self._first[number], rank, stream
-
-    @property
-    def figure_words(self) -> Sequence[str]:
-        return [figure.words for figure in _FIGURES]
-
-    def figures(self, number: int, first_ns: int, last_ns: int) -> StretchFigures:
-        figures = self.results.ranges.of_class(number, first_ns, last_ns)
-        return figures_of(_FIGURES, figures, last_ns - first_ns, 1)
-
-    def all_figures(self, first_ns: int, last_ns: int) -> StretchFigures:
-        world = self._layout.world
-        figures = self.results.ranges.of_all(first_ns, last_ns)
-        return figures_of(_FIGURES, figures, (last_ns - first_ns) * world, world)
-
-    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
-        longest, account = self.results.ranges.longest(number, first_ns, last_ns)
-        return longest.count, _FIGURES[account]._replace(ns=longest.ns) if longest.index >= 0 else None
-
-    @cached_property
-    def words(self) -> SimulatedSpanWords:
-        return SimulatedSpanWords(self.results, self)

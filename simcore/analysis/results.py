@@ -19,10 +19,10 @@ from simcore.workload import Workload
 
 if TYPE_CHECKING:
     from simcore.analysis.figures import SimulatedFigures
-    from simcore.analysis.lanes import SimulatedLanes
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
+    from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
 
 
@@ -30,11 +30,12 @@ class Results(Finished, frozen=True, dict=True):
     """What was simulated: screen, report and JSON take it from here and nowhere else."""
 
     @cached_property
-    def lanes(self) -> SimulatedLanes:
+    def lanes(self) -> Lanes:
         # Asked for by the screen alone.
         from simcore.analysis.lanes import SimulatedLanes
+        from simcore.trace.lanes import Lanes
 
-        return SimulatedLanes(self)
+        return Lanes(self, SimulatedLanes(self))
 
     @property
     def stamp(self) -> None:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     )
     from simcore.run.findings import Leg, Place, Spot, WhatIf
     from simcore.run.gradients import Gradient
-    from simcore.run.lanes import RunLanes
     from simcore.run.track import StepShape, TimedPass, Track
+    from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
     from simcore.trace.tables import LayerUse
     from simcore.workload import Workload
@@ -156,7 +156,7 @@ class Run(Protocol):
         ...
 
     @property
-    def lanes(self) -> RunLanes:
+    def lanes(self) -> Lanes:
         """Its tracks and their streams as a timeline shows them."""
         ...
 

@@ -34,7 +34,7 @@ from simcore.program.ops import (
 )
 from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
-from simcore.run.lanes import COMPUTE_STREAM, RunLanes, SpanSaid, Step, clock, microbatch_words
+from simcore.run.lanes import COMPUTE_STREAM, SpanSaid, Step, clock, microbatch_words
 from simcore.simulation import Simulation
 from simcore.sources.simulated import (
     ACCOUNTS,
@@ -42,6 +42,7 @@ from simcore.sources.simulated import (
     IDLE,
     WAIT,
 )
+from simcore.trace.lanes import PHASE_WORDS, Lanes
 from simcore.units import byte_size, duration, number, plural
 from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
@@ -270,9 +271,6 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     )  # fmt: skip
 
 
-PHASE_WORDS = {
-    "fwd": "forward", "ig": "input grad", "wg": "weight grad", "opt": "optimizer", "recompute": "recompute",
-}  # fmt: skip
 _PIPELINE = "pp"
 
 
@@ -285,7 +283,7 @@ def pass_words(a_pass: Pass, microbatches: int) -> str:
 class SimulatedSpanWords:
     """`SpanWords` of a simulated run, over its lanes."""
 
-    def __init__(self, results: Finished, lanes: RunLanes) -> None:
+    def __init__(self, results: Finished, lanes: Lanes) -> None:
         self._results, self._lanes = results, lanes
         self._simulation, self._timeline = results.simulation, results.simulation.timeline
         # Of each class, when its passes begin.

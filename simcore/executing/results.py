@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
     from simcore.cluster import Dimension
     from simcore.executing.figures import TraceFigures
-    from simcore.executing.lanes import TraceLanes
+    from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
 
 # Parameters of collectives and messages, which may change nothing.
@@ -73,11 +73,12 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         return self.executed.traces.path
 
     @cached_property
-    def lanes(self) -> TraceLanes:
+    def lanes(self) -> Lanes:
         """Its ranks and their streams as a timeline shows them."""
         from simcore.executing.lanes import TraceLanes
+        from simcore.trace.lanes import Lanes
 
-        return TraceLanes(self)
+        return Lanes(self, TraceLanes(self))
 
     @cached_property
     def figures(self) -> TraceFigures:

@@ -12,8 +12,9 @@ from simcore.diagnostics import in_short
 from simcore.executing.path_words import taken_by
 from simcore.ranks import RankSet
 from simcore.run.findings import Leg
-from simcore.run.lanes import RunLanes, SpanSaid, Step
+from simcore.run.lanes import SpanSaid, Step
 from simcore.trace.critical_path import path_legs
+from simcore.trace.lanes import Lanes
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _LAST = "its rank came last to the collective"
 class TraceSpanWords:
     """`SpanWords` of execution traces, over their lanes."""
 
-    def __init__(self, results: RanTraces, lanes: RunLanes) -> None:
+    def __init__(self, results: RanTraces, lanes: Lanes) -> None:
         self._results, self._lanes = results, lanes
 
     def _place(self, number: int, stream: str | None, index: int) -> int:
@@ -40,7 +41,7 @@ class TraceSpanWords:
         place = NOTHING if index is None else self._place(number, stream, index)
         if place == NOTHING:
             return SpanSaid("", (f"rank {number}",))
-        results, axis = self._results, self._lanes.axis
+        results, axis = self._results, self._lanes.facts.axis
         executed = results.executed
         start, begin, end = (
             column[number][place] for column in (executed.start, executed.begin, executed.end)
@@ -70,7 +71,7 @@ class TraceSpanWords:
         place = self._place(number, stream, index)
         if place == NOTHING:
             return [("nothing", "nothing of the rank has begun and not ended")]
-        results, executed, axis = self._results, self._results.executed, self._lanes.axis
+        results, executed, axis = self._results, self._results.executed, self._lanes.facts.axis
         start, begin, end = (
             column[number][place] for column in (executed.start, executed.begin, executed.end)
         )

@@ -8,12 +8,12 @@ from simcore.export.format import Export, ExportFormat, Progress, RankFile, Requ
 from simcore.export.saving import check_file, check_folder, compressed, save, save_folder
 
 FORMATS: tuple[ExportFormat, ...] = (
-    ExportFormat("simai", "SimAI / AICB workload text", of_traces=False),
-    ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA"),
-    ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it", of_traces=False),
-    ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", is_folder=True),
+    ExportFormat("simai", "SimAI / AICB workload text"),
+    ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA", "chrome_measured"),
+    ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it"),
+    ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", "chakra_measured", is_folder=True),
     ExportFormat("html", "a page with report and timeline, for any browser", of_runs=True),
-    ExportFormat("csv", "one line a span, for spreadsheets and data frames"),
+    ExportFormat("csv", "one line a span, for spreadsheets and data frames", "csv"),
 )
 
 __all__ = [

@@ -20,7 +20,7 @@ from simcore.analysis.accounts import IDLE_OP
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.diagnostics import printable
 from simcore.export.format import Chosen, Export, Progress, Request, choose, left_out, of_run, ranks_in_words
-from simcore.export.spans import ClassSpans, Fact
+from simcore.export.spans import ClassSpans, Fact, in_pieces, made_once
 from simcore.json_text import microseconds, quoted_json
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import as_flags
@@ -41,8 +41,6 @@ _RANK = "\x00"
 # The rank at the other end of a flow, and the ranks of a group by its kind.
 _SENDER = "\x01"
 _GROUP = {kind: chr(2 + index) for index, kind in enumerate(GROUP_KINDS)}
-_EVENTS_A_PIECE = 1024
-_MOST_KNOWN = 10_000
 
 
 def export(request: Request) -> Export:
@@ -200,31 +198,28 @@ class _ClassEvents:
 
     def pieces(self) -> Iterator[_Piece]:
         """All events, those of ops first."""
-        yield from _in_pieces(self._op_events())
+        for text, count in in_pieces(self._op_events()):
+            yield _Piece(text, count)
         for texts, source in (
             (self._received_events(), None),
             (self._waiting_events(), None),
             *((self._flows(source), source) for source in self.sources),
         ):
-            for piece in _in_pieces(texts):
-                yield piece._replace(spans=0, source=source)
+            for text, _ in in_pieces(texts):
+                yield _Piece(text, 0, source)
 
     def _op_events(self) -> Iterator[str]:
         spans, rows = self.spans, self.rows
-        ops = spans.ops
-        known: dict[tuple[int, int, int, int, int], str] = {}
-        columns = zip(
-            ops.cost, ops.row, ops.phase, ops.blocking, ops.stream, spans.start, spans.end, ops.microbatch,
-            strict=True,
-        )  # fmt: skip
-        for op, (cost, row, phase, blocking, lane, start, end, batch) in enumerate(columns):
-            # Bandwidths depend on the duration; compute has none.
-            key = (cost, row, phase, blocking, end - start if lane else 0)
-            body = known.get(key)
-            if body is None:
-                if len(known) >= _MOST_KNOWN:
-                    known.clear()
-                body = known[key] = _body(spans.fact(op), end - start)
+        ops, starts, ends = spans.ops, spans.start, spans.end
+        # Bandwidths depend on the duration; compute has none.
+        lengths = (
+            end - start if lane else 0 for lane, start, end in zip(ops.stream, starts, ends, strict=True)
+        )
+        bodies = made_once(
+            zip(spans.kinds(), lengths, strict=True), lambda op: _body(spans.fact(op), ends[op] - starts[op])
+        )
+        columns = zip(bodies, ops.stream, starts, ends, ops.microbatch, strict=True)
+        for op, (body, lane, start, end, batch) in enumerate(columns):
             yield _event(body, _tid(_OF_STREAM[lane], rows[op] if rows is not None else 0), start, end, batch)
 
     def _received_events(self) -> Iterator[str]:
@@ -270,17 +265,6 @@ class _ClassEvents:
                 f'"ts":{microseconds(received.start)}}}'
                 f',\n{{"ph":"f","bp":"e",{same},"pid":{_RANK},"tid":{_thread("compute") + 1},"ts":{begins}}}'
             )
-
-
-def _in_pieces(texts: Iterator[str]) -> Iterator[_Piece]:
-    batch: list[str] = []
-    for text in texts:
-        batch.append(text)
-        if len(batch) == _EVENTS_A_PIECE:
-            yield _Piece("".join(batch).encode(), len(batch))
-            batch.clear()
-    if batch:
-        yield _Piece("".join(batch).encode(), len(batch))
 
 
 def _event(body: str, tid: int, start: int, end: int, batch: int) -> str:

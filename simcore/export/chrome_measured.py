@@ -6,18 +6,17 @@ Sub-operations lie in their operations; what overlaps without lying inside has a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 
 from simcore.export.chrome import TAIL, head, metadata
 from simcore.export.format import Export, Progress, Request
 from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
-from simcore.export.spans import nested_rows
+from simcore.export.spans import in_pieces, nested_rows
 from simcore.json_text import microseconds, quoted_json
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import match_devices
 from simcore.measured.facts import stream_word
-
-_EVENTS_A_PIECE = 1024
 
 
 def export_measured(run: MeasuredRun, request: Request) -> Export:
@@ -41,13 +40,9 @@ def _pieces(run: MeasuredRun, ranks: list[RankTrace], progress: Progress) -> Ite
             between + metadata(rank.number, f"{run.unit} {rank.number}", labels, rank.number, names)
         ).encode()
         between = ",\n"
-        for first in range(0, len(spans), _EVENTS_A_PIECE):
-            some = zip(
-                spans[first : first + _EVENTS_A_PIECE], rows[first : first + _EVENTS_A_PIECE], strict=True
-            )
-            events = [_event(rank.number, span, row) for span, row in some]
-            yield "".join(events).encode()
-            progress.done += len(events)
+        for piece, count in in_pieces(map(_event, repeat(rank.number), spans, rows)):
+            yield piece
+            progress.done += count
     if run.of_devices:
         yield from _flows(run, {rank.number for rank in ranks})
     yield TAIL

@@ -70,14 +70,14 @@ class Export(NamedTuple):
 
 class ExportFormat(NamedTuple):
     """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it of
-    a workload. help: a line on it. of_traces: whether `export_measured` of NAME_measured makes it of a trace.
+    a workload. help: a line on it. of_traces: the file whose `export_measured` makes it of a trace.
     is_folder: whether it is a folder of files, always. of_runs: whether `export_run` of its file makes it of
     any run, or of two beside each other.
     """
 
     name: str
     help: str
-    of_traces: bool = True
+    of_traces: str = ""
     is_folder: bool = False
     of_runs: bool = False
 
@@ -102,7 +102,7 @@ class ExportFormat(NamedTuple):
             name = printable(opened.path, 60)
             raise UsageError(f"FILE {name}: found execution traces, expected a workload or a measured run")
         elif self.of_traces:
-            made = import_module(f"simcore.export.{self.name}_measured").export_measured(opened, request)
+            made = import_module(f"simcore.export.{self.of_traces}").export_measured(opened, request)
         else:
             name = printable(opened.path, 60)
             raise UsageError(f"FILE {name}: found a measured run, expected a workload")

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from simcore import __version__
 from simcore.diagnostics import printable
 from simcore.export.format import Chosen, Export, Progress, RankFile, Request, choose, left_out, of_run
-from simcore.export.spans import ClassSpans, Fact
+from simcore.export.spans import ClassSpans, Fact, in_pieces, made_once
 from simcore.json_text import microseconds, quoted_json
 from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS
 from simcore.simulation import Simulation, simulate
@@ -33,8 +34,6 @@ _KERNELS = {
 }
 # What HTA takes for communication, memory or synchronisation, wherever it stands in a name.
 _NOT_COMPUTE = re.compile(r"nccl|Memcpy|Memset|Sync|^dma|ProfilerStep")
-_EVENTS_A_PIECE = 1024
-_MOST_KNOWN = 10_000
 # The text of a class is kept for all its ranks up to here; beyond, each rank's is made anew.
 _MOST_KEPT_OPS = 200_000
 
@@ -88,39 +87,26 @@ def _head(simulation: Simulation, rank: int) -> str:
 
 def _events(spans: ClassSpans) -> Iterator[bytes]:
     """Metadata and kernels of any rank of a class: its number is in the head alone."""
+    return (piece for piece, _ in in_pieces(_event_texts(spans)))
+
+
+def _event_texts(spans: ClassSpans) -> Iterator[str]:
     ops = spans.ops
     received = list(spans.received())
     lanes = {STREAMS[lane] for lane in set(ops.stream)} | {arrival.stream for arrival in received}
-    batch = [
+    yield from (
         f',\n{{"ph":"M","name":"thread_name","pid":0,"tid":{_STREAM[lane]},'
         f'"args":{{"name":"stream {_STREAM[lane]} {lane}"}}}}'
         for lane in RANK_STREAMS
         if lane in lanes
-    ]
-    known: dict[tuple[int, int, int, int], str] = {}
-    correlation = 0
-    for op, (start, end) in enumerate(zip(spans.start, spans.end, strict=True)):
-        if end == start:
-            # A kernel that takes no time is none.
-            continue
-        key = (ops.cost[op], ops.row[op], ops.phase[op], ops.blocking[op])
-        body = known.get(key)
-        if body is None:
-            if len(known) >= _MOST_KNOWN:
-                known.clear()
-            body = known[key] = _body(spans.fact(op), STREAMS[ops.stream[op]])
-        correlation += 1
-        batch.append(_kernel(body, start, end, correlation))
-        if len(batch) >= _EVENTS_A_PIECE:
-            yield "".join(batch).encode()
-            batch.clear()
-    for arrival in received:
-        if arrival.end > arrival.start:
-            correlation += 1
-            batch.append(
-                _kernel(_body(arrival.fact, arrival.stream), arrival.start, arrival.end, correlation)
-            )
-    yield "".join(batch).encode()
+    )
+    bodies = made_once(spans.kinds(), lambda op: _body(spans.fact(op), STREAMS[ops.stream[op]]))
+    own = zip(bodies, spans.start, spans.end, strict=True)
+    others = ((_body(one.fact, one.stream), one.start, one.end) for one in received)
+    # A kernel that takes no time is none.
+    kernels = (kernel for kernel in chain(own, others) if kernel[2] > kernel[1])
+    for correlation, kernel in enumerate(kernels, 1):
+        yield _kernel(*kernel, correlation)
 
 
 def _kernel(body: str, start: int, end: int, correlation: int) -> str:

@@ -31,7 +31,7 @@ def _spans(run: Run) -> int:
     lanes = run.lanes
     return sum(
         len(lanes.spans(number, stream).start)
-        for number in lanes.numbers
+        for number in lanes.facts.numbers
         for stream in (None, *lanes.streams(number))
     )
 

@@ -6,8 +6,10 @@ Spans that overlap get rows: in a thread of a trace they lie beside or inside ea
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import islice
+from typing import TypeVar
 
 from simcore.collectives import WITH_COPIES
 from simcore.diagnostics import printable
@@ -54,6 +56,30 @@ def nested_rows(spans: Iterable[tuple[int, int]]) -> list[int]:
         opened[row].append(end)
         rows.append(row)
     return rows
+
+
+_TEXTS_A_PIECE = 1024
+_MOST_KNOWN = 10_000
+Made = TypeVar("Made")
+
+
+def in_pieces(texts: Iterable[str]) -> Iterator[tuple[bytes, int]]:
+    """Texts as bytes, many at a time, with how many they are."""
+    left = iter(texts)
+    while batch := list(islice(left, _TEXTS_A_PIECE)):
+        yield "".join(batch).encode(), len(batch)
+
+
+def made_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> Iterator[Made]:
+    """What `make` gives for each place; asked once of places with equal keys, as long as these are few."""
+    known: dict[Hashable, Made] = {}
+    for place, key in enumerate(keys):
+        made = known.get(key)
+        if made is None:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            made = known[key] = make(place)
+        yield made
 
 
 class Fact(NamedTuple):
@@ -111,6 +137,11 @@ class ClassSpans:
         """The facts of op `op` of the class. Made anew each time: a class may have millions."""
         ops = self.ops
         return self._fact(ops.cost[op], ops.row[op], ops.phase[op], ops.blocking[op])
+
+    def kinds(self) -> Iterator[tuple[int, int, int, int]]:
+        """What the facts of each op hang on."""
+        ops = self.ops
+        return zip(ops.cost, ops.row, ops.phase, ops.blocking, strict=True)
 
     def _fact(self, cost: int, row: int, phase: int, blocking: int) -> Fact:
         workload = self.simulation.workload

@@ -14,7 +14,8 @@ from simcore.run.lanes import KINDS, NAMELESS
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.ranks import RankSet
-    from simcore.run.lanes import RunLanes, Spans
+    from simcore.run.lanes import Spans
+    from simcore.trace.lanes import Lanes
 
 # Spans of a page. Seed 002 has 82 thousand, which pack to 0.7 MB; a browser draws a million in 50 ms.
 MOST_SPANS = 400_000
@@ -66,8 +67,8 @@ class PackedRun:
         lanes, ranks = self._run.lanes, self._ranks
         tracks: list[dict[str, Any]] = []
         spans = 0
-        for number in lanes.numbers:
-            if ranks is not None and not any(rank in ranks for rank in lanes.ranks(number)):
+        for number in lanes.facts.numbers:
+            if ranks is not None and not any(rank in ranks for rank in lanes.track(number).ranks):
                 continue
             size = _size(lanes, number)
             if tracks and spans + size > self._room:
@@ -78,28 +79,28 @@ class PackedRun:
             yield size
         self.values = {
             "name": printable(self._run.path, _WORDS),
-            "length": lanes.length,
-            "timed": lanes.timed,
+            "length": lanes.facts.length,
+            "timed": lanes.facts.timed,
             "tracks": tracks,
             "path": _path(lanes, {track["number"] for track in tracks}),
         }
 
-    def _track(self, lanes: RunLanes, number: int) -> dict[str, Any]:
+    def _track(self, lanes: Lanes, number: int) -> dict[str, Any]:
         """A track and, folded in it, its streams; the first one is what its ranks do all the time."""
-        streams = lanes.streams(number)
+        streams, track = lanes.streams(number), lanes.track(number)
         alone = len(streams) == 1
         return {
             "number": number,
-            "title": _one_line(lanes.title(number)),
-            "ranks": lanes.ranks(number).text(),
-            "seams": list(lanes.seams(number)),
+            "title": _one_line(track.title),
+            "ranks": track.ranks.text(),
+            "seams": list(track.seams),
             "lane": self._lane(lanes, number, None),
             "streams": [] if alone else [self._lane(lanes, number, stream) for stream in streams],
         }
 
-    def _lane(self, lanes: RunLanes, number: int, stream: str | None) -> dict[str, Any]:
-        spans, words = lanes.spans(number, stream), lanes.words
-        ranks, put, cleaned = lanes.ranks(number), self._strings.number, self._strings.cleaned
+    def _lane(self, lanes: Lanes, number: int, stream: str | None) -> dict[str, Any]:
+        (spans, drawn), words = lanes.content(number, stream), lanes.words
+        ranks, put, cleaned = lanes.track(number).ranks, self._strings.number, self._strings.cleaned
         what, more, cause, to = [], [], [], []
         titles: dict[int, int] = {}
         for index in range(len(spans.start)):
@@ -123,7 +124,6 @@ class PackedRun:
             else:
                 cause.append(-1)
                 to += [-1, -1, -1]
-        drawn = lanes.drawn(number, stream)
         parts = None
         if drawn is not spans:
             # Inside of its spans other things run: they have the colours.
@@ -132,7 +132,7 @@ class PackedRun:
             }  # fmt: skip
         return {
             "parts": parts,
-            "title": "" if stream is None else _one_line(lanes.stream_title(number, stream)),
+            "title": "" if stream is None else _one_line(lanes.streams(number)[stream]),
             "stream": -1 if stream is None else put(stream),
             "start": _differences(spans.start),
             "length": _lengths(spans),
@@ -152,7 +152,7 @@ def _one_line(title: str) -> str:
     return " ".join(printable(title, _NAME).split())
 
 
-def _size(lanes: RunLanes, number: int) -> int:
+def _size(lanes: Lanes, number: int) -> int:
     """Spans of a track: its own lane and its streams."""
     return sum(len(lanes.spans(number, stream).start) for stream in (None, *lanes.streams(number)))
 
@@ -170,12 +170,11 @@ def _lengths(spans: Spans) -> list[int]:
     return [end - start for start, end in zip(spans.start, spans.end, strict=True)]
 
 
-def _path(lanes: RunLanes, tracks: set[int]) -> dict[str, Any] | None:
+def _path(lanes: Lanes, tracks: set[int]) -> dict[str, Any] | None:
     """The critical path where it runs through the tracks of the page; None without a common time."""
-    segments = lanes.path()
-    if segments is None:
+    if not lanes.facts.concurrent:
         return None
-    kept = [segment for segment in segments if segment[2] in tracks]
+    kept = [segment for segment in lanes.path() if segment[2] in tracks]
     return {
         "start": _differences([leg[0] for leg in kept]),
         "length": [leg[1] - leg[0] for leg in kept],

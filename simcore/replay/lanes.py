@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
 from simcore.replay.span_words import MeasuredSpanWords
 from simcore.replay.waits import waited_ns
-from simcore.run.accounts import Accounts, Ranges
+from simcore.run.accounts import Ranges
 from simcore.run.lanes import (
     COMPUTE_STREAM,
     COMPUTING,
@@ -39,23 +39,33 @@ from simcore.run.lanes import (
     LaneOrder,
     Searched,
     Spans,
-    TimeAxis,
     TimeStretch,
     codes,
     microbatch_words,
     order_axis,
 )
 from simcore.run.pieces import GAP
-from simcore.run.rank_lanes import (
+from simcore.sources.measured import NAMES
+from simcore.trace.lanes import (
+    ALIKE_WORDS,
+    LEAST_BUSY,
+    MOST_BUBBLE,
+    MOST_EXPOSED,
+    MOST_WAIT,
+    NATURAL,
     SEARCHED,
     SHORT,
-    RankLanes,
+    Content,
+    LaneFacts,
+    Lanes,
+    LaneTrack,
+    Sums,
+    Wait,
     drawn_as,
     figures_of_accounts,
     kind_of,
     kinds_of_accounts,
 )
-from simcore.sources.measured import NAMES
 from simcore.trace.spans import NONE
 from simcore.units import plural
 
@@ -82,147 +92,82 @@ _SPELLED = {
 }  # fmt: skip
 
 
-# Ranks are alike where no account of any two differs by more of the step, %.
-_ALIKE_PERCENT = 2
+# What is told of several lanes together, by its order, where it has another name.
+_TOLD = {"busy": "compute", "end": "over before the others"}
 
 
-class MeasuredLanes(RankLanes):
-    """`RunLanes` of a measured or replayed run: a lane for each rank, by its place among `run.ranks`.
+class MeasuredLanes:
+    """What a measured or replayed run says of its lanes: one for each rank, by its place among `run.ranks`.
 
     The `op` of a span is an item of `simcore/measured/lanes.py`: an operation, a sub-operation behind them,
     or (below 0) a gap.
     """
 
-    account_figures = figures_of_accounts(NAMES)
-
     def __init__(self, results: Timed) -> None:
-        super().__init__()
         self.results = results
         self.run = run = results.run
-        self.numbers = range(len(run.ranks))
         self._place = {rank.number: number for number, rank in enumerate(run.ranks)}
-        self._drawn: dict[tuple[int, str | None], Spans] = {}
 
-    @property
-    def accounts(self) -> Sequence[Accounts]:
-        return self.results.accounts
+    @cached_property
+    def facts(self) -> LaneFacts:
+        run = self.run
+        orders = self._orders()
+        return LaneFacts(
+            run.length, range(len(run.ranks)), self._counted(),
+            figures_of_accounts(NAMES) if run.timed else _OPERATION_FIGURES, _OF_ACCOUNT, orders,
+            [(_TOLD.get(order.id, order.id), order.id) for order in orders[1:]],
+            beside=("", "") if run.unit == "stage" else ("stage", "st"),
+            axis=TIME if run.timed else order_axis(SLOT), timed=run.timed,
+            concurrent=run.timed and run.concurrent,
+            # How long it is over before the step is.
+            ends=lambda number: run.length - run.ranks[number].last_ns,
+            alike=ALIKE_WORDS if run.timed and len(run.ranks) > 1 else "",
+            other_kinds=self._other_kinds, operations=lambda: Sums(operation_ranges(run), _OPERATION_FIGURES),
+        )  # fmt: skip
 
-    @property
-    def timed(self) -> bool:
-        return self.run.timed
-
-    @property
-    def axis(self) -> TimeAxis:
-        return TIME if self.run.timed else order_axis(SLOT)
-
-    @property
-    def length(self) -> int:
-        return self.run.length
-
-    @property
-    def counted(self) -> str:
+    def _counted(self) -> str:
         run = self.run
         words = f"{plural(len(run.ranks), run.unit)}, {'replayed' if run.replayed else 'as measured'}"
         if not run.timed:
             words = f"{plural(len(run.ranks), run.unit)}, in the order of the plan"
         return words if run.concurrent else f"{words}, each from its own start"
 
-    @property
-    def numbered(self) -> tuple[str, str]:
-        return ("", "") if self.run.unit == "stage" else ("stage", "st")
+    def _orders(self) -> tuple[LaneOrder, ...]:
+        if not self.run.timed:
+            return (NATURAL,)
+        waiting = (MOST_BUBBLE, MOST_WAIT) if self.run.concurrent else ()
+        latest = LaneOrder("end", "latest end", "over", least_first=True)
+        return NATURAL, LEAST_BUSY, *waiting, MOST_EXPOSED, latest
 
-    def beside(self, number: int) -> str:
-        """The rank's stage: a plan's number is one itself."""
-        stage = self.run.ranks[number].stage
-        return "" if stage is None or self.run.unit == "stage" else str(stage)
-
-    @cached_property
-    def kinds(self) -> Collection[str]:
+    def _other_kinds(self) -> Collection[str]:
+        run = self.run
         categories = {
-            category for number in self.numbers for category in set(self.drawn(number, None).category)
+            category
+            for number in range(len(run.ranks))
+            for category in set(self.content(number, None).drawn.category)
         }
-        subs = {group for rank in self.run.ranks for group in rank.subs.group}
+        subs = {group for rank in run.ranks for group in rank.subs.group}
         categories |= {drawn_as(category_of_group(group)) for group in subs}
-        beside = {"host"} if not self.run.replayed and any(map(_host_names, self.run.ranks)) else set()
+        beside = {"host"} if not run.replayed and any(map(_host_names, run.ranks)) else set()
         return {KINDS[category] for category in categories} | beside
 
-    @property
-    def heat(self) -> dict[int, int]:
-        """Ranks without a common time cannot be added up at any."""
-        alike = self.run.timed and self.run.concurrent
-        return dict.fromkeys(self.numbers, 1) if alike else {}
-
-    @property
-    def orders(self) -> tuple[LaneOrder, ...]:
-        natural = LaneOrder("", "lane", "busy")
-        if not self.run.timed:
-            return (natural,)
-        waiting = (LaneOrder("bubble", "most bubble", "bubble"), LaneOrder("wait", "most wait", "wait"))
-        return (
-            natural, LaneOrder("busy", "least busy", "busy", least_first=True),
-            *(waiting if self.run.concurrent else ()),
-            LaneOrder("exposed", "most exposed", "exposed"),
-            LaneOrder("end", "latest end", "over", least_first=True),
-        )  # fmt: skip
-
-    def measure_ns(self, order: str, number: int) -> int:
-        """From the rank's accounts; `end`: how long it is over before the step is."""
-        if order == "end":
-            return self.run.length - self.run.ranks[number].last_ns
-        return super().measure_ns(order, number)
-
-    def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        return super().spread(numbers) if self.run.timed else {}
+    def words(self, lanes: Lanes) -> MeasuredSpanWords:
+        return MeasuredSpanWords(self.results, lanes)
 
     # -- ranks -------------------------------------------------------------------------
 
-    def headings(self, number: int) -> tuple[str, ...]:
-        stage = self.run.ranks[number].stage
-        if stage is None or self.run.unit == "stage":
-            return ()
-        place = self.run.degrees.position(self.run.ranks[number].number)
-        return (f"stage {stage:>2}",) if place is None else (f"stage {stage:>2}", f"dp {place[1]}")
+    def track(self, number: int) -> LaneTrack:
+        rank, unit = self.run.ranks[number], self.run.unit
+        ranks, title = RankSet.of((rank.number,)), f"{unit} {rank.number:>2}"
+        # A plan's number is a stage itself.
+        if unit == "stage" or rank.stage is None:
+            return LaneTrack(number, ranks, title, stage=rank.number if unit == "stage" else None)
+        place = self.run.degrees.position(rank.number)
+        headings = (f"stage {rank.stage:>2}", *(() if place is None else (f"dp {place[1]}",)))
+        return LaneTrack(number, ranks, title, headings, rank.stage, str(rank.stage))
 
-    def ranks(self, number: int) -> RankSet:
-        return RankSet.of((self.run.ranks[number].number,))
-
-    def number_of(self, rank: int) -> int | None:
+    def own_number(self, rank: int) -> int | None:
         return self._place.get(rank)
-
-    @property
-    def alike_words(self) -> str:
-        return f"alike within {_ALIKE_PERCENT} %" if self.run.timed and len(self.numbers) > 1 else ""
-
-    def alike(self, number: int) -> Sequence[int]:
-        return self._alike[number]
-
-    @cached_property
-    def _alike(self) -> dict[int, Sequence[int]]:
-        """Each track with those that are alike: with the first that it fits to, under the same headings."""
-        if not self.alike_words:
-            return {number: (number,) for number in self.numbers}
-        most = self.length * _ALIKE_PERCENT // 100
-        groups: list[tuple[tuple[str, ...], list[int], list[int], list[int]]] = []
-        for number in self.numbers:
-            headings, totals = self.headings(number), self.results.accounts[number].total_ns
-            for group, least, greatest, members in groups:
-                if group == headings and all(
-                    max(high, ns) - min(low, ns) <= most
-                    for low, high, ns in zip(least, greatest, totals, strict=True)
-                ):
-                    least[:], greatest[:] = map(min, least, totals), map(max, greatest, totals)
-                    members.append(number)
-                    break
-            else:
-                groups.append((headings, list(totals), list(totals), [number]))
-        return {number: members for *_, members in groups for number in members}
-
-    def own_number(self, rank: int) -> int:
-        return self._place[rank]
-
-    def stage_of(self, number: int) -> int | None:
-        rank = self.run.ranks[number]
-        return rank.number if self.run.unit == "stage" else rank.stage
 
     def rank_words(self, rank: int) -> str:
         position = self.run.degrees.position(rank)
@@ -231,22 +176,19 @@ class MeasuredLanes(RankLanes):
     def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
         if rank is not None and (self.run.unit != "rank" or rank not in self._place):
             return f"rank {rank} is not in this run"
-        if stage is not None and stage not in map(self.stage_of, self.numbers):
+        if stage is not None and stage not in (self.track(number).stage for number in self._place.values()):
             return f"no rank of stage {stage} is in this run"
         return ""
 
     # -- spans -------------------------------------------------------------------------
 
-    def title(self, number: int) -> str:
-        return f"{self.run.unit} {self.run.ranks[number].number:>2}"
+    def streams(self, number: int) -> dict[str, str]:
+        rank = self.run.ranks[number]
+        return {stream: self._stream_title(rank, stream) for stream in lane_kinds(self.run, rank)}
 
-    def streams(self, number: int) -> list[str]:
-        return lane_kinds(self.run, self.run.ranks[number])
-
-    def stream_title(self, number: int, stream: str) -> str:
+    def _stream_title(self, rank: RankTrace, stream: str) -> str:
         if stream == NO_GROUP:
             return "no group"
-        rank = self.run.ranks[number]
         if stream == ANNOTATIONS_LANE or stream.startswith(CALLS_LANE):
             return in_short(stream.removeprefix(HOST_LANE), 14)
         if rank.device is not None:
@@ -255,28 +197,15 @@ class MeasuredLanes(RankLanes):
         name = GROUPS.get(stream) or in_short(stream, 14)
         return name if size is None else f"{name} x{size}"
 
-    def overlaps(self, stream: str | None) -> bool:
-        return True
+    def content(self, number: int, stream: str | None) -> Content:
+        rank = self.run.ranks[number]
+        lane = rank_spans(self.run, rank) if stream is None else lane_spans(rank, stream)
+        spans = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
+        # Of a rank's lane and its compute: an operation also waits and communicates.
+        accounted = self.run.timed and stream in (None, COMPUTE_STREAM)
+        return Content(spans, self._accounted(number, stream, spans) if accounted else spans)
 
-    def spans(self, number: int, stream: str | None) -> Spans:
-        spans = self._spans.get((number, stream))
-        if spans is None:
-            rank = self.run.ranks[number]
-            lane = rank_spans(self.run, rank) if stream is None else lane_spans(rank, stream)
-            spans = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
-            self._spans[number, stream] = spans
-        return spans
-
-    def drawn(self, number: int, stream: str | None) -> Spans:
-        """A rank's lane and its compute: an operation also waits and communicates."""
-        if not self.run.timed or stream not in (None, COMPUTE_STREAM):
-            return self.spans(number, stream)
-        spans = self._drawn.get((number, stream))
-        if spans is None:
-            spans = self._drawn[number, stream] = self._accounted(number, stream)
-        return spans
-
-    def _accounted(self, number: int, stream: str | None) -> Spans:
+    def _accounted(self, number: int, stream: str | None, spans: Spans) -> Spans:
         """The accounts of a rank as spans, each with the item of its operation or gap: of its compute stream
         what it computes and the host does alone, else all. Operations that take no time keep the 1 ns that
         they are drawn with.
@@ -298,8 +227,7 @@ class MeasuredLanes(RankLanes):
         starts = [start for start, _, _, _ in drawn]
         instants: dict[tuple[int, int], tuple[int, int, int, int]] = {}
         none = {op for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)) if start == end}
-        spans = self.spans(number, stream) if none else Spans(array("q"), array("q"), array("q"), bytearray())
-        for start, item, kind in zip(spans.start, spans.op, spans.category, strict=True):
+        for start, item, kind in zip(spans.start, spans.op, spans.category, strict=True) if none else ():
             if item in none:
                 _, end, _, around = drawn[bisect_right(starts, start) - 1] if drawn else (0, 0, 0, -1)
                 if kind != around or start >= end:
@@ -322,9 +250,9 @@ class MeasuredLanes(RankLanes):
             names.update(rank.ops.name, rank.subs.name, rank.subs.collective, _host_names(rank))
         return {name for name in names if name is not None}
 
-    def searched(self, number: int, stream: str | None) -> Searched:
+    def searched(self, number: int, stream: str | None, spans: Spans) -> Searched:
         """By operation, sub-operation and collective; a gap has no name and no micro-batch."""
-        rank, spans = self.run.ranks[number], self.spans(number, stream)
+        rank = self.run.ranks[number]
         ops, subs = rank.ops, rank.subs
         names: dict[tuple[str, ...], int] = {}
         of_item = [names.setdefault((name,), len(names)) for name in ops.name]
@@ -361,56 +289,23 @@ class MeasuredLanes(RankLanes):
             stretches.append(TimeStretch(ops.start[op], ops.end[op], words))
         return stretches
 
-    def all_waits(self) -> Sequence[tuple[int, int]]:
-        ranked = []
-        for number in self.numbers:
-            items = self.spans(number, None).op
-            waits = self._waits_of(number).items()
-            ranked += [(items[index] < 0, -ns, number, index) for index, ns in waits]
-        return [(number, index) for _, _, number, index in sorted(ranked)]
-
-    def _found_waits(self, number: int) -> dict[int, int]:
-        """How long operations wait in all, those that do, the longest first; behind them gaps, as long as
-        they are.
-        """
+    def waits(self, number: int, spans: Callable[[], Spans]) -> list[Wait]:
+        """Operations that wait, with how long in all, and gaps, as long as they are."""
         if not self.run.timed:
-            return {}
-        spans = self.spans(number, None)
-        ops = waited_ns(self.results, number, self.words.waits_of_rank(number))
+            return []
+        of_lane = spans()
+        ops = waited_ns(self.results, number)
         waits = []
-        for index, item in enumerate(spans.op):
-            ns = ops.get(item, 0) if item >= 0 else spans.end[index] - spans.start[index]
+        for index, item in enumerate(of_lane.op):
+            ns = ops.get(item, 0) if item >= 0 else of_lane.end[index] - of_lane.start[index]
             if ns:
-                waits.append((item < 0, -ns, index))
-        return {index: -ns for _, ns, index in sorted(waits)}
+                waits.append(Wait(item < 0, -ns, index))
+        return sorted(waits)
 
-    def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
-        measured, path = self.results.measured, self.results.critical_path
-        if not (measured.timed and measured.concurrent):
-            return None
+    def path(self) -> Iterator[tuple[int, int, int, int, str]]:
+        path = self.results.critical_path
         columns = zip(path.edge, path.edge[1:], path.track, path.rank, strict=False)
         return ((start, end, track, rank, "") for start, end, track, rank in columns)
-
-    @property
-    def _figures(self) -> tuple[Figure, ...]:
-        return self.account_figures if self.run.timed else _OPERATION_FIGURES
-
-    @cached_property
-    def _operations(self) -> Ranges:
-        return operation_ranges(self.run)
-
-    @cached_property
-    def _ranges(self) -> Ranges:
-        return super()._ranges if self.run.timed else self._operations
-
-    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
-        longest, category = self._operations.longest(number, first_ns, last_ns)
-        figure = _OPERATION_FIGURES[category]._replace(ns=longest.ns) if longest.index >= 0 else None
-        return longest.count, figure
-
-    @cached_property
-    def words(self) -> MeasuredSpanWords:
-        return MeasuredSpanWords(self.results, self)
 
 
 def _host_names(rank: RankTrace) -> Sequence[str]:

@@ -24,7 +24,7 @@ from simcore.trace.named_work import named_work
 
 if TYPE_CHECKING:
     from simcore.replay.figures import MeasuredFigures
-    from simcore.replay.lanes import MeasuredLanes
+    from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
 
 
@@ -32,11 +32,12 @@ class MeasuredResults(Timed, frozen=True, dict=True):
     """A timed run, as measured or, with `scales`, replayed: screen and report take figures from here."""
 
     @cached_property
-    def lanes(self) -> MeasuredLanes:
+    def lanes(self) -> Lanes:
         # Asked for by the screen alone.
         from simcore.replay.lanes import MeasuredLanes
+        from simcore.trace.lanes import Lanes
 
-        return MeasuredLanes(self)
+        return Lanes(self, MeasuredLanes(self))
 
     @property
     def path(self) -> str:

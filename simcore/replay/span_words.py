@@ -34,10 +34,11 @@ from simcore.replay.waits import Wait, waits_by_item
 from simcore.replay.worst import piece_name
 from simcore.run.findings import Leg
 from simcore.run.graph import BUSY, START, Cause
-from simcore.run.lanes import COMPUTE_STREAM, RunLanes, SpanSaid, Step, microbatch_words
+from simcore.run.lanes import COMPUTE_STREAM, SpanSaid, Step, microbatch_words
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
 from simcore.trace.critical_path import path_legs
+from simcore.trace.lanes import Lanes
 from simcore.trace.reasons import BEHIND
 from simcore.units import byte_size, duration, plural
 
@@ -167,10 +168,8 @@ _UNKNOWN_LENGTH = {
 class MeasuredSpanWords:
     """`SpanWords` of a measured or replayed run, over its lanes."""
 
-    def __init__(self, results: Timed, lanes: RunLanes) -> None:
+    def __init__(self, results: Timed, lanes: Lanes) -> None:
         self._results, self._lanes, self._run = results, lanes, results.run
-        # Of each rank, what each of its items waits.
-        self._items: dict[int, dict[int, list[Wait]]] = {}
 
     @cached_property
     def _legs(self) -> list[Leg]:
@@ -182,11 +181,11 @@ class MeasuredSpanWords:
     # -- in few words ------------------------------------------------------------------
 
     def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> SpanSaid:
-        rank, axis = self._run.ranks[number], self._lanes.axis
+        rank, axis = self._run.ranks[number], self._lanes.facts.axis
         whose = self._whose(rank)
         if len(ranks) > 1:
             # What is said is of one of them.
-            alike = f", of {self._run.unit}s {ranks.text()} {self._lanes.alike_words}"
+            alike = f", of {self._run.unit}s {ranks.text()} {self._lanes.facts.alike}"
             whose = (f"{whose[-1]}{alike}", whose[-1])
         if index is None:
             return SpanSaid("", whose)
@@ -214,7 +213,7 @@ class MeasuredSpanWords:
         recorded = self._run.recorded
         if rank.window is None or recorded is None or recorded.step is None or rank.window[0] <= start_ns:
             return ""
-        begin = self._lanes.axis.clock(rank.window[0])
+        begin = self._lanes.facts.axis.clock(rank.window[0])
         if rank.ahead_ns:
             return f"at the step before until {begin}"
         return f"its host begins step {recorded.step} at {begin}"
@@ -224,7 +223,7 @@ class MeasuredSpanWords:
         gap = gap_in(self._results.gaps[number], start, end)
         if gap is None:
             return ""
-        part = "" if gap.ns == end - start else f"{self._lanes.axis.length(gap.ns)} of it: "
+        part = "" if gap.ns == end - start else f"{self._lanes.facts.axis.length(gap.ns)} of it: "
         return f"{part}{gap_words(gap)}"
 
     def _whose(self, rank: RankTrace) -> tuple[str, ...]:
@@ -269,7 +268,8 @@ class MeasuredSpanWords:
     # -- in full -----------------------------------------------------------------------
 
     def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
-        trace, spans, axis = self._run.ranks[number], self._lanes.spans(number, stream), self._lanes.axis
+        trace, axis = self._run.ranks[number], self._lanes.facts.axis
+        spans = self._lanes.spans(number, stream)
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         whose = (
             self._lanes.rank_words(trace.number)
@@ -337,14 +337,8 @@ class MeasuredSpanWords:
 
     # -- for whom it waits ---------------------------------------------------------------
 
-    def waits_of_rank(self, number: int) -> dict[int, list[Wait]]:
-        """What each item of a rank's lanes waits; found for the whole rank when it is first asked for."""
-        if number not in self._items:
-            self._items[number] = waits_by_item(self._results, number)
-        return self._items[number]
-
     def _waits_of(self, number: int, item: int) -> list[Wait]:
-        return self.waits_of_rank(number).get(item, []) if self._run.timed else []
+        return waits_by_item(self._results, number).get(item, []) if self._run.timed else []
 
     def _wait_words(self, waits: Sequence[Wait]) -> str:
         """`waits 1.291 s for rank 0`; for several the sum, and who is waited for longest."""

@@ -34,8 +34,15 @@ class Wait(Struct, frozen=True):
 
 def waits_by_item(results: Timed, rank: int) -> dict[int, list[Wait]]:
     """The waits of a rank (its index) by item of its lanes (`LaneSpans`), the longest first: of an operation
-    those of its sub-operations too. They sum to the accounts `wait` and `bubble` of the rank.
+    those of its sub-operations too. They sum to the accounts `wait` and `bubble` of the rank. Found once.
     """
+    known: dict[int, dict[int, list[Wait]]] = results.__dict__.setdefault("_waits_by_item", {})
+    if rank not in known:
+        known[rank] = _find_waits(results, rank)
+    return known[rank]
+
+
+def _find_waits(results: Timed, rank: int) -> dict[int, list[Wait]]:
     pieces = results.ties.pieces[rank]
     count = len(results.measured.ranks[rank].ops)
     sums_of: dict[int, dict[tuple[int, str, bool, str], list[int]]] = {}
@@ -52,12 +59,12 @@ def waits_by_item(results: Timed, rank: int) -> dict[int, list[Wait]]:
     }
 
 
-def waited_ns(results: Timed, rank: int, waits: dict[int, list[Wait]]) -> dict[int, int]:
+def waited_ns(results: Timed, rank: int) -> dict[int, int]:
     """How long each operation of a rank (its index) waits, ns, by its item; those that do not are left out.
 
-    waits: of `waits_by_item`. A receive of which no send is known counts in whole: its wait is not known.
+    A receive of which no send is known counts in whole: its wait is not known.
     """
-    trace = results.run.ranks[rank]
+    trace, waits = results.run.ranks[rank], waits_by_item(results, rank)
     ops, pieces = trace.ops, results.ties.pieces[rank]
     ns_of = {item: sum(wait.ns for wait in some) for item, some in waits.items() if item < len(ops)}
     known = {op for piece, op in enumerate(pieces.op) if results.graph.waits(rank, piece)}

@@ -188,7 +188,8 @@ class _Line(_Walk):
             now = self.repeat(now, repeat)
             at, number = repeat.last, repeat.last_wait
         now = self.until(now, at, len(spans), number, len(waits))
-        if now < self.step_ns:
+        # A step of 0 ns has a segment too, so that every time of it is in one.
+        if now < self.step_ns or not self.accounts.edge:
             self.accounts.book(now, self.step_ns, self.idle, NONE)
 
     def until(self, now: int, first: int, last: int, first_wait: int, last_wait: int) -> int:

@@ -80,16 +80,18 @@ def check_waits(results: Results) -> None:
     """Idle ends last, else the longest first; every wait once, of each class and of all."""
     together = []
     for number, accounts in enumerate(results.accounts):
-        waits = results.waits(number)
+        waits = [wait.span for wait in results.lanes.waits(number)]
         keys = [
             (ACCOUNTS[accounts.account[one]] == "idle", accounts.edge[one] - accounts.edge[one + 1])
             for one in waits
         ]
         assert keys == sorted(keys)
+        assert keys == [(wait.is_idle, wait.minus_ns) for wait in results.lanes.waits(number)]
         kinds = [ACCOUNTS[account] in ("wait", "bubble", "idle") for account in accounts.account]
         assert sorted(waits) == [segment for segment, is_wait in enumerate(kinds) if is_wait]
         together += [(*key, number, one) for key, one in zip(keys, waits, strict=True)]
-    assert results.all_waits == [(number, segment) for *_, number, segment in sorted(together)]
+    everywhere = [(number, wait.span) for number, wait in results.lanes.all_waits()]
+    assert everywhere == [(number, segment) for *_, number, segment in sorted(together)]
 
 
 def test_waits_come_by_their_length() -> None:

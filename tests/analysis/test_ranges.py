@@ -33,12 +33,12 @@ def test_the_accounts_of_a_stretch_sum_to_its_length_on_every_rank(run: object, 
     ranks = [len(one.ranks) for one in results.simulation.timeline.classes]
     together = [0] * len(ACCOUNTS)
     for number, count in enumerate(ranks):
-        found = results.ranges.of_class(number, first, last)
+        found = results.lanes.accounted.ranges.of_class(number, first, last)
         assert sum(found) == last - first
         assert min(found) >= 0
         assert found == naive(results, number, first, last)
         together = [one + ns * count for one, ns in zip(together, found, strict=True)]
-    assert results.ranges.of_all(first, last) == together
+    assert results.lanes.accounted.ranges.of_all(first, last) == together
     assert sum(together) == (last - first) * sum(ranks)
 
 
@@ -46,7 +46,7 @@ def test_the_accounts_of_a_stretch_sum_to_its_length_on_every_rank(run: object, 
 def test_the_whole_step_has_the_totals_of_the_accounts(run: object) -> None:
     results: Results = run()  # type: ignore[operator]
     for number, accounts in enumerate(results.accounts):
-        assert results.ranges.of_class(number, 0, results.step_time_ns) == accounts.total_ns
+        assert results.lanes.accounted.ranges.of_class(number, 0, results.step_time_ns) == accounts.total_ns
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 3)), max_size=300), st.integers(0, 99))

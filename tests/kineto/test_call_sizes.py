@@ -13,7 +13,6 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.replay.lanes import MeasuredLanes
 from simcore.report.pages import run_json, run_page
 from tests.kineto.corpus import DLRM, needs_corpus, raw
 from tests.kineto.test_layers import around, kernel, launch
@@ -151,14 +150,12 @@ def test_where_there_is_no_bandwidth_report_and_details_say_why(
     assert (without["count"], without["reason"]) == (1, reason)
     assert f": {reason}" in page
     lanes = measured_results(run, Parameters()).lanes
-    assert isinstance(lanes, MeasuredLanes)
     details = dict(lanes.words.all_of(0, "stream 7", 0, None))
     assert details["bandwidth"] == f"not known: {reason}"
 
 
 def test_details_of_a_known_one_have_its_bandwidth(tmp_path: Path) -> None:
     lanes = measured_results(opened(tmp_path, events_of(TOLD[2][0])), Parameters()).lanes
-    assert isinstance(lanes, MeasuredLanes)
     details = dict(lanes.words.all_of(0, "stream 7", 0, None))
     assert details["bandwidth"].startswith("algbw 0.02 GB/s")
     assert "[1000] bfloat16" in details["volume"]

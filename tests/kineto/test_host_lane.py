@@ -15,8 +15,8 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.ranks import RankSet
 from simcore.replay import measured_results
-from simcore.replay.lanes import MeasuredLanes
 from simcore.run.lanes import KINDS
+from simcore.trace.lanes import Lanes
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch, run_of
@@ -38,14 +38,12 @@ def events() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def lanes_of(run: MeasuredRun) -> MeasuredLanes:
+def lanes_of(run: MeasuredRun) -> Lanes:
     """Its lanes as measured."""
-    found = measured_results(run, Parameters()).lanes
-    assert isinstance(found, MeasuredLanes)
-    return found
+    return measured_results(run, Parameters()).lanes
 
 
-def named(lanes: MeasuredLanes, stream: str) -> list[tuple[str, int, int]]:
+def named(lanes: Lanes, stream: str) -> list[tuple[str, int, int]]:
     """(name, start, end) of each span of a lane, us of the step."""
     spans = lanes.spans(0, stream)
     return [
@@ -137,8 +135,7 @@ def test_times_of_the_host_that_no_axis_holds_are_left_out(tmp_path: Path) -> No
 
 @needs_corpus
 def test_the_host_moves_with_the_clock_of_its_rank() -> None:
-    lanes = lanes_of(_opened(DLRM))
-    run = lanes.run
+    run = _opened(DLRM)
     for number, rank in enumerate(run.ranks):
         assert rank.device is not None
         host = rank.device.host

@@ -635,7 +635,7 @@ def test_a_call_has_its_place_in_the_file_and_its_thread(tmp_path: Path) -> None
     rows = dict(lanes.words.all_of(0, lane, 0, None))
     assert (rows["operation"], rows["call of host thread"]) == ("cudaMalloc", str(_MAIN))
     assert rows["event"].startswith("5 of ")
-    assert lanes.stream_title(0, lane) == f"calls {_MAIN}"
+    assert lanes.streams(0)[lane] == f"calls {_MAIN}"
     # What a thread launched is told of its operations alone.
     assert lanes.words.walk(0, lane, 0, None, 1) == []
 

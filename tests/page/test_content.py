@@ -222,7 +222,7 @@ def test_every_lane_of_a_page_is_the_lane_of_the_run(case: Case) -> None:
     run = Results(simulate(*case))
     lanes = run.lanes
     data = data_of(page_of(run))
-    assert [one["number"] for one in data["runs"][0]["tracks"]] == list(lanes.numbers)
+    assert [one["number"] for one in data["runs"][0]["tracks"]] == list(lanes.facts.numbers)
     for track in data["runs"][0]["tracks"]:
         wanted = lanes.spans(track["number"], None)
         lane = track["lane"]

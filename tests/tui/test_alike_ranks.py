@@ -65,14 +65,14 @@ def titles(arrangement: Arrangement) -> list[str]:
 
 def test_ranks_are_alike_where_no_account_of_any_two_differs_by_more_than_the_tolerance() -> None:
     lanes = made().lanes
-    assert sorted({tuple(lanes.alike(number)) for number in lanes.numbers}) == sorted(_ALIKE)
+    assert sorted({tuple(lanes.alike(number)) for number in lanes.facts.numbers}) == sorted(_ALIKE)
 
 
 @given(st.lists(st.integers(480, 560), min_size=2, max_size=9))
 def test_any_two_that_are_alike_are_within_the_tolerance(computes: list[int]) -> None:
     found = results(tuple(computes))
     lanes, most = found.lanes, found.step_time_ns * 2 // 100
-    for number in lanes.numbers:
+    for number in lanes.facts.numbers:
         alike = lanes.alike(number)
         assert number in alike
         assert alike == lanes.alike(alike[0])
@@ -181,4 +181,6 @@ def test_of_a_real_job_two_ranks_are_alike() -> None:
     run = open_input(str(DLRM))
     assert isinstance(run, MeasuredRun)
     lanes = MeasuredResults(run).lanes
-    assert [lanes.alike(number) for number in lanes.numbers if len(lanes.alike(number)) > 1] == [[2, 6]] * 2
+    assert [lanes.alike(number) for number in lanes.facts.numbers if len(lanes.alike(number)) > 1] == [
+        [2, 6]
+    ] * 2

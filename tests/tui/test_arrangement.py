@@ -82,7 +82,8 @@ def shown_ranks(found: Arrangement) -> Counter[int]:
             group = next(one for one in groups_of(source) if one.path == key.path)
             for number in group.numbers:
                 if number not in pinned:
-                    below = apart_in_all.get(number, ()) if number in others else source.of.ranks(number)
+                    ranks = source.of.track(number).ranks
+                    below = apart_in_all.get(number, ()) if number in others else ranks
                     counted.update(set(below) - alone)
         if key.path or key.stream is not None:
             continue
@@ -92,9 +93,9 @@ def shown_ranks(found: Arrangement) -> Counter[int]:
         apart = [one.key.rank for one in found.rows if one.key.rank >= 0 and one.key.stream is None
                  and source.of.number_of(one.key.rank) == key.number]  # fmt: skip
         if key.rank == OTHERS:
-            counted.update(rank for rank in source.of.ranks(key.number) if rank not in apart)
+            counted.update(rank for rank in source.of.track(key.number).ranks if rank not in apart)
         elif not apart:
-            counted.update(source.of.ranks(key.number))
+            counted.update(source.of.track(key.number).ranks)
     return counted
 
 
@@ -129,7 +130,7 @@ def test_every_rank_is_on_the_list_once_however_it_is_arranged(
     name: str, actions: list[str | int | tuple[str, int]]
 ) -> None:
     found = Arrangement(SOURCES[name]())
-    world = {rank for number in found.source.numbers for rank in found.source.of.ranks(number)}
+    world = {rank for number in found.source.numbers for rank in found.source.of.track(number).ranks}
     for action in actions:
         before = found.rows[found.focus].key
         act(found, action)
@@ -288,9 +289,8 @@ def test_a_group_shows_the_lane_that_is_sorted_first_and_says_whose_it_is() -> N
     while found.order.id != "wait":
         found.next_order()
     # Rank 37 waits for nobody; it is its tensor group that waits.
-    assert found.source.of.ranks(found.rows[0].lane.number) == found.source.of.ranks(
-        min(found.source.numbers, key=lambda number: found.source.measure(found.order, number))
-    )
+    most = min(found.source.numbers, key=lambda number: found.source.measure(found.order, number))
+    assert found.source.of.track(found.rows[0].lane.number) == found.source.of.track(most)
 
 
 @pytest.mark.parametrize(("slow", "share"), [("3=2", "37-73%"), ("3=1.1", "mean 57%"), ("", "mean 58%")])
@@ -315,7 +315,7 @@ def test_equal_ranks_of_a_run_that_folds_nothing_are_one_lane() -> None:
     ]  # fmt: skip
     folded = LaneSource(small())
     for number, other in zip(source.numbers, folded.numbers, strict=True):
-        assert list(source.of.ranks(number)) == list(folded.of.ranks(other))
+        assert list(source.of.track(number).ranks) == list(folded.of.track(other).ranks)
         assert source.lane(number).spans == folded.lane(other).spans
 
 
@@ -405,10 +405,10 @@ def test_every_class_of_a_run_of_every_rank_has_the_lane_of_its_equals() -> None
     classes = range(len(lanes.of.results.simulation.timeline.classes))
     assert lanes.groups < len(classes)
     for number in classes:
-        ranks = lanes.of.ranks(number)
+        ranks = lanes.of.track(number).ranks
         assert number in ranks
         assert lanes.count(number) == len(ranks)
-        assert lanes.of.headings(number)[0].startswith("stage")
+        assert lanes.of.track(number).headings[0].startswith("stage")
         assert lanes.streams(number)[0].title == "compute"
         assert lanes.lane(number).name == lanes.lane(lanes.of.number_of(number)).name
         assert lanes.told([("", "")], [number])

@@ -86,7 +86,7 @@ def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
 
 def test_a_lane_shows_the_measure_that_it_is_sorted_by() -> None:
     lane = LaneSource(seed()).lane(3)
-    shares = {order.column: lane.share(order.id) for order in lane.of.orders if order.id}
+    shares = {order.column: lane.share(order.id) for order in lane.of.facts.orders if order.id}
     assert shares == {"busy": "49%", "bubble": "42%", "wait": "0%", "exposed": "4%", "end": "94%"}
 
 

@@ -122,7 +122,7 @@ def test_the_busy_share_is_the_time_in_which_anything_runs(case: Case) -> None:
 def test_lanes_of_seed_002_are_named_by_stage_stream_and_group_size() -> None:
     assert lane_of(seed(), 5).title == "stage  5"
     assert lane_of(seed(), 5).ranks == 64
-    assert seed().lanes.streams(5) == ["compute", "tp", "dp", "pp"]
+    assert list(seed().lanes.streams(5)) == ["compute", "tp", "dp", "pp"]
     assert [lane_of(seed(), 5, stream).title for stream in ("compute", "tp", "dp", "pp")] == [
         "compute", "tp x8", "dp x8", "pp to 4,6",
     ]  # fmt: skip
@@ -131,7 +131,7 @@ def test_lanes_of_seed_002_are_named_by_stage_stream_and_group_size() -> None:
 
 
 def test_a_rank_without_neighbours_has_no_pipeline_lane() -> None:
-    assert lonely().lanes.streams(0) == ["compute"]
+    assert list(lonely().lanes.streams(0)) == ["compute"]
 
 
 def test_all_lanes_of_the_small_run_have_something_to_draw() -> None:

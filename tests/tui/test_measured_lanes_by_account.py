@@ -115,7 +115,7 @@ def test_every_ns_of_a_lane_is_drawn_as_its_account_within_its_operation(
         lane, compute = source.lane(rank), source.streams(rank)[0]
         assert drawn_ns(source, rank) == accounts_ns(results, rank)
         computing = sum(results.accounts[rank].compute_ns().values())
-        assert source.of.busy_ns(rank) == computing
+        assert source.of.measure_ns("busy", rank) == computing
         shares = compute.shares.between(0, source.length)
         assert sum(ns for kind, ns in shares.items() if kind in COMPUTING) == computing
         whole = {item: (lane.spans.start[at], lane.spans.end[at]) for at, item in enumerate(lane.spans.op)}
@@ -256,10 +256,10 @@ def test_what_b_walks_through_is_all_that_a_rank_waits_and_idles(layout: Layout,
     everywhere = []
     for rank, account in enumerate(results.accounts):
         waits = model.source.of.waits(rank)
-        lengths = [model.source.of.waited_ns(rank, one) for one in waits]
-        gaps = [TimelineModel(results).source.lane(rank).spans.op[one] < 0 for one in waits]
-        ranked = list(zip(gaps, (-ns for ns in lengths), strict=True))
-        assert ranked == sorted(ranked)
+        lengths = [-wait.minus_ns for wait in waits]
+        gaps = [TimelineModel(results).source.lane(rank).spans.op[wait.span] < 0 for wait in waits]
+        assert gaps == [wait.is_idle for wait in waits]
+        assert waits == sorted(waits)
         assert all(lengths)
         assert sum(lengths) == account.ns("wait") + account.ns("bubble") + account.ns("idle")
         everywhere += [(rank, one) for one in waits]
@@ -268,7 +268,7 @@ def test_what_b_walks_through_is_all_that_a_rank_waits_and_idles(layout: Layout,
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_span_that_does_not_wait_has_no_wait(number: int) -> None:
-    assert slow().lanes.waited_ns(number, 0) == 0
+    assert all(wait.span != 0 for wait in slow().lanes.waits(number))
 
 
 @settings(max_examples=40, deadline=None)
@@ -290,7 +290,7 @@ def test_a_range_has_the_accounts_and_sums_to_its_length(
         waits = {one.words: one.ns for one in whole.of if one.words in ("wait", "bubble")}
         account = results.accounts[rank]
         assert waits == {name: account.ns(name) for name in ("wait", "bubble") if account.ns(name)}
-    assert {one.words: one.ns for one in lanes.all_figures(first, last).of} == together
+    assert {one.words: one.ns for one in lanes.figures(None, first, last).of} == together
 
 
 def test_the_range_of_an_operation_says_what_of_it_is_waiting() -> None:

@@ -90,7 +90,7 @@ def test_waits_are_gaps_and_receives() -> None:
     longest_wait(model, everywhere=True)
     assert "longest of " in model.notice
     waits = model.source.of.waits(0)
-    lengths = [model.current.spans.end[one] - model.current.spans.start[one] for one in waits]
+    lengths = [-wait.minus_ns for wait in waits]
     assert first == max(lengths)
     assert lengths == sorted(lengths, reverse=True)
 

@@ -80,7 +80,8 @@ def test_a_wait_says_which_rank_of_its_group_comes_last() -> None:
     model = TimelineModel(results)
     reveal(model.arrangement, 36)
     accounts = results.accounts[model.current.number]
-    longest = next(one for one in results.waits(model.current.number) if accounts.account[one] == WAIT)
+    waits = [wait.span for wait in results.lanes.waits(model.current.number)]
+    longest = next(one for one in waits if accounts.account[one] == WAIT)
     model.move_to(accounts.edge[longest])
     assert "for rank 37 = stage 0, dp 4, tp 5: the last of 8 to come" in said(model)
 
@@ -96,7 +97,7 @@ def test_the_longest_wait_comes_first_and_then_the_next() -> None:
         assert index is not None
         lengths.append(accounts.edge[index + 1] - accounts.edge[index])
     assert lengths == sorted(lengths, reverse=True)
-    bubbles = [one for one in seed().waits(5) if accounts.account[one] == BUBBLE]
+    bubbles = [wait.span for wait in seed().lanes.waits(5) if accounts.account[wait.span] == BUBBLE]
     assert lengths[0] == max(accounts.edge[one + 1] - accounts.edge[one] for one in bubbles)
     assert model.notice.startswith(f"5th longest of {len(bubbles)} waits of this lane, ")
     model.move_cursor(1)
@@ -110,7 +111,7 @@ def test_the_longest_wait_of_all_lanes_is_the_first_stages_bubble_and_idle_ends_
     assert model.current.title.split() == ["stage", "0"]
     assert said(model)[0].startswith("bubble")
     idle = [False]
-    for _ in range(len(seed().all_waits) - 1):
+    for _ in range(len(seed().lanes.all_waits()) - 1):
         longest_wait(model, everywhere=True)
         idle.append(said(model)[0].startswith("idle, the step of these ranks is over"))
     assert idle == sorted(idle)
@@ -119,7 +120,7 @@ def test_the_longest_wait_of_all_lanes_is_the_first_stages_bubble_and_idle_ends_
 
 def test_after_the_last_wait_the_longest_comes_again() -> None:
     model = TimelineModel(small())
-    count = len(small().waits(0))
+    count = len(small().lanes.waits(0))
     for _ in range(count + 1):
         longest_wait(model, everywhere=False)
     assert model.notice.startswith(f"longest of {count} wait")

@@ -87,7 +87,7 @@ def test_ranks_that_are_one_lane_and_ranks_apart_have_their_part() -> None:
     on_rank = by_rank(results.critical_path)
     assert len(on_rank) > 1
     for number in model.source.numbers:
-        for rank in model.source.of.ranks(number):
+        for rank in model.source.of.track(number).ranks:
             starts, ends = model.path.stretches(model.source.lane(number, rank))
             assert sum(ends) - sum(starts) == on_rank.get(rank, 0)
 

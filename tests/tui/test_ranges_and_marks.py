@@ -102,8 +102,8 @@ def test_the_figures_are_those_of_the_accounts(model: TimelineModel) -> None:
     assert lane.startswith(" stage 5")
     assert mean.startswith(" mean of all")
     for line, sums, room in (
-        (lane, seed().ranges.of_class(5, first, last), last - first),
-        (mean, seed().ranges.of_all(first, last), (last - first) * 1024),
+        (lane, seed().lanes.accounted.ranges.of_class(5, first, last), last - first),
+        (mean, seed().lanes.accounted.ranges.of_all(first, last), (last - first) * 1024),
     ):
         found = re.findall(r"([a-z _]+) ([0-9.]+) % ", line[13:])
         assert "input grad" in line

@@ -14,8 +14,9 @@ from simcore.analysis.compare.words import (
     short_cost_words,
     side_words,
 )
-from simcore.analysis.span_words import PHASE_WORDS, op_facts
+from simcore.analysis.span_words import op_facts
 from simcore.sources.simulated import ACCOUNTS
+from simcore.trace.lanes import PHASE_WORDS
 from tui.compare.source import Compared, DifferenceRow
 from tui.frame import cells
 from tui.timeline.lanes import Lane, LaneSource

@@ -36,7 +36,7 @@ class KeptArrangement(NamedTuple):
 
 def ranks_of(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
     """What two runs must share for an arrangement of one to mean the same in the other."""
-    return [(number, source.count(number), source.of.headings(number)) for number in source.numbers]
+    return [(number, source.count(number), source.of.track(number).headings) for number in source.numbers]
 
 
 class LaneListing:
@@ -203,7 +203,7 @@ class Arrangement(LaneListing):
         """The lanes of another run: arranged as these where they are of the same ranks."""
         alike = ranks_of(self.source) == ranks_of(source)
         key, number = self.rows[self.focus].key, self.current.number
-        path = key.path or self.source.of.headings(number)
+        path = key.path or self.source.of.track(number).headings
         self.source = source
         self.order = next((order for order in source.orders if order == self.order), source.orders[0])
         if alike:
@@ -212,7 +212,7 @@ class Arrangement(LaneListing):
             return
         self._begin()
         of_stage = (
-            number for number in source.numbers if path and source.of.headings(number)[:1] == path[:1]
+            number for number in source.numbers if path and source.of.track(number).headings[:1] == path[:1]
         )
         group = LaneKey(path[:1])
         self._rebuild(group if group in self._groups else LaneKey((), next(of_stage, number)))
@@ -296,7 +296,7 @@ class Arrangement(LaneListing):
     def fill(self, height: int) -> None:
         """The streams of the first lanes, as many as `height` rows take; a single stream says nothing."""
         room = height - len(self.rows)
-        for row in self.rows if self.source.of.timed else ():
+        for row in self.rows if self.source.of.facts.timed else ():
             if row.key.path or row.key.stream is not None:
                 continue
             streams = len(self.source.streams(row.key.number))
@@ -336,7 +336,7 @@ class Arrangement(LaneListing):
             self._fold_ranks(number)
             key = LaneKey((), number)
         elif self.source.count(number) > 1:
-            more = (rank for rank in self.source.of.ranks(number) if rank not in apart)
+            more = (rank for rank in self.source.of.track(number).ranks if rank not in apart)
             apart.update(dict.fromkeys(rank for _, rank in zip(range(_RANKS_AT_ONCE), more, strict=False)))
         self._rebuild(key)
 

@@ -118,7 +118,7 @@ class Filter:
         if self._understood is None:
             self._understood = understood(self.query, source)
         query, rank = self._understood, lane.key.rank
-        elsewhere = query.stage is not None and source.of.stage_of(lane.number) != query.stage
+        elsewhere = query.stage is not None and source.of.track(lane.number).stage != query.stage
         if query.rank is not None:
             elsewhere |= rank != query.rank if rank >= 0 else source.of.number_of(query.rank) != lane.number
         return bytes(len(lane.spans.start)) if elsewhere else lane.matches(query)
@@ -149,10 +149,13 @@ def matching(source: LaneSource, text: str) -> set[int]:
     # `stage 1` is not stage 10: a number at the end is a whole one.
     ending = r"(?!\d)" if text[-1:].isdigit() else ""
     pattern = re.compile(r"\s+".join(re.escape(word) for word in text.split()) + ending, re.IGNORECASE)
-    return {
-        number for number in source.numbers
-        if any(pattern.search(words) for words in (source.lane(number).title, *source.of.headings(number)))
-    }  # fmt: skip
+    return {number for number in source.numbers if any(map(pattern.search, _titles(source, number)))}
+
+
+def _titles(source: LaneSource, number: int) -> tuple[str, ...]:
+    """The headings of a group of ranks, and the title of its lane."""
+    track = source.of.track(number)
+    return (*track.headings, track.title)
 
 
 def _stages(part: str) -> range:
@@ -163,14 +166,15 @@ def _stages(part: str) -> range:
 
 def _stage_words(source: LaneSource, number: int) -> set[str]:
     """`stage 5` where a group of ranks is of it: from its headings, or from the title of its lane."""
-    return {" ".join(words.split()) for words in (*source.of.headings(number), source.lane(number).title)}
+    return {" ".join(words.split()) for words in _titles(source, number)}
 
 
 def _with_ranks(source: LaneSource, wanted: range) -> set[int]:
     """The groups that have one of these ranks; the shorter of the two is gone through."""
     if len(wanted) <= sum(map(source.count, source.numbers)):
         return {number for number in map(source.of.number_of, wanted) if number is not None}
-    return {number for number in source.numbers if any(rank in wanted for rank in source.of.ranks(number))}
+    tracks = map(source.of.track, source.numbers)
+    return {track.number for track in tracks if any(rank in wanted for rank in track.ranks)}
 
 
 def understood(query: Query, source: LaneSource) -> Query:

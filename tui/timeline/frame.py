@@ -172,7 +172,10 @@ class TimelineFrame:
         edges = [step * column // columns for column in range(columns + 1)]
         busy = [0] * columns
         world = 0
-        for number, count in model.source.of.heat.items():
+        facts = model.source.of.facts
+        # Ranks without a common time cannot be added up at any.
+        for number in facts.numbers if facts.concurrent else ():
+            count = model.source.count(number)
             world += count
             filled = filled_ns(model.source.lane(number).drawn, COMPUTING, edges)
             busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
@@ -317,7 +320,7 @@ class TimelineFrame:
         line: Line = [(f" {filter_words(model)}  ", "accent")] if model.filter.is_on else []
         line.append((f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}", ""))
         column = (f", {axis.length(column_ns)} a column", "")
-        ranks = (f"   {model.source.of.counted}", "")
+        ranks = (f"   {model.source.of.facts.counted}", "")
         # What stands out is said, where there is no room for all, rather than what does not change.
         rests: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])
         if self._path is not None:
@@ -382,7 +385,7 @@ def _sign_column(row: LaneRow, wide: bool) -> int:
 def _heading(model: TimelineModel, left: int) -> str:
     """Above the lanes: what they are sorted by, and what the share beside each is of."""
     order = model.arrangement.order
-    of_wide, of_narrow = model.source.of.numbered
+    of_wide, of_narrow = model.source.of.facts.beside
     if left > 20:
         room = left - 4 - len(order.words) - len(order.column)
         of = of_wide if len(of_wide) < room else ""

@@ -28,7 +28,7 @@ def grouped(
     numbers = source.numbers if numbers is None else numbers
     by_heading: dict[str, list[int]] = {}
     for number in numbers:
-        headings = source.of.headings(number)
+        headings = source.of.track(number).headings
         if len(headings) <= depth:
             # Ranks of several groups have one lane: nothing here can be sorted into groups.
             return tuple(numbers)
@@ -40,7 +40,7 @@ def grouped(
         if len(those) == 1:
             items.append(those[0])
         else:
-            path = source.of.headings(those[0])[: depth + 1]
+            path = source.of.track(those[0]).headings[: depth + 1]
             items.append(Group(path, tuple(those), grouped(source, those, depth + 1)))
     return tuple(items)
 
@@ -97,7 +97,7 @@ class GroupLane(SpanLane):
 
     @property
     def _has_ranks_beside(self) -> bool:
-        return self._source.of.numbered[0] == "x"
+        return self._source.of.facts.beside[0] == "x"
 
     @property
     def short_title(self) -> str:
@@ -120,7 +120,7 @@ class GroupLane(SpanLane):
     def _range(self, measure: str) -> str:
         """`24-49%`, where its ranks lie so far apart that their mean is of none of them; else ""."""
         of, length = self._source.of, self._source.length
-        if not of.timed:
+        if not of.facts.timed:
             return ""
         numbers = self._group.numbers
         ends = far_apart(whole_percent(of.measure_ns(measure, number), length) for number in numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from simcore.records import NamedTuple
-from simcore.run.lanes import KINDS, Step, ordinal
+from simcore.run.lanes import Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells
 from tui.timeline.arrangement import KeptArrangement
@@ -101,12 +101,9 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     """
     here = model.current.key._replace(stream=None)
     if everywhere:
-        lanes = set(model.source.numbers)
-        ranking = [
-            (LaneKey((), number), span) for number, span in model.source.of.all_waits() if number in lanes
-        ]
+        ranking = [(LaneKey((), number), wait) for number, wait in model.source.of.all_waits()]
     else:
-        ranking = [(here, span) for span in model.source.of.waits(model.current.number)]
+        ranking = [(here, wait) for wait in model.source.of.waits(model.current.number)]
     if not ranking:
         model.notice = "nothing waits in any lane" if everywhere else "nothing waits in this lane"
         return
@@ -116,23 +113,16 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
         index = (walk[0] + 1) % len(ranking)
     key, wait = ranking[index]
     model.go_to(key)
-    spans = model.current.spans
-    model.jump_to(spans.start[wait])
+    model.jump_to(model.current.spans.start[wait.span])
     model.walk = index, everywhere, model.current.key, model.cursor_ns
-    length = model.source.axis.length(model.source.of.waited_ns(model.current.number, wait))
-    waits = bisect_left(ranking, True, key=lambda wait: _is_idle(model, wait))
+    length = model.source.axis.length(-wait.minus_ns)
+    waits = bisect_left(ranking, True, key=lambda ranked: ranked[1].is_idle)
     count, noun = (waits, "wait") if index < waits else (len(ranking) - waits, "idle stretch")
     index -= 0 if index < waits else waits
     which = f"{ordinal(index + 1)} longest" if index else "longest"
     where = "all lanes" if everywhere else "this lane"
     none = "nothing waits; " if not waits else ""
     model.notice = f"{none}{which} of {plural(count, noun)} of {where}, {length}"
-
-
-def _is_idle(model: TimelineModel, wait: tuple[LaneKey, int]) -> bool:
-    """Whether nothing is to be done in a span of a lane: it waits for nobody."""
-    key, span = wait
-    return KINDS[model.source.of.spans(key.number, None).category[span]] == "idle"
 
 
 # -- causes ----------------------------------------------------------------------------

@@ -10,13 +10,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, compress
-from operator import sub
+from itertools import accumulate, compress, islice
+from operator import lt, sub
 
 from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.ranks import Block, RankSet
 from simcore.records import NamedTuple
-from simcore.run.lanes import COMPUTE_STREAM, NAMELESS, LaneOrder, RunLanes, Searched, Spans
+from simcore.run.lanes import COMPUTE_STREAM, NAMELESS, LaneOrder, Searched, Spans
+from simcore.trace.lanes import Lanes
 from simcore.units import percent, whole_percent
 from tui.frame import Line, cells, in_cells, width_of, wrapped
 from tui.session import Run
@@ -107,10 +108,11 @@ class SpanLane:
         """What its cells are drawn from: its spans, or the parts of them that are of other kinds."""
         return self.spans
 
-    @property
+    @cached_property
     def may_overlap(self) -> bool:
-        """Whether spans of the lane may run at the same time."""
-        raise NotImplementedError
+        """Whether any of what its cells are drawn from runs at the same time."""
+        spans = self.drawn
+        return any(map(lt, islice(spans.start, 1, None), spans.end))
 
     @property
     def covers_all(self) -> bool:
@@ -293,7 +295,7 @@ class Lane(SpanLane):
     that it stands for, the spans those of the first; short: what they are called where there is little room.
     """
 
-    of: RunLanes
+    of: Lanes
     number: int
     stream: str | None
     rank: int
@@ -317,20 +319,16 @@ class Lane(SpanLane):
         return LaneKey((), self.number, self.rank, self.stream)
 
     @property
-    def may_overlap(self) -> bool:
-        return self.of.overlaps(self.stream)
-
-    @property
     def covers_all(self) -> bool:
-        return self.of.covers_all(self.stream)
+        return self.stream is None and self.of.facts.covers_all
 
     @property
     def title(self) -> str:
-        return self.name if self.stream is None else self.of.stream_title(self.number, self.stream)
+        return self.name if self.stream is None else self.of.streams(self.number)[self.stream]
 
     @property
     def seams(self) -> Sequence[int]:
-        return self.of.seams(self.number) if self.stream in (None, COMPUTE_STREAM) else ()
+        return self.of.track(self.number).seams if self.stream in (None, COMPUTE_STREAM) else ()
 
     @property
     def whose(self) -> str:
@@ -345,33 +343,33 @@ class Lane(SpanLane):
     def count(self) -> str:
         if self.stream is not None:
             return ""
-        if self.of.numbered[0] != "x":
-            return self.of.beside(self.number)
+        if self.of.facts.beside[0] != "x":
+            return self.of.track(self.number).beside
         if self.rank >= 0 or (self.ranks == 1 and self.name.startswith("rank")):
             return ""
         return f"x{short_count(self.ranks)}"
 
     @cached_property
     def busy(self) -> str:
-        if not self.of.timed:
+        if not self.of.facts.timed:
             return ""
-        step = self.of.length
+        step = self.of.facts.length
         if self.stream in (None, COMPUTE_STREAM):
-            return busy_words(self.of.busy_ns(self.number), step)
+            return busy_words(self.of.measure_ns("busy", self.number), step)
         return busy_words(sum(self.shares.between(0, step).values()), step)
 
     def share(self, measure: str) -> str:
-        if self.stream is not None or not measure or not self.of.timed:
+        if self.stream is not None or not measure or not self.of.facts.timed:
             return self.busy
-        return busy_words(self.of.measure_ns(measure, self.number), self.of.length)
+        return busy_words(self.of.measure_ns(measure, self.number), self.of.facts.length)
 
     @cached_property
     def spans(self) -> Spans:
-        return self.of.spans(self.number, self.stream) if self.like is None else self.like.spans
+        return self.of.content(self.number, self.stream).spans if self.like is None else self.like.spans
 
     @cached_property
     def drawn(self) -> Spans:
-        return self.of.drawn(self.number, self.stream) if self.like is None else self.like.drawn
+        return self.of.content(self.number, self.stream).drawn if self.like is None else self.like.drawn
 
     @cached_property
     def shares(self) -> Shares:
@@ -428,7 +426,7 @@ class LaneSource:
 
     def __init__(self, run: Run) -> None:
         self.of = of = run.lanes
-        self.axis, self.numbers, self.orders = of.axis, of.numbers, of.orders
+        self.axis, self.numbers, self.orders = of.facts.axis, of.facts.numbers, of.facts.orders
         self.groups = len(self.numbers)
         self._lanes: dict[tuple[int, int, str | None], Lane] = {}
         self._together: dict[tuple[int, ...], Lane] = {}
@@ -436,12 +434,12 @@ class LaneSource:
     @property
     def length(self) -> int:
         """The end of the axis, ns: the step time."""
-        return self.of.length
+        return self.of.facts.length
 
     @cached_property
     def legend(self) -> tuple[Kind, ...]:
         """Each kind of cell that occurs."""
-        return legend_of(self.of.kinds, self.of.communication_words)
+        return legend_of(self.of.kinds, self.of.facts.communication)
 
     def measure(self, order: LaneOrder, number: int) -> int:
         """What an order goes by, of a group of ranks; the smallest comes first."""
@@ -450,12 +448,12 @@ class LaneSource:
 
     def count(self, number: int) -> int:
         """How many ranks a group has."""
-        return len(self.of.ranks(number))
+        return len(self.of.track(number).ranks)
 
     def lane(self, number: int, rank: int = ALL, left: int = 0) -> Lane:
         """The folded lane of a group, of one of its ranks, or (OTHERS) of the `left` others."""
         # A comparison asks for a track of any rank, not only for those that stand for their equals.
-        alike = self._lane(self.of.number_like(number), rank, None)
+        alike = self._lane(self.of.track(number).number, rank, None)
         # How many are left changes with every rank that is shown apart.
         return (
             Lane(self.of, number, None, OTHERS, alike.rank_set, "the others", alike.like, left)
@@ -466,19 +464,21 @@ class LaneSource:
     def _lane(self, number: int, rank: int, stream: str | None) -> Lane:
         """A lane, the same one each time: what it has computed is kept."""
         of = self.of
-        ranks = of.ranks(number)
+        ranks = of.track(number).ranks
         if rank >= 0 and len(ranks) == 1:
             # The lane of its track is that of the rank.
             rank = ALL
         lane = self._lanes.get((number, rank, stream))
         if lane is None:
             if rank == ALL:
-                lane = Lane(of, number, stream, ALL, ranks, of.title(number))
+                lane = Lane(of, number, stream, ALL, ranks, of.track(number).title)
             else:
                 like, own, name = self._lane(number, ALL, stream), number, "the others"
                 if rank >= 0:
                     # Its own track has the words of where its figures come from.
-                    own, name, ranks = of.own_number(rank), f"rank {rank}", RankSet([Block(rank, rank)])
+                    own_number = of.own_number(rank)
+                    own = number if own_number is None else own_number
+                    name, ranks = f"rank {rank}", RankSet([Block(rank, rank)])
                 lane = Lane(of, own, stream, rank, ranks, name, like)
             self._lanes[number, rank, stream] = lane
         return lane
@@ -488,14 +488,15 @@ class LaneSource:
         of, first = self.of, self._lane(numbers[0], ALL, None)
         key = tuple(numbers)
         if key not in self._together:
-            ranks = RankSet.of(rank for number in numbers for rank in of.ranks(number))
+            ranks = RankSet.of(rank for number in numbers for rank in of.track(number).ranks)
             listed = ranks.text()
-            unit = of.title(first.number).split()[0]
+            unit = of.track(first.number).title.split()[0]
             wide = f"{unit}s {listed}" if len(listed) <= _MOST_LISTED else f"{len(ranks)} {unit}s"
             narrow = listed if len(listed) <= _MOST_LISTED_NARROW else f"x{len(ranks)}"
-            within = "".join(of.alike_words.split()[-2:])
+            alike = of.facts.alike
+            within = "".join(alike.split()[-2:])
             self._together[key] = Lane(
-                of, first.number, None, ALL, ranks, f"{wide} ({of.alike_words})", first, alike=key,
+                of, first.number, None, ALL, ranks, f"{wide} ({alike})", first, alike=key,
                 short=f"{narrow} ~{within}",
             )  # fmt: skip
         return self._together[key]
@@ -509,5 +510,5 @@ class LaneSource:
         spread = self.of.spread(numbers)
         if not spread:
             return [title]
-        firsts = [self.of.ranks(number).first for number in numbers]
+        firsts = [self.of.track(number).ranks.first for number in numbers]
         return told_group(title, firsts, spread, self.length)

@@ -277,7 +277,7 @@ def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
         return [start + _figures(model, here, width - width_of(start), wide)]
     title = max(len(lane), len("mean of all"))
     lines: list[Line] = []
-    for words, figures in ((lane, here), ("mean of all", model.source.of.all_figures(first, last))):
+    for words, figures in ((lane, here), ("mean of all", model.source.of.figures(None, first, last))):
         start = [(f" {words.ljust(title)}  ", "bright")]
         lines.append(start + _figures(model, figures, width - width_of(start), wide))
     return lines
@@ -445,11 +445,12 @@ class _Table:
     def __init__(self, model: TimelineModel, first_ns: int, last_ns: int) -> None:
         axis, number = model.source.axis, model.current.number
         here = model.source.of.figures(number, first_ns, last_ns)
-        everywhere = model.source.of.all_figures(first_ns, last_ns)
+        everywhere = model.source.of.figures(None, first_ns, last_ns)
         self._title = cells(model.whose, 22)
         self._words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
         roles = {figure.words: figure.kind for figures in (here, everywhere) for figure in figures.of}
-        self.names = sorted(roles, key=model.source.of.figure_words.index)
+        in_order = [figure.words for figure in model.source.of.facts.figures]
+        self.names = sorted(roles, key=in_order.index)
         self._rows = [
             (name, roles[name], _cell(model, here, name), _cell(model, everywhere, name))
             for name in self.names

@@ -110,8 +110,8 @@ class TimelineModel(Navigation):
     def path(self) -> PathLanes | None:
         """The critical path in the lanes, found once a run; None where the run has none."""
         if self._path is None:
-            segments = self.source.of.path()
-            self._path = (None if segments is None else PathLanes(segments),)
+            lanes = self.source.of
+            self._path = (PathLanes(lanes.path()) if lanes.facts.concurrent else None,)
         return self._path[0]
 
     # -- lanes -----------------------------------------------------------------------
@@ -141,7 +141,7 @@ class TimelineModel(Navigation):
         """
         if self.rank is not None or self.current.key.path:
             return self.rank
-        return self.source.of.ranks(self.current.number).first
+        return self.source.of.track(self.current.number).ranks.first
 
     @property
     def whose(self) -> str:

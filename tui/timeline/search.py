@@ -129,7 +129,7 @@ class Search:
         for number in numbers:
             if number in self._held and query.rank is None:
                 continue
-            if query.stage is not None and self._source.of.stage_of(number) != query.stage:
+            if query.stage is not None and self._source.of.track(number).stage != query.stage:
                 continue
             if not of_streams:
                 yield source.lane(number, rank)

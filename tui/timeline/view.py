@@ -207,7 +207,7 @@ class TimelineView(ScreenView):
 
     @property
     def _no_equals(self) -> str:
-        alike = self.model.source.of.alike_words
+        alike = self.model.source.of.facts.alike
         return f"no other rank is {alike} of the step, account by account" if alike else _NO_EQUAL_RANKS
 
     def action_open_level(self) -> None:

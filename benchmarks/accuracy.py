@@ -28,7 +28,7 @@ from benchmarks import (
     published_trust,
 )
 from benchmarks.measuring import ROOT, put
-from simcore.cluster import choose_cluster, group_shape
+from simcore.cluster import AskedCluster, choose_cluster, group_shape
 from simcore.collectives import collective_done
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
@@ -97,7 +97,7 @@ def done_of(run: dict[str, Any]) -> tuple[int, int]:
         network, system = Path(folder) / "network.yml", Path(folder) / "system.json"
         network.write_text(astra2.network_yml(run), encoding="utf-8")
         system.write_text(astra2.system_json(run), encoding="utf-8")
-        choice = choose_cluster(Parameters(cluster=str(network), system=str(system)))
+        choice = choose_cluster(AskedCluster(cluster=str(network), system=str(system)))
     assert choice.npus is not None
     cluster = choice.cluster(choice.npus)
     collective = run["collective"].upper()

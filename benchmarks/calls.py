@@ -18,6 +18,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from simcore.parameters import Given
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measuring import ROOT, SEED_002, Table, finished
@@ -62,7 +64,7 @@ async def measured() -> tuple[set[CodeType], set[CodeType]]:
         from tui.commands.opened import open_input, results_of
         from tui.session import Session
 
-        session = Session(results_of(open_input(SEED_002), Parameters()))
+        session = Session(results_of(Given(open_input(SEED_002), Parameters())))
         app = WltuiApp(session, first="timeline")
         async with app.run_test(size=SIZE) as pilot:
             await pilot.pause()

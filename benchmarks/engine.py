@@ -27,16 +27,14 @@ from benchmarks.measuring import (
     number_of,
     succeeded,
 )
-from simcore.cluster import choose_cluster
 from simcore.engine import Engine
 from simcore.folding import Folding, fold
-from simcore.layout import resolve_layout
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
-from simcore.networks import open_network
 from simcore.parameters import Parameters
 from simcore.pricing import Prices
 from simcore.program import Program, build_program
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 
@@ -69,12 +67,11 @@ Prepared = tuple[Program, Folding, list[list[int]]]
 def prepared(parameters: Parameters, every_rank: bool = False) -> Prepared:
     """A program with its classes and durations: all that the engine is given."""
     workload = open_workload(SEED_002)
-    layout, _ = resolve_layout(workload, parameters, None)
-    cluster = choose_cluster(parameters).cluster(layout.world)
-    program, _ = build_program(workload, layout, parameters)
+    setup = Setup(workload, parameters)
+    layout, cluster = setup.layout, setup.cluster
+    program, _ = build_program(workload, layout, setup.schedule)
     folding = fold(layout, cluster, program, every_rank=every_rank)
-    network = open_network(parameters, layout, cluster)
-    return program, folding, Prices(network, 1.0, 1.0).durations(program, folding)
+    return program, folding, Prices(setup.open_network(), 1.0, 1.0).durations(program, folding)
 
 
 def bare_heap_seconds(ops: int, streams: int) -> float:

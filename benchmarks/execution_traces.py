@@ -86,6 +86,7 @@ def stored_runs(table: Table) -> None:
     from simcore.chakra import find_set, open_set
     from simcore.diagnostics import InputError, UsageError
     from simcore.executing import executed_results
+    from simcore.executing.executed import Execution
     from tests.executing.test_astra2_golden import parameters_of
 
     ours = theirs = 0.0
@@ -113,7 +114,7 @@ def stored_runs(table: Table) -> None:
                 try:
                     found = find_set(str(folder / "wl"))
                     assert found is not None
-                    executed_results(open_set(found), parameters_of(folder, backend))
+                    executed_results(Execution(open_set(found), parameters_of(folder, backend)))
                 except (InputError, UsageError):
                     pass
                 ours += time.process_time() - begin

@@ -30,8 +30,11 @@ from simcore.model.trust import kind_of
 from simcore.names import GPU_NAMES
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.setup import Setup
 from simcore.step_time import StepTimes
 from simcore.toml_text import parse_toml
+from simcore.workload import Workload
+from simcore.workload.model import AskedModel
 
 # Hundredths among which a value is sought.
 _LEAST, _MOST = 30, 100
@@ -64,7 +67,7 @@ def groups_by_kind() -> dict[tuple[str, str], Groups]:
     kinds: dict[tuple[str, str], Groups] = {}
 
     def add(group: str, model: Model, step: _Step) -> None:
-        training = resolve(model, step.parameters)
+        training = resolve(model, step.parameters.part(AskedModel))
         kind = kind_of(training, find_gpu(training.gpu))
         kinds.setdefault(kind[:2], {}).setdefault(group, []).append(step)
 
@@ -72,17 +75,17 @@ def groups_by_kind() -> dict[tuple[str, str], Groups]:
     single = [row for row in taken if row["source"] == "vTrain1"]
     for row in [row for row in taken if row["source"] != "vTrain1"] + single[::_EVERY]:
         model, parameters = published_steps.model_of(row), published_steps.parameters_of(row)
-        times = StepTimes(ModelMaker(row["name"], model).opened())
-        step = _Step(parameters, partial(_longer, times, row["seconds"]))
+        opened = ModelMaker(row["name"], model).opened()
+        step = _Step(parameters, partial(_longer, opened, row["seconds"]))
         add(published_steps.SETS[row["source"]], model, step)
     for case in published_more.cases():
         add(case.row["source"], case.model, _Step(case.parameters, case.error))
     return dict(sorted(kinds.items()))
 
 
-def _longer(times: StepTimes, seconds: float, parameters: Parameters) -> float:
+def _longer(opened: Workload, seconds: float, parameters: Parameters) -> float:
     """How much longer the simulated step is than the measured one, as a share of that."""
-    return times.of(parameters).step_time_ns / 1e9 / seconds - 1
+    return StepTimes().of(Setup(opened, parameters)).step_time_ns / 1e9 / seconds - 1
 
 
 def medians(groups: Groups, key: str, value: float | None = None) -> dict[str, float]:

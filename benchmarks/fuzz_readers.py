@@ -141,6 +141,7 @@ def traces(path: str, data: bytes) -> Any:
     from simcore.chakra import find_set, open_set
     from simcore.diagnostics import InputError, UsageError
     from simcore.executing import executed_results
+    from simcore.executing.executed import Execution
     from simcore.parameters import Parameters
     from simcore.report.pages import run_page
 
@@ -164,15 +165,15 @@ def traces(path: str, data: bytes) -> Any:
             {"network": "links"},
         ):
             try:
-                executed_results(found, Parameters(**asked))
+                executed_results(Execution(found, Parameters(**asked)))
             except (InputError, UsageError) as error:
                 str(error)
         if first == str(beside):
             try:
-                run_page(executed_results(found, Parameters()))
+                run_page(executed_results(Execution(found, Parameters())))
             except InputError as error:
                 str(error)
-    run_page(executed_results(found, Parameters()))
+    run_page(executed_results(Execution(found, Parameters())))
     return found
 
 

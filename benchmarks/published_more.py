@@ -24,7 +24,10 @@ from simcore.model.sizes import Model
 from simcore.model.training import Training, resolve
 from simcore.model.trust import Kind, kind_of
 from simcore.parameters import Parameters
+from simcore.setup import Setup
 from simcore.step_time import StepTimes
+from simcore.workload import Workload
+from simcore.workload.model import AskedModel
 from tui.commands.arguments import add_model, add_parameters, parameters_from
 from tui.commands.parser import Parser
 
@@ -65,11 +68,12 @@ class Made(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A row with the parameters of its command. times: of all runs of its model."""
+    """A row with the parameters of its command. opened: its model, with the times of all runs of it."""
 
     row: dict[str, Any]
     model: Model
     parameters: Parameters
+    opened: Workload
     times: StepTimes
 
     def error(self, parameters: Parameters) -> float:
@@ -78,9 +82,14 @@ class Case(NamedTuple):
 
     def predicted(self, parameters: Parameters) -> float:
         """Tokens/s of a GPU; where the source's model has another number of layers, as of that one."""
-        training = resolve(self.model, parameters)
+        training = resolve(self.model, parameters.part(AskedModel))
         tokens = training.global_batch * training.seq / training.world
-        return tokens * 1e9 / self.times.of(parameters).step_time_ns / float(self.row["step_scale"])
+        return (
+            tokens
+            * 1e9
+            / self.times.of(Setup(self.opened, parameters)).step_time_ns
+            / float(self.row["step_scale"])
+        )
 
 
 @cache
@@ -89,16 +98,17 @@ def cases() -> tuple[Case, ...]:
     parser = Parser()
     add_parameters(parser)
     add_model(parser)
-    models: dict[str, tuple[Model, StepTimes]] = {}
+    models: dict[str, tuple[Model, Workload, StepTimes]] = {}
     found = []
     for row in json.loads(ROWS.read_text("utf-8")):
         given = [_here(word) for word in shlex.split(f"{row['command']} {row['engine']}")]
         words = parser.parse_args(given)
         if words.model not in models:
             model, diagnostics = find_model(words.model)
-            models[words.model] = model, StepTimes(ModelMaker(words.model, model, diagnostics).opened())
-        model, times = models[words.model]
-        found.append(Case(row, model, parameters_from(words), times))
+            opened = ModelMaker(words.model, model, diagnostics).opened()
+            models[words.model] = model, opened, StepTimes()
+        model, opened, times = models[words.model]
+        found.append(Case(row, model, parameters_from(words), opened, times))
     return tuple(found)
 
 
@@ -107,7 +117,7 @@ def all_made() -> tuple[Made, ...]:
     """Every row with the prediction."""
     made = []
     for case in cases():
-        training = resolve(case.model, case.parameters)
+        training = resolve(case.model, case.parameters.part(AskedModel))
         made.append(Made(case.row, training, find_gpu(training.gpu), case.predicted(case.parameters)))
     return tuple(made)
 

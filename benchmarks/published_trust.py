@@ -16,6 +16,7 @@ from simcore.model.sizes import Model
 from simcore.model.training import resolve
 from simcore.model.trust import FILE, HEAD, Kind, kind_of
 from simcore.parameters import Parameters
+from simcore.workload.model import AskedModel
 
 
 def errors_by_kind(steps: Iterable[published_steps.Off]) -> dict[Kind, list[float]]:
@@ -41,7 +42,7 @@ def errors_by_kind(steps: Iterable[published_steps.Off]) -> dict[Kind, list[floa
 
 
 def _kind(model: Model, parameters: Parameters) -> Kind:
-    training = resolve(model, parameters)
+    training = resolve(model, parameters.part(AskedModel))
     return kind_of(training, find_gpu(training.gpu))
 
 

@@ -19,6 +19,7 @@ from benchmarks.engine import bare_heap_seconds
 from benchmarks.measuring import WLTUI, Table, finished, number_of, process
 from simcore.inputs import open_model
 from simcore.parameters import Parameters
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.step_time import StepTimes
 
@@ -75,11 +76,11 @@ def main(words: list[str]) -> int:
         begin = time.perf_counter()
         simulate(workload, parameters)
         whole.append(time.perf_counter() - begin)
-    times = StepTimes(workload)
+    times = StepTimes()
     each = []
     for parameters in points:
         begin = time.perf_counter()
-        times.of(parameters)
+        times.of(Setup(workload, parameters))
         each.append(time.perf_counter() - begin)
     mean, run = sum(each) / len(each), min(whole)
     heap = min(heap, *(bare_heap_seconds(100_000, 10) for _ in range(5)))
@@ -122,9 +123,7 @@ def _layouts(table: Table, model: str) -> None:
         f"  {sum(counts.values())} layouts  {done.seconds:8.1f} s, {done.own_seconds:.1f} s of processor "
         f"time; {done.peak_mb:.0f} MB the largest process"
     )
-    table.add(
-        f"  {ran} simulated, {too_large} do not fit, {left_out} left out by what they take at least"
-    )
+    table.add(f"  {ran} simulated, {too_large} do not fit, {left_out} left out by what they take at least")
     table.judge(f"{model}, s of processor time", done.own_seconds, MOST_LAYOUTS_SECONDS)
     table.judge(f"{model}, the largest process, MB", done.peak_mb, MOST_MB)
 

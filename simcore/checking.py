@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.layout import resolve_layout
-from simcore.parameters import Parameters
 from simcore.program.building import program_findings
 from simcore.records import Struct
 from simcore.workload import Workload
+from simcore.workload.model import AskedDegrees
 
 if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
@@ -84,15 +84,16 @@ def _run_findings(workload: Workload) -> list[Diagnostic]:
         return []
     if workload.dialect == "astra-sim-1":
         # Imported here: most files are of the other dialect.
-        from simcore.cluster import choose_cluster
+        from simcore.cluster import AskedCluster, choose_cluster
         from simcore.policies import policy_layout, with_scopes
         from simcore.program.building import build_policy_program
+        from simcore.program.schedule_choice import AskedSchedule
 
-        first_dimension = choose_cluster(Parameters()).first_dimension
-        layout, assumed = policy_layout(workload, Parameters(), None, first_dimension)
+        first_dimension = choose_cluster(AskedCluster()).first_dimension
+        layout, assumed = policy_layout(workload, AskedDegrees(), None, first_dimension)
         scoped = with_scopes(workload, layout)
-        return [*assumed, *build_policy_program(scoped, layout, Parameters(), False)[1]]
-    layout, assumed = resolve_layout(workload, Parameters(), None)
+        return [*assumed, *build_policy_program(scoped, layout, AskedSchedule(), False)[1]]
+    layout, assumed = resolve_layout(workload, AskedDegrees(), None)
     return [*assumed, *program_findings(workload, layout), *_model_findings(workload)]
 
 

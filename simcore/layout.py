@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
 from simcore.names import RANK_ORDERS
-from simcore.parameters import Parameters
 from simcore.records import Struct, replace
 from simcore.units import digits
 from simcore.workload import Workload
-from simcore.workload.model import PHASES, GroupKind
+from simcore.workload.model import PHASES, AskedDegrees, GroupKind
 
 # Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
 DATA_FASTEST = "dp-tp"
@@ -178,9 +177,9 @@ _NOT_RESCALED = {
 
 
 def resolve_layout(
-    workload: Workload, parameters: Parameters, cluster_npus: int | None
+    workload: Workload, asked: AskedDegrees, cluster_npus: int | None
 ) -> tuple[Layout, list[Diagnostic]]:
-    """The layout of a run, from the parameters, else the header, else what docs/semantics.md assumes.
+    """The layout of a run, from what was asked for, else the header, else what docs/semantics.md assumes.
 
     cluster_npus: NPUs of a cluster that the user gave, None for the default one. Every
     assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit, `InputError`
@@ -193,7 +192,7 @@ def resolve_layout(
         diagnostics.append(of_header(workload, severity, code, message, key, brief))
 
     def degree(name: str, code: str, meaning: str) -> int:
-        given = getattr(parameters, name)
+        given = getattr(asked, name)
         if given is not None:
             return int(given)
         stated = getattr(header, name)
@@ -207,22 +206,22 @@ def resolve_layout(
 
     def unfit(message: str, key: str) -> Exception:
         """Numbers that do not fit: the file's fault if all of them are the file's."""
-        if any(getattr(parameters, name) is not None for name in ("world", "tp", "ep", "pp")):
+        if any(getattr(asked, name) is not None for name in ("world", "tp", "ep", "pp")):
             return UsageError(message)
         column = header.column.get(key, 1)
         return InputError(
             Diagnostic("error", "degrees-do-not-fit", message, workload.path, header.line, column)
         )
 
-    check_rank_order(parameters)
+    check_rank_order(asked.rank_order)
     world: int | None
     if workload.is_table:
-        tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, diagnostics)
+        tp, ep, pp, world = _op_table_degrees(workload, asked, cluster_npus, diagnostics)
     else:
         tp = degree("tp", "tp-missing", "model_parallel_NPU_group")
         ep = degree("ep", "ep-missing", "ep")
         pp = degree("pp", "pp-missing", "pp")
-        world = parameters.world or header.all_gpus
+        world = asked.world or header.all_gpus
     if world is None:
         dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, diagnostics)
         note(
@@ -257,17 +256,17 @@ def resolve_layout(
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
     layout = Layout(
-        tp, ep, dp, pp, parameters.rank_order, header.cp, header.shard, header.whole_experts
+        tp, ep, dp, pp, asked.rank_order, header.cp, header.shard, header.whole_experts
     )  # fmt: skip
     return layout, diagnostics
 
 
-def check_rank_order(parameters: Parameters) -> None:
+def check_rank_order(order: str) -> None:
     """Raises `UsageError` for a rank order that there is not."""
-    if parameters.rank_order not in RANK_ORDERS:
-        given = printable(parameters.rank_order, 60)
+    if order not in RANK_ORDERS:
+        given = printable(order, 60)
         raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected"
-                         f"{meant(parameters.rank_order, RANK_ORDERS)}")  # fmt: skip
+                         f"{meant(order, RANK_ORDERS)}")  # fmt: skip
 
 
 def of_header(
@@ -296,24 +295,24 @@ def least_world(model_ranks: int) -> int:
 
 
 def _op_table_degrees(
-    workload: Workload, parameters: Parameters, cluster_npus: int | None, diagnostics: list[Diagnostic]
+    workload: Workload, asked: AskedDegrees, cluster_npus: int | None, diagnostics: list[Diagnostic]
 ) -> tuple[int, int, int, int]:
     """(tp, ep, pp, world) of an op table, which tells no number of ranks.
 
     All ranks are in one group of the kind whose communication the table lists.
     """
     kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group if kind}
-    given = (parameters.tp or 1) * (parameters.pp or 1)
-    world = parameters.world or cluster_npus or least_world(given)
-    if parameters.world is None and cluster_npus:
+    given = (asked.tp or 1) * (asked.pp or 1)
+    world = asked.world or cluster_npus or least_world(given)
+    if asked.world is None and cluster_npus:
         # Whole replicas: what is left over of a cluster stays empty.
         world = given * max(world // given, 1)
-    tp, pp = parameters.tp or 1, parameters.pp or 1
-    if kinds == {"tp"} and parameters.tp is None and world % pp == 0:
+    tp, pp = asked.tp or 1, asked.pp or 1
+    if kinds == {"tp"} and asked.tp is None and world % pp == 0:
         tp = world // pp
-    elif kinds == {"pp"} and parameters.pp is None and world % tp == 0:
+    elif kinds == {"pp"} and asked.pp is None and world % tp == 0:
         pp = world // tp
-    if parameters.world is None:
+    if asked.world is None:
         source = f"the cluster has {cluster_npus} NPUs" if cluster_npus else f"default {_LEAST_NPUS} or more"
         message = (
             f"an op table does not tell its ranks: world {world} assumed ({source}), "

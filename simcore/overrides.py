@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import Parameters
 from simcore.records import Struct, field
 
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
@@ -25,23 +24,49 @@ TRACE_FORMS = {
 }
 
 
+class AskedOverrides(Struct, frozen=True):
+    """What parameters say of them, as they were given."""
+
+    slow_rank: tuple[str, ...]
+    slow_link: tuple[str, ...]
+    jitter: float
+    seed: int
+    compute_scale: float
+    comm_scale: float
+    layer_scale: tuple[str, ...]
+    time_scale: tuple[str, ...]
+
+
 class Overrides(Struct, frozen=True):
     """slow_ranks: rank -> factor on its compute durations. slow_links: (dimension, rank) ->
     factor on the bandwidth of that rank's port. jitter: standard deviation, as a share, of
-    every duration; seed: of its hash.
+    every duration; seed: of its hash. compute_scale, comm_scale: factors on all durations of a kind;
+    layer_scales, time_scales: as the functions of these names give them.
     """
 
     slow_ranks: dict[int, float] = field(default_factory=dict)
     slow_links: dict[tuple[int, int], float] = field(default_factory=dict)
     jitter: float = 0.0
     seed: int = 0
+    compute_scale: float = 1.0
+    comm_scale: float = 1.0
+    layer_scales: dict[tuple[str, str], float] = field(default_factory=dict)
+    time_scales: list[tuple[str, float]] = field(default_factory=list)
 
 
-def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Overrides:
+def parse_overrides(asked: AskedOverrides, world: int, dimensions: int) -> Overrides:
     """The overrides of a run. Raises `UsageError` that says what was given and what fits."""
-    ranks = slow_ranks_of(parameters, world)
+    return Overrides(
+        slow_ranks_of(asked.slow_rank, world), slow_links_of(asked.slow_link, world, dimensions),
+        asked.jitter, asked.seed, asked.compute_scale, asked.comm_scale, layer_scales(asked.layer_scale),
+        time_scales(asked.time_scale),
+    )  # fmt: skip
+
+
+def slow_links_of(texts: Sequence[str], world: int, dimensions: int) -> dict[tuple[int, int], float]:
+    """(dimension, rank) -> factor on its port, from `--slow-link DIM:R=X`. Raises `UsageError`."""
     links = {}
-    for text in parameters.slow_link:
+    for text in texts:
         form = "DIM:R=X, for example 1:37=0.5"
         left, factor = parse_factor(text, "--slow-link", form)
         dimension, colon, rank = left.partition(":")
@@ -52,23 +77,23 @@ def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Over
             _number(rank, "--slow-link", text, "rank", world),
         )
         links[link] = factor
-    return Overrides(ranks, links, parameters.jitter, parameters.seed)
+    return links
 
 
-def slow_ranks_of(parameters: Parameters, world: int) -> dict[int, float]:
+def slow_ranks_of(texts: Sequence[str], world: int) -> dict[int, float]:
     """Rank -> factor on its compute, from `--slow-rank R=X`. Raises `UsageError`."""
     ranks = {}
-    for text in parameters.slow_rank:
+    for text in texts:
         left, factor = parse_factor(text, "--slow-rank", "R=X, for example 37=1.3")
         ranks[_number(left, "--slow-rank", text, "rank", world)] = factor
     return ranks
 
 
-def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
+def layer_scales(texts: Sequence[str]) -> dict[tuple[str, str], float]:
     """(name, phase) -> factor, from `--layer-scale NAME:PHASE=X`. Raises `UsageError`."""
     scales = {}
     # No name of a workload has a blank: one word may state several.
-    for text in (word for scales in parameters.layer_scale for word in scales.split()):
+    for text in (word for words in texts for word in words.split()):
         form = "NAME:PHASE=X, for example mlp_row:fwd=0.9"
         left, factor = parse_factor(text, "--layer-scale", form, zero=True)
         name, colon, phase = left.rpartition(":")
@@ -81,10 +106,10 @@ def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
     return scales
 
 
-def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
+def time_scales(texts: Sequence[str]) -> list[tuple[str, float]]:
     """(part, factor) of each `--time-scale WHAT=X`, WHAT a part of the run. Raises `UsageError`."""
     scales = []
-    for text in parameters.time_scale:
+    for text in texts:
         form = "WHAT=X, for example stream tp=0.9"
         part, factor = parse_factor(text, "--time-scale", form, zero=True)
         kind, _, name = part.partition(" ")

@@ -5,7 +5,8 @@ And what a user asks of measured runs beside their parameters.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 from simcore.diagnostics import UsageError, printable
 from simcore.names import (
@@ -26,6 +27,10 @@ from simcore.names import (
 from simcore.records import Struct, asdict, replace
 from simcore.units import plain_number
 
+T = TypeVar("T", bound=Struct)
+P = TypeVar("P", bound="Parameters")
+G = TypeVar("G", bound="Given")
+R = TypeVar("R", bound="Rerunnable")
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
 # What is opened: a workload is simulated, a model too, a trace shown as it was measured or replayed,
 # execution traces run.
@@ -158,6 +163,90 @@ class Parameters(Struct, frozen=True):
     injection_scale: float = 1.0
     rendezvous_protocol: str = "false"
     num_queues_per_dim: int = 1
+
+    def part(self, of: type[T]) -> T:
+        """Those that a room asks for, as its own record of them: the fields of `of` are names of these."""
+        return of(**{name: getattr(self, name) for name in of.__struct_fields__})
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The names of those that are not at their default."""
+        return frozenset(flag.field for flag in self.stated())
+
+    def stated(self) -> list[Flag]:
+        """The flags of the parameters that are not at their default."""
+        return [flag for flag, field, default in _STATED if getattr(self, field) != default]
+
+    def stated_values(self) -> dict[str, Any]:
+        """By field, the parameters that are not at their default, lists for tuples."""
+        values = {flag.field: getattr(self, flag.field) for flag in self.stated()}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def refuse_others(self, of: Input) -> None:
+        """Raises `UsageError` that names the parameters which have no meaning for what is open."""
+        others = [flag.option for flag in self.stated() if not belongs(flag, of)]
+        if not others:
+            return
+        options = ", ".join(others)
+        if of == "execution":
+            verb = "has" if len(others) == 1 else "have"
+            raise UsageError(f"{options} {verb} no meaning for execution traces")
+        not_of_files = [flag for flag in self.stated() if not belongs(flag, "workload")]
+        if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
+            raise UsageError(
+                f"{options}: found a workload file, which has its rows; --model NAME|FILE would fit"
+            )
+        if of == "model":
+            there = {input for flag in self.stated() if flag.option in others for input in flag.of}
+            expected = "rank traces" if "trace" in there else "execution traces"
+            expected = "a workload file" if there == {"file"} else expected
+            raise UsageError(f"{options}: found a model, expected {expected}")
+        if of == "workload":
+            there = {input for flag in self.stated() if not belongs(flag, of) for input in flag.of}
+            expected = "rank traces" if there == {"trace"} else "execution traces"
+            raise UsageError(f"{options}: found a workload file, expected {expected}")
+        verb = "has" if len(others) == 1 else "have"
+        *first, last = (flag.option for flag in FLAGS if of in flag.of)
+        raise UsageError(
+            f"{options} {verb} no meaning for a trace; its replay takes {', '.join(first)} and {last}"
+        )
+
+    def replaced(self: P, field: str, value: Any) -> P:
+        """These with one field changed."""
+        return replace(self, **{field: value})
+
+    def as_dict(self, of: Input = "workload") -> dict[str, Any]:
+        """The parameters that such an input has by field name, lists for tuples: what JSON prints.
+
+        Of a trace those of workloads are there too, at their defaults: one form for every run.
+        """
+        there = [flag.field for flag in FLAGS if "workload" in flag.of or belongs(flag, of)]
+        if of == "workload":
+            # Of files that AICB wrote alone: said where they are given.
+            given = self.given
+            there = [name for name in there if "file" not in flag_of(name).of or name in given]
+        values = {name: getattr(self, name) for name in there}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def command_words(self, path: str, label: str | None) -> list[str]:
+        """The words behind `wltui` that open a run. label: its own in a directory, None of the only one."""
+        run = [] if label is None else ["--run", label]
+        return [path, *run, *self.as_flags()]
+
+    def as_flags(self) -> list[str]:
+        """The command-line words that give these parameters; defaults are left out."""
+        flags: list[str] = []
+        for flag in self.stated():
+            value = getattr(self, flag.field)
+            if flag.kind == "switch":
+                flags.append(flag.option)
+            elif flag.kind == "words":
+                for word in value:
+                    # A name may begin with what argparse takes for a flag.
+                    flags += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
+            else:
+                flags += [flag.option, repr(value) if isinstance(value, float) else str(value)]
+        return flags
 
 
 class Flag(Struct, frozen=True):
@@ -416,39 +505,6 @@ def parse_value(flag: Flag, text: str) -> Any:
     return text
 
 
-def stated(parameters: Parameters) -> list[Flag]:
-    """The flags of the parameters that are not at their default."""
-    return [flag for flag, field, default in _STATED if getattr(parameters, field) != default]
-
-
-def refuse_others(parameters: Parameters, of: Input) -> None:
-    """Raises `UsageError` that names the parameters which have no meaning for what is open."""
-    others = [flag.option for flag in stated(parameters) if not belongs(flag, of)]
-    if not others:
-        return
-    options = ", ".join(others)
-    if of == "execution":
-        verb = "has" if len(others) == 1 else "have"
-        raise UsageError(f"{options} {verb} no meaning for execution traces")
-    not_of_files = [flag for flag in stated(parameters) if not belongs(flag, "workload")]
-    if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
-        raise UsageError(f"{options}: found a workload file, which has its rows; --model NAME|FILE would fit")
-    if of == "model":
-        there = {input for flag in stated(parameters) if flag.option in others for input in flag.of}
-        expected = "rank traces" if "trace" in there else "execution traces"
-        expected = "a workload file" if there == {"file"} else expected
-        raise UsageError(f"{options}: found a model, expected {expected}")
-    if of == "workload":
-        there = {input for flag in stated(parameters) if not belongs(flag, of) for input in flag.of}
-        expected = "rank traces" if there == {"trace"} else "execution traces"
-        raise UsageError(f"{options}: found a workload file, expected {expected}")
-    verb = "has" if len(others) == 1 else "have"
-    *first, last = (flag.option for flag in FLAGS if of in flag.of)
-    raise UsageError(
-        f"{options} {verb} no meaning for a trace; its replay takes {', '.join(first)} and {last}"
-    )
-
-
 def belongs(flag: Flag, of: Input) -> bool:
     """Whether such an input has the parameter: a model has those of workloads, too."""
     if of == "workload" and "file" in flag.of:
@@ -456,45 +512,61 @@ def belongs(flag: Flag, of: Input) -> bool:
     return of in flag.of or (of == "model" and "workload" in flag.of)
 
 
-def replaced(parameters: Parameters, field: str, value: Any) -> Parameters:
-    """`parameters` with one field changed."""
-    return replace(parameters, **{field: value})
+class Given(Struct, frozen=True, dict=True, eq=False):
+    """What is run, and the parameters under which; a kind of run resolves what they say of it, each once.
 
-
-def as_dict(parameters: Parameters, of: Input = "workload") -> dict[str, Any]:
-    """The parameters that such an input has by field name, lists for tuples: what JSON prints.
-
-    Of a trace those of workloads are there too, at their defaults: one form for every run.
+    Equal are those of one input under equal parameters.
     """
-    there = [flag.field for flag in FLAGS if "workload" in flag.of or belongs(flag, of)]
-    if of == "workload":
-        # Of files that AICB wrote alone: said where they are given.
-        given = {flag.field for flag in stated(parameters)}
-        there = [name for name in there if "file" not in flag_of(name).of or name in given]
-    values = {name: getattr(parameters, name) for name in there}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    opened: Any
+    parameters: Parameters
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Given) or self.opened is not other.opened:
+            return False
+        return self.parameters == other.parameters
+
+    def __hash__(self) -> int:
+        return hash(self.parameters)
+
+    def changed(self: G, **values: Any) -> G:
+        """The same with other values of these parameters."""
+        return self.under(replace(self.parameters, **values))
+
+    def under(self: G, parameters: Parameters) -> G:
+        """The same under other parameters."""
+        return replace(self, parameters=parameters)
 
 
-def command_words(path: str, label: str | None, parameters: Parameters) -> list[str]:
-    """The words behind `wltui` that open a run. label: which one of its directory, None where it has one."""
-    run = [] if label is None else ["--run", label]
-    return [path, *run, *as_flags(parameters)]
+class OfSetup:
+    """What comes of a setup."""
+
+    __slots__ = ()
+
+    @property
+    def setup(self) -> Any:
+        """What it was made of: a `Given` of its kind."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that ask for this run."""
+        given: Given = self.setup
+        return given.parameters
 
 
-def as_flags(parameters: Parameters) -> list[str]:
-    """The command-line words that give these parameters; defaults are left out."""
-    flags: list[str] = []
-    for flag in stated(parameters):
-        value = getattr(parameters, flag.field)
-        if flag.kind == "switch":
-            flags.append(flag.option)
-        elif flag.kind == "words":
-            for word in value:
-                # A name may begin with what argparse takes for a flag.
-                flags += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
-        else:
-            flags += [flag.option, repr(value) if isinstance(value, float) else str(value)]
-    return flags
+class Rerunnable(OfSetup):
+    """A run that can be made again, of another setup of its input."""
+
+    __slots__ = ()
+
+    def rerun(self: R, setup: Any, cancelled: Callable[[], bool]) -> R:
+        """The run of another setup of the same input."""
+        raise NotImplementedError
+
+    def with_parameters(self: R, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False) -> R:
+        """The same input under other parameters. Raises `UsageError`, `InputError`, `Cancelled`."""
+        return self.rerun(self.setup.under(parameters), cancelled)
 
 
 class Asked(Struct, frozen=True):

@@ -9,10 +9,11 @@ cluster = "h200-8"                    # a path is as on the command line: from w
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.parameters import FLAGS, Flag, Parameters, stated
+from simcore.parameters import FLAGS, Flag
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_of_key, read_text
 from simcore.values import Unfit, plain_value
 
@@ -27,15 +28,13 @@ def read_parameters(path: str) -> dict[str, Any]:
     return _File(path, _text(path)).values()
 
 
-def parameters_toml(parameters: Parameters) -> str:
-    """The parameters that are not at their default, as such a file."""
-    return "".join(
-        f"{flag.field} = {_toml(getattr(parameters, flag.field))}\n" for flag in stated(parameters)
-    )
+def toml_of(values: Mapping[str, Any]) -> str:
+    """Such a file that states these values of fields."""
+    return "".join(f"{field} = {_toml(value)}\n" for field, value in values.items())
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, tuple):
+    if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"

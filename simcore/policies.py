@@ -21,10 +21,9 @@ from simcore.layout import (
     of_header,
 )
 from simcore.names import ASTRA_SIM_2, WORKLOAD_DIALECTS, Dialect
-from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.workload import Cells, Workload
-from simcore.workload.model import LARGEST, PHASES, GroupKind, Phase
+from simcore.workload.model import LARGEST, PHASES, AskedDegrees, GroupKind, Phase
 from simcore.workload.policies import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
 
 Scope = tuple[GroupKind | None, GroupKind | None, GroupKind | None]
@@ -48,23 +47,23 @@ _DLRM_FIRST: Scope = ("all", "all", "all")
 _CUSTOMIZED = {"HYBRID_MODEL_DATA": ("dp", "dp", "tp")}
 
 
-def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
-    """The dialect of a run: `--dialect`, else that of the file; an op table has but one.
+def chosen_dialect(workload: Workload, asked: str | None) -> Dialect:
+    """The dialect of a run: the one asked for, else that of the file; an op table has but one.
 
     Raises `UsageError` for another word.
     """
-    if parameters.dialect == ASTRA_SIM_2:
+    if asked == ASTRA_SIM_2:
         raise UsageError(f"--dialect {ASTRA_SIM_2}: found a workload file, expected execution traces")
     for dialect in WORKLOAD_DIALECTS:
-        if dialect == (workload.dialect if parameters.dialect is None else parameters.dialect):
+        if dialect == (workload.dialect if asked is None else asked):
             return workload.dialect if workload.is_table else dialect
-    given = printable(parameters.dialect or "", 60)
+    given = printable(asked or "", 60)
     raise UsageError(f"--dialect {given}: simai or astra-sim-1 is expected")
 
 
 def policy_layout(
     workload: Workload,
-    parameters: Parameters,
+    asked: AskedDegrees,
     cluster_npus: int | None,
     first_dimension: Callable[[int], int],
 ) -> tuple[Layout, list[Diagnostic]]:
@@ -80,19 +79,19 @@ def policy_layout(
     def note(severity: Severity, code: str, message: str, key: str | None = None, brief: str = "") -> None:
         diagnostics.append(of_header(workload, severity, code, message, key, brief))
 
-    check_rank_order(parameters)
+    check_rank_order(asked.rank_order)
     for name in ("pp", "ep"):
-        if (getattr(parameters, name) or 1) != 1:
+        if (getattr(asked, name) or 1) != 1:
             what = "pipeline" if name == "pp" else "expert groups"
             raise UsageError(
-                f"--{name} {getattr(parameters, name)}: dialect astra-sim-1 has no {what}, 1 would fit "
+                f"--{name} {getattr(asked, name)}: dialect astra-sim-1 has no {what}, 1 would fit "
                 "(--dialect simai takes the rows as SimAI does)"
             )
         if (getattr(header, name) or 1) != 1:
             note("warning", f"{name}-ignored", f"{name} {getattr(header, name)} is no part of ASTRA-sim 1.0: "
                  "ignored", name)  # fmt: skip
-    stated = header.tp if parameters.tp is None else parameters.tp
-    world = parameters.world or header.all_gpus
+    stated = header.tp if asked.tp is None else asked.tp
+    world = asked.world or header.all_gpus
     whole = (stated or 1) if workload.policy in TRANSFORMER else 1
     if world is None and cluster_npus is not None:
         # As many whole model groups as there is room for; what is left over stays empty.
@@ -117,11 +116,11 @@ def policy_layout(
     data_first = workload.policy == "HYBRID_MODEL_DATA"
     if data_first:
         tp = world // tp
-    if workload.policy not in TRANSFORMER and parameters.tp not in (None, tp):
+    if workload.policy not in TRANSFORMER and asked.tp not in (None, tp):
         raise UsageError(
-            f"--tp {parameters.tp}: policy {workload.policy} on {world} NPUs has tp {tp}, by its own rule"
+            f"--tp {asked.tp}: policy {workload.policy} on {world} NPUs has tp {tp}, by its own rule"
         )
-    order = DATA_FASTEST if data_first else parameters.rank_order
+    order = DATA_FASTEST if data_first else asked.rank_order
     return Layout(tp, 1, world // tp, 1, order), diagnostics
 
 
@@ -146,7 +145,11 @@ def with_scopes(workload: Workload, layout: Layout) -> Workload:
         diagnostic for diagnostic in workload.diagnostics if diagnostic.code != "process-time"
     )
     return replace(
-        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=diagnostics,
+        workload,
+        fwd=columns[0],
+        ig=columns[1],
+        wg=columns[2],
+        diagnostics=diagnostics,
         as_read=workload.as_written,
     )
 

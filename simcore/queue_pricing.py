@@ -15,7 +15,7 @@ from simcore.collectives.exact import scaled
 from simcore.collectives.pricing import QueuedPhase, Walk, queued_phases
 from simcore.diagnostics import UsageError
 from simcore.folding import Folding, GroupClass
-from simcore.parameters import Parameters
+from simcore.overrides import Overrides
 from simcore.program import Program
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.records import NamedTuple, Struct, field
@@ -67,7 +67,7 @@ class QueuePrices(Struct):
     """Prices of one run; the dimension of a phase is the number of its queue. jitter: None without."""
 
     cluster: Cluster
-    parameters: Parameters
+    overrides: Overrides
     jitter: Jitter | None
     program: Program
     folding: Folding
@@ -78,7 +78,7 @@ class QueuePrices(Struct):
         durations = []
         for number, rank_class in enumerate(self.folding.classes):
             ops = self.program.stages[rank_class.stage].ops
-            scale = self.parameters.compute_scale
+            scale = self.overrides.compute_scale
             table = [
                 (cost.ns, scale * cost.scale * rank_class.slowdown)
                 if isinstance(cost, ComputeCost)
@@ -104,7 +104,7 @@ class QueuePrices(Struct):
         if self.jitter is None:
             return chunks
         member = self.folding.group_classes[group].members[0]
-        factor = self.parameters.comm_scale * self.jitter.factors(member, self.program, self.folding)[op]
+        factor = self.overrides.comm_scale * self.jitter.factors(member, self.program, self.folding)[op]
         return chunks.timed(lambda ns: round(ns * factor))
 
     def check_size(self) -> None:
@@ -135,7 +135,7 @@ class QueuePrices(Struct):
     def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
         cluster = self.cluster.slowed(group.ports)
         # With jitter a phase is rounded after its jitter.
-        scale = self.parameters.comm_scale if self.jitter is None else 1.0
+        scale = self.overrides.comm_scale if self.jitter is None else 1.0
         count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes, scale)
         return Chunks(count, *(
             tuple(

@@ -10,7 +10,6 @@ from simcore.engine import Engine, Times
 from simcore.folding import Folding
 from simcore.networks import Network, Sharing
 from simcore.overrides import Overrides
-from simcore.parameters import Parameters
 from simcore.pricing import Prices
 from simcore.program import Program
 from simcore.records import NamedTuple
@@ -54,7 +53,6 @@ class PricedRun:
         network: Network,
         program: Program,
         folding: Folding,
-        parameters: Parameters,
         overrides: Overrides,
         jitter: Jitter | None = None,
         changes: Sequence[DurationChange] = (),
@@ -75,12 +73,12 @@ class PricedRun:
             # Imported here and below: most runs take the first engine alone.
             from simcore.queue_pricing import QueuePrices
 
-            queued = QueuePrices(cluster, parameters, jitter, program, folding)
+            queued = QueuePrices(cluster, overrides, jitter, program, folding)
             queued.check_size()
             self._durations, self._moved = queued.compute(), queued.collective
             self._begin_with(changes)
             return
-        prices = Prices(network, parameters.compute_scale, parameters.comm_scale, jitter)
+        prices = Prices(network, overrides.compute_scale, overrides.comm_scale, jitter)
         self._durations = prices.durations(program, folding)
         if self._sharing is not None:
             self._sharing.check_size(program, folding)

@@ -15,7 +15,6 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 
-from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
 from simcore.engine.finish import (
     BEGIN,
@@ -34,11 +33,8 @@ from simcore.engine.finish import (
 )
 from simcore.folding import Folding, fold
 from simcore.layout import Layout
-from simcore.networks import Network, Sharing, check_flags, network_model, open_network
-from simcore.networks.simai import least_forward_bytes
-from simcore.overrides import parse_overrides
-from simcore.parameters import Parameters
-from simcore.policies import chosen_dialect
+from simcore.networks import Network, Sharing, check_flags
+from simcore.overrides import Overrides
 from simcore.pricing import Prices
 from simcore.program.building import Planned, planned, program_of
 from simcore.program.ops import (
@@ -54,9 +50,11 @@ from simcore.program.ops import (
 )
 from simcore.program.order import Action
 from simcore.program.plan import OpSegment, Plan
+from simcore.program.schedule_choice import AskedSchedule
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct
-from simcore.simulation import made, placed, simulate
+from simcore.setup import Setup
+from simcore.simulation import simulated
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
@@ -113,82 +111,59 @@ class _Order(Struct, frozen=True):
 
 
 class StepTimes:
-    """Step times of one workload under many parameters."""
+    """Step times of many setups of one workload."""
 
-    def __init__(self, workload: Workload) -> None:
-        self.workload = workload
+    def __init__(self) -> None:
         self._orders: dict[object, _Order] = {}
         self._foldings: dict[object, Folding] = {}
 
-    def of(self, parameters: Parameters) -> StepTime:
-        """The step time under these parameters, equal to that of `simulate`. Raises as it does."""
-        if parameters.jitter or parameters.time_scale or parameters.overlap_fwd_bwd or parameters.no_fold:
-            # Each op has a factor, or a place between others, of its own.
-            return self._simulated(parameters)
-        workload = made(self.workload.as_written, parameters)
-        if workload.uneven:
-            # Ranks of an expert group wait for each other.
-            return self._simulated(parameters)
-        model = network_model(parameters)
-        if workload.pieces or workload.uneven or workload.host_link:
-            return self._simulated(parameters)
-        if model.unfolded or chosen_dialect(workload, parameters) == "astra-sim-1" or workload.is_table:
-            return self._simulated(parameters)
-        return self._joined(workload, parameters) or self._simulated(parameters)
+    def of(self, setup: Setup) -> StepTime:
+        """The step time of a run, equal to that of `simulated`. Raises as it does."""
+        return (None if _is_alone(setup) else self._joined(setup)) or _simulated(setup)
 
-    def _simulated(self, parameters: Parameters) -> StepTime:
-        """By the whole run."""
-        simulation = simulate(self.workload, parameters)
-        program = simulation.program
-        return StepTime(
-            simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
-            program.microbatches * program.steps,
-        )  # fmt: skip
-
-    def _joined(self, workload: Workload, parameters: Parameters) -> StepTime | None:
+    def _joined(self, setup: Setup) -> StepTime | None:
         """By joined ops; None where no pipeline schedule runs, or members of groups differ."""
-        check_flags(parameters)
-        layout, cluster, _ = placed(workload, parameters)
-        least_bytes = least_forward_bytes(workload) if network_model(parameters).lifts_forward else 0
-        network = open_network(parameters, layout, cluster)
+        workload, overrides = setup.workload, setup.overrides
+        check_flags(setup.rules.network, setup.network, setup.schedule.given)
+        network = setup.open_network()
         if isinstance(network, Sharing):
             return None
-        plans = planned(workload, layout, parameters, least_bytes)
+        plans = _planned(setup)
         if plans.order is None:
             return None
         network.diagnostics(workload, plans.plan.structure)
-        plans.plan.joined = joined_streams(workload, parameters)
         plans.plan.beside = beside_streams(workload)
         order, costs = self._ordered(plans)
         if plans.plan.was_busy:
-            plans = planned(workload, layout, parameters, least_bytes)
-            plans.plan.joined = joined_streams(workload, parameters)
+            plans = _planned(setup)
             order, costs = self._ordered(plans)
         plan = plans.plan
-        folding = self._folded(plans, costs, parameters, cluster)
+        folding = self._folded(plans, costs, setup)
         if any(len(group.members) > 1 for group in folding.group_classes):
             return None
         try:
-            step_ns = _finish(order, costs, folding, network, parameters)
+            step_ns = _finish(order, costs, folding, network, overrides)
         except OverflowError:
             raise UsageError(
                 "the step would take 2^63 ns (292 years) or more: too long for its times"
             ) from None
-        return StepTime(step_ns, layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps)
+        return StepTime(
+            step_ns, plan.layout, plans.name, plan.placement.parts, plan.microbatches * plan.steps
+        )
 
-    def _folded(self, plans: Planned, costs: _Costs, parameters: Parameters, cluster: Cluster) -> Folding:
+    def _folded(self, plans: Planned, costs: _Costs, setup: Setup) -> Folding:
         """The rank classes. What several runs share goes by the layout and by what communicates at all."""
-        plan = plans.plan
+        plan, overrides = plans.plan, setup.overrides
         # Those of joined ops are among the plan's.
         every = (*(cost for _, cost in plan.costs), *costs)
         kinds = dict.fromkeys(cost.group for cost in every if isinstance(cost, CollectiveCost))
         steps = dict.fromkeys(cost.step for cost in every if isinstance(cost, TransferCost))
-        key = (plan.layout, cluster, *kinds, *steps, parameters.slow_rank, parameters.slow_link)
+        faults = (*overrides.slow_ranks.items(), *overrides.slow_links.items())
+        key = (plan.layout, setup.cluster, *kinds, *steps, faults)
         folding = self._foldings.get(key)
         if folding is None:
-            overrides = parse_overrides(parameters, plan.layout.world, len(cluster.dims))
             program = program_of(plans, (_NO_OPS,) * plan.layout.pp, every)
-            folding = self._foldings[key] = fold(plan.layout, cluster, program, overrides)
+            folding = self._foldings[key] = fold(plan.layout, setup.cluster, program, overrides)
             if len(self._foldings) > _KEPT_FOLDINGS:
                 del self._foldings[next(iter(self._foldings))]
         return folding
@@ -217,6 +192,38 @@ class StepTimes:
         while sum(order.steps for order in self._orders.values()) > _KEPT_STEPS and len(self._orders) > 1:
             del self._orders[next(iter(self._orders))]
         return order, costs
+
+
+def _is_alone(setup: Setup) -> bool:
+    """Whether a run is one that nothing but the whole run tells the time of."""
+    workload, overrides = setup.workload, setup.overrides
+    if overrides.jitter or overrides.time_scales or setup.schedule.overlap_fwd_bwd or setup.unfolded:
+        # Each op has a factor, or a place between others, of its own.
+        return True
+    if workload.uneven or workload.pieces or workload.host_link:
+        # Ranks of an expert group wait for each other, or what is sent is not all of a row's.
+        return True
+    return setup.rules.queued or workload.is_table
+
+
+def _simulated(setup: Setup) -> StepTime:
+    """By the whole run."""
+    simulation = simulated(setup)
+    program = simulation.program
+    return StepTime(
+        simulation.step_time_ns, simulation.layout, program.schedule, program.virtual_stages,
+        program.microbatches * program.steps,
+    )  # fmt: skip
+
+
+def _planned(setup: Setup) -> Planned:
+    """The plan of a run of which only the step time is asked."""
+    workload = setup.workload
+    plans = planned(
+        workload, setup.layout, setup.schedule, setup.overrides.layer_scales, setup.least_forward_bytes
+    )
+    plans.plan.joined = joined_streams(workload, setup.schedule)
+    return plans
 
 
 def _new_order(plans: Planned, repeats: bool) -> tuple[_Order, _Costs]:
@@ -402,9 +409,9 @@ def _costs_of(order: _Order, plan: Plan) -> _Costs | None:
     return tuple(costs)
 
 
-def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, parameters: Parameters) -> int:
+def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, overrides: Overrides) -> int:
     """When the last class is done, ns."""
-    prices = Prices(network, parameters.compute_scale, parameters.comm_scale)
+    prices = Prices(network, overrides.compute_scale, overrides.comm_scale)
     known: dict[object, list[int]] = {}
     tables, scripts, peers = [], [], []
     parts: list[PartTimes] = []
@@ -432,14 +439,14 @@ def _finish(order: _Order, costs: _Costs, folding: Folding, network: Network, pa
     return finish_ns(scripts, tables, peers, parts)
 
 
-def joined_streams(workload: Workload, parameters: Parameters) -> frozenset[int]:
+def joined_streams(workload: Workload, asked: AskedSchedule) -> frozenset[int]:
     """The streams on which compute waits for every collective of a micro-batch, so that none is ever queued
     behind another.
 
     What is issued at the end of a step is over before the next one begins, unless it overlaps.
     """
     rows: Iterable[int] = range(len(workload))
-    if workload.stages and not (parameters.overlap_grad_reduce or parameters.overlap_param_gather):
+    if workload.stages and not (asked.overlap_grad_reduce or asked.overlap_param_gather):
         # Rows of the start and end of a step have what is issued together and joined there.
         rows = {row for stage in workload.stages for chunk in (*stage.chunks, stage.loss) for row in chunk}
     group = workload.wg.group

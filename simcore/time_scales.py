@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from simcore.diagnostics import UsageError, printable
-from simcore.overrides import factors_on, time_scales
-from simcore.parameters import Parameters
+from simcore.overrides import factors_on
 from simcore.program import Program, StageProgram
 from simcore.program.ops import COMPUTE, PHASES, STREAM_OF_GROUP, STREAMS, TO_NEXT, TO_PREVIOUS, Ops
 from simcore.running import DurationChange
@@ -72,22 +71,23 @@ class TimeParts:
         return bytes(ops.stream).translate(bytes(code in codes for code in range(256)))
 
 
-def factors_of(parameters: Parameters, ops: Ops, op: int, names: Sequence[str]) -> list[float]:
+def factors_of(scales: Sequence[tuple[str, float]], ops: Ops, op: int, names: Sequence[str]) -> list[float]:
     """The factors of `--time-scale` on op `op` of a stage. names: of the rows of the file."""
     stream, row = ops.stream[op], ops.row[op]
     part = f"stream {STREAMS[stream].partition('>')[0]}"
     if stream == COMPUTE:
         part = f"compute {PHASES[ops.phase[op]]}"
     # A transfer between stages is of no row.
-    return factors_on(time_scales(parameters), part, base_name(names[row]) if row >= 0 else "")
+    return factors_on(scales, part, base_name(names[row]) if row >= 0 else "")
 
 
-def time_changes(parameters: Parameters, program: Program, names: Sequence[str]) -> list[DurationChange]:
+def time_changes(
+    factors: Sequence[tuple[str, float]], program: Program, names: Sequence[str]
+) -> list[DurationChange]:
     """The changes of durations that `--time-scale` asks for. names: of the rows of the file.
 
     Raises `UsageError` for a part that this run does not have.
     """
-    factors = time_scales(parameters)
     if not factors:
         return []
     parts = TimeParts(program, names)

@@ -14,8 +14,15 @@ from simcore.cluster import algorithm_words, parse_dimension
 from simcore.diagnostics import UsageError, printable
 from simcore.layout import MOST_RANKS
 from simcore.networks.simai import overlap_ratios
-from simcore.overrides import TRACE_FORMS, layer_scales, parse_factor, parse_overrides, time_scales
-from simcore.parameters import Flag, Input, Parameters, flag_of, parse_value, replaced
+from simcore.overrides import (
+    TRACE_FORMS,
+    layer_scales,
+    parse_factor,
+    slow_links_of,
+    slow_ranks_of,
+    time_scales,
+)
+from simcore.parameters import Flag, Input, flag_of, parse_value
 from simcore.records import NamedTuple
 
 # Of a run that is not known.
@@ -29,15 +36,6 @@ class Form(NamedTuple):
 
     example: str
     check: Callable[[str, int, int], object]
-
-
-def _faults(field: str) -> Callable[[str, int, int], object]:
-    """The check of what is wrong with single ranks or ports."""
-
-    def check(text: str, world: int, dimensions: int) -> object:
-        return parse_overrides(replaced(Parameters(), field, (text,)), world, dimensions)
-
-    return check
 
 
 def _lines(text: str, world: int, dimensions: int) -> object:
@@ -67,18 +65,12 @@ def _named_factor(field: str, most: int | None = None) -> Callable[[str, int, in
 FORMS: dict[str, Form] = {
     "dim": Form("switch:8:450:500", lambda text, world, dimensions: parse_dimension(text)),
     "algorithm": Form("0=ring", lambda text, world, dimensions: algorithm_words(text)),
-    "overlap": Form(
-        "dp=0.5,tp=0.3", lambda text, world, dimensions: overlap_ratios(Parameters(overlap=(text,)))
-    ),
-    "layer_scale": Form(
-        "mlp_row:fwd=0.9", lambda text, world, dimensions: layer_scales(Parameters(layer_scale=(text,)))
-    ),
-    "time_scale": Form(
-        "stream tp=0.9", lambda text, world, dimensions: time_scales(Parameters(time_scale=(text,)))
-    ),
+    "overlap": Form("dp=0.5,tp=0.3", lambda text, world, dimensions: overlap_ratios((text,))),
+    "layer_scale": Form("mlp_row:fwd=0.9", lambda text, world, dimensions: layer_scales((text,))),
+    "time_scale": Form("stream tp=0.9", lambda text, world, dimensions: time_scales((text,))),
     "without_lines": Form("82-83", _lines),
-    "slow_rank": Form("37=1.3", _faults("slow_rank")),
-    "slow_link": Form("1:37=0.5", _faults("slow_link")),
+    "slow_rank": Form("37=1.3", lambda text, world, dimensions: slow_ranks_of((text,), world)),
+    "slow_link": Form("1:37=0.5", lambda text, world, dimensions: slow_links_of((text,), world, dimensions)),
     "kind_scale": Form("dp=0.5", _named_factor("kind_scale")),
     "slow_host": Form("37=0.5", _named_factor("slow_host", MOST_RANKS)),
     "stage_scale": Form("3=0.9", _named_factor("stage_scale", MOST_RANKS)),

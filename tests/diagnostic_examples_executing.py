@@ -9,6 +9,7 @@ from typing import Any
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.executing import executed_results
+from simcore.executing.executed import Execution
 from simcore.export import FORMATS, Request
 from simcore.measured import open_directory
 from simcore.parameters import Parameters
@@ -45,7 +46,7 @@ def _said(folder: Path, name: str, files: dict[str, str], asked: dict[str, Any])
     try:
         found = find_set(str(folder / name) if name else str(folder))
         assert found is not None
-        results = executed_results(open_set(found), Parameters(**given))
+        results = executed_results(Execution(open_set(found), Parameters(**given)))
     except InputError as error:
         return relative(error.diagnostics, folder)
     return relative(results.diagnostics, folder)

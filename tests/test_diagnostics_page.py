@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.checking import check_file_of
-from simcore.cluster import choose_cluster
+from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
 from simcore.model.aicb import AicbTimes, aicb_text
@@ -176,7 +176,7 @@ def cluster(flag: str, name: str, content: str) -> Example:
     def example(folder: Path) -> list[Diagnostic]:
         (folder / name).write_text(content)
         try:
-            found = choose_cluster(Parameters(**{flag: str(folder / name)})).diagnostics  # type: ignore[arg-type]
+            found = choose_cluster(AskedCluster(**{flag: str(folder / name)})).diagnostics  # type: ignore[arg-type]
         except InputError as error:
             found = error.diagnostics
         return [Diagnostic(one.severity, one.code, one.message, name, one.line, one.column) for one in found]
@@ -186,7 +186,7 @@ def cluster(flag: str, name: str, content: str) -> Example:
 
 def cluster_folder(_: Path) -> list[Diagnostic]:
     with pytest.raises(InputError) as caught:
-        choose_cluster(Parameters(cluster="/"))
+        choose_cluster(AskedCluster(cluster="/"))
     return list(caught.value.diagnostics)
 
 

@@ -11,6 +11,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
+from simcore.once import is_known
 from tui.background import Background, ModelsBehind
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
@@ -184,7 +185,7 @@ class WltuiApp(RunsHost):
         self.current_view.focus()
         self.keeping.begin(self.runs)
         # Looked up where it would be kept: most sessions have no sweep.
-        if "sweeping" in self.__dict__:
+        if is_known(self, "sweeping"):
             self.sweeping.start()
         self.app_resume_signal.subscribe(self, self._resumed)
 

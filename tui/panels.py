@@ -14,7 +14,7 @@ from tui.session import Run
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
-    from simcore.parameters import Parameters
+    from simcore.parameters import Given
     from simcore.run.findings import Spot, WhatIf
 
 
@@ -40,14 +40,14 @@ class PanelCursor:
     panel: str
     at: dict[str, tuple[int, int]] = field(default_factory=dict)
     knobs: Sequence[WhatIf] | None = None
-    left: dict[tuple[str | None, Parameters], tuple[int, int]] = field(default_factory=dict)
+    left: dict[tuple[str | None, Given], tuple[int, int]] = field(default_factory=dict)
 
     def show(self, results: Run) -> None:
         """Another run; the cursor stays where it is, as far as there is such a place. The what-if table has
         other rows: who goes back finds the row that was tried, who goes on begins with the first.
         """
-        self.left[self.results.label, self.results.parameters] = self.cursor(WHAT_IF)
-        self.at[WHAT_IF] = self.left.get((results.label, results.parameters), (0, 0))
+        self.left[self.results.label, self.results.setup] = self.cursor(WHAT_IF)
+        self.at[WHAT_IF] = self.left.get((results.label, results.setup), (0, 0))
         self.results, self.knobs = results, None
         self.begin()
         for panel in self.panels:

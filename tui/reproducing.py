@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from simcore.parameters import as_flags
+from simcore.parameters import Given
 from simcore.records import NamedTuple
-from tui.commands.opened import own_parameters
+from tui.commands.opened import own_of
 from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel
 from tui.session import Run, Session
@@ -75,10 +75,10 @@ def shell_lines(command: str, width: int) -> list[str]:
 def _flags_beside(session: Session, against: Run) -> list[str] | None:
     """The flags that give A beside those of B; None where one command line cannot give both."""
     current = session.current
-    wanted = as_flags(current.parameters), as_flags(against.parameters)
+    wanted = current.parameters.as_flags(), against.parameters.as_flags()
     for given in (current.parameters, against.parameters):
-        mine = own_parameters(current.source, against.source, given)
-        theirs = own_parameters(against.source, current.source, given)
-        if (as_flags(mine), as_flags(theirs)) == wanted:
-            return [] if given is current.parameters else as_flags(given)
+        mine = own_of(Given(current.source, given), against.source).parameters
+        theirs = own_of(Given(against.source, given), current.source).parameters
+        if (mine.as_flags(), theirs.as_flags()) == wanted:
+            return [] if given is current.parameters else given.as_flags()
     return None

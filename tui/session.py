@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
-from simcore.parameters import Parameters, command_words
+from simcore.parameters import Given, Parameters
 from simcore.records import NamedTuple
 from simcore.run.figures import Work, microbatch_ns, without_each
 from simcore.units import duration
@@ -55,9 +55,9 @@ class KeptRun:
         figures = run.model_figures
         self.tokens_per_s = None if figures is None else figures.throughput.tokens_per_s
 
-    def is_of(self, label: str | None, parameters: Parameters) -> bool:
-        """Whether it is the run of this label with these parameters."""
-        return (self.label, self.parameters) == (label, parameters)
+    def is_of(self, run: KeptRun | Run) -> bool:
+        """Whether it is the run of this one's label and parameters."""
+        return (self.label, self.parameters) == (run.label, run.parameters)
 
 
 class Stamp(NamedTuple):
@@ -98,11 +98,10 @@ def _network_words(before: Sequence[Dimension], now: Sequence[Dimension]) -> lis
     return said[:1] if len(said) < 2 else [f"{said[0]} and {len(said) - 1} more"]
 
 
-
 @dataclass(slots=True)
 class Session:
     """opened: the run that the program started with; of another run of the directory, that one as it was
-    read. current: the run on the screen. draft: what is being edited. running, error: of its run.
+    read. current: the run on the screen. running, error: of its run.
     history: the runs that were kept, the opened one first. other: the run that was shown before.
     beside: what the compare screen is to take next to the run on the screen. against: the run of another
     file that was opened beside it. rank_a: chosen on the timeline to be compared; ranks: A and B, of the run
@@ -114,7 +113,6 @@ class Session:
     read: Callable[[str], Run] | None = None
     against: Run | None = None
     current: Run = field(init=False)
-    draft: Parameters = field(init=False)
     history: list[KeptRun] = field(init=False)
     # How the files were when they were read.
     stamps: dict[str, Stamp | None] = field(init=False)
@@ -124,14 +122,15 @@ class Session:
     ranks: tuple[int, int] | None = field(default=None, init=False)
     error: str = field(default="", init=False)
     running: bool = field(default=False, init=False)
-    _undo: list[Parameters] = field(default_factory=list, init=False)
-    _redo: list[Parameters] = field(default_factory=list, init=False)
+    _draft: Given = field(init=False)
+    _undo: list[Given] = field(default_factory=list, init=False)
+    _redo: list[Given] = field(default_factory=list, init=False)
     # Whether the next run on the screen takes back the one that is there.
     _takes_back: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.current = self.opened
-        self.draft = self.opened.parameters
+        self._draft = self.opened.setup
         self.history = []
         self.stamps = stamps_of(self.opened.path, self.opened.diagnostics)
         self._add(self.opened)
@@ -145,19 +144,24 @@ class Session:
 
     # -- the draft -------------------------------------------------------------------
 
-    def edit(self, draft: Parameters) -> None:
+    @property
+    def draft(self) -> Parameters:
+        """What is being edited: parameters that need not have been run."""
+        return self._draft.parameters
+
+    def edit(self, draft: Given) -> None:
         """Take a change as the draft; the one before can be had back."""
-        self._undo.append(self.draft)
+        self._undo.append(self._draft)
         self._redo.clear()
         self._takes_back = False
-        self.draft = draft
+        self._draft = draft
 
     def undo(self) -> bool:
         """The draft before the last edit; False if there is none."""
         if not self._undo:
             return False
-        self._redo.append(self.draft)
-        self.draft = self._undo.pop()
+        self._redo.append(self._draft)
+        self._draft = self._undo.pop()
         self._takes_back = True
         return True
 
@@ -165,9 +169,9 @@ class Session:
         """The draft that `undo` took away; False if there is none."""
         if not self._redo:
             return False
-        self._undo.append(self.draft)
+        self._undo.append(self._draft)
         self._takes_back = False
-        self.draft = self._redo.pop()
+        self._draft = self._redo.pop()
         return True
 
     # -- words -----------------------------------------------------------------------
@@ -223,7 +227,7 @@ class Session:
     def command(self) -> str:
         """The command line that opens the run on the screen."""
         current = self.current
-        return shlex.join(["wltui", *command_words(current.path, current.label, current.parameters)])
+        return shlex.join(["wltui", *current.parameters.command_words(current.path, current.label)])
 
     # -- the runs --------------------------------------------------------------------
 
@@ -234,9 +238,7 @@ class Session:
 
     def kept(self, run: KeptRun | Run) -> KeptRun | None:
         """The run of the history with the label and the parameters of this one."""
-        return next(
-            (kept_run for kept_run in self.history if kept_run.is_of(run.label, run.parameters)), None
-        )
+        return next((kept_run for kept_run in self.history if kept_run.is_of(run)), None)
 
     def root(self, label: str | None) -> Run:
         """The run of a label as it was read, from which others are made. Raises InputError."""
@@ -294,7 +296,7 @@ class Session:
             self.opened = first.results if of_first and first.results is not None else run.as_read
             self._undo.clear()
             self._redo.clear()
-            self.draft = run.parameters
+            self._draft = run.setup
         self.current = run
         self._let_go()
 

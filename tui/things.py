@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from simcore.choices import choices
 from simcore.diagnostics import UsageError
-from simcore.parameters import as_flags
 from simcore.units import duration
 from tui.frame import cells
 from tui.keys.actions import KeyAction
@@ -20,6 +19,7 @@ from tui.parameters.fields import FlagField, FormField
 if TYPE_CHECKING:
     from tui.layers.table import Table
     from tui.layers.view import LayersView
+    from tui.parameters.source import FormSource
     from tui.parameters.view import ParametersView
     from tui.runs.runs import RunsHost
     from tui.timeline.view import TimelineView
@@ -49,19 +49,19 @@ class Things:
     # -- parameters ------------------------------------------------------------------
 
     @cached_property
-    def _form(self) -> tuple[Any, Sequence[FormField]]:
-        """What the values of the parameters are taken from, and the fields that show them."""
+    def _form(self) -> tuple[FormSource, Any, Sequence[FormField]]:
+        """The form, what the values of the draft are taken from, and the fields that show them."""
         from tui.parameters.form import form_source
 
         source = form_source(self._app.session.opened)
-        basis: Any = source.basis(self._app.session.current)
-        return basis, source.fields(basis)
+        now: Any = source.basis(self._app.session.current)
+        basis: Any = source.near(now.setup.under(self._app.session.draft), now)
+        return source, basis, source.fields(now)
 
     def _parameters(self) -> Iterator[KeyAction]:
-        session = self._app.session
-        basis, fields = self._form
+        _, basis, fields = self._form
         for field in fields:
-            value = field.shown(session.draft, basis)
+            value = field.shown(basis)
             words = f"parameter {field.label} = {cells(value, 30)} {field.unit}".rstrip()
             yield _thing(words, field.option, self._to_field(field.label))
             for choice in _choices_of(field):
@@ -76,16 +76,16 @@ class Things:
         if asked is None:
             return
         name, value = asked[1], asked[2]
-        draft = self._app.session.draft
-        basis, fields = self._form
+        source, basis, fields = self._form
         for field in fields:
             # Of the fields of single ranks or operations the one that is named whole: `rank 7` is no value 7.
             named_whole = not getattr(field, "key", "") or _near(name, field.label) == WHOLE
             if not named_whole or _near(f"{field.label} {field.option}", name) > BEGINS:
                 continue
-            now = field.shown(draft, basis)
+            now = field.shown(basis)
             try:
-                is_change = field.shown(field.typed(draft, basis, value), basis) != now
+                changed = basis.setup.changed(**field.typed(basis, value))
+                is_change = field.shown(source.near(changed, basis)) != now
             except UsageError:
                 continue
             if is_change:
@@ -105,7 +105,7 @@ class Things:
     def _runs(self) -> Iterator[KeyAction]:
         session, runs = self._app.session, self._app.runs
         for number, run in enumerate(session.history, 1):
-            name = run.name or run.label or " ".join(as_flags(run.parameters)) or "as opened"
+            name = run.name or run.label or " ".join(run.parameters.as_flags()) or "as opened"
             step = "" if run.step_ns is None else f", {duration(run.step_ns)}"
 
             def show(run: Any = run) -> None:

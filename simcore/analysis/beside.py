@@ -14,7 +14,7 @@ from simcore.analysis.compare.reasons import leading_parts
 from simcore.analysis.name_changes import NameChange, name_changes, sentences
 from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import Parameters, as_flags
+from simcore.parameters import Parameters
 from simcore.records import NamedTuple, Struct, asdict
 from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
@@ -57,7 +57,7 @@ def _flags_of_its_own(side: Run, other: Run) -> str:
     """`--time-scale 'all compute=0.5'`: the flags of a run whose values the other has not."""
     fields, beside = asdict(side.parameters), asdict(other.parameters)
     own = {name: value for name, value in fields.items() if value != beside[name]}
-    return printable(shlex.join(as_flags(Parameters(**own))), _FLAGS)
+    return printable(shlex.join(Parameters(**own).as_flags()), _FLAGS)
 
 
 def paired_words(beside: Beside) -> str:

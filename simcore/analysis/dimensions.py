@@ -17,7 +17,7 @@ from simcore.collectives.exact import scaled
 from simcore.collectives.phases import DimensionLoad, collective_loads, transfer_loads
 from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
-from simcore.overrides import factors_on, time_scales
+from simcore.overrides import factors_on
 from simcore.program.ops import STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
 from simcore.records import NamedTuple, Struct
 from simcore.simulation import Simulation
@@ -81,7 +81,7 @@ def class_use(simulation: Simulation, number: int) -> ClassUse:
     ops, _, _ = timeline.columns(number)
     costs = timeline.program.costs
     by_kind: ClassUse = {}
-    scale, scales = simulation.parameters.comm_scale, time_scales(simulation.parameters)
+    scale, scales = simulation.parameters.comm_scale, simulation.setup.overrides.time_scales
     if scales:
         # Only these ask which layer an op is of; a transfer between stages is of none, row -1.
         layers = [*map(base_name, simulation.workload.name), ""]

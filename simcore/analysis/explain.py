@@ -17,7 +17,7 @@ from simcore.analysis.layers import (
 from simcore.analysis.results import Results
 from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
-from simcore.overrides import factors_on, time_scales
+from simcore.overrides import factors_on
 from simcore.simulation import Simulation, explain_alone
 from simcore.units import digits, duration, number, plural
 from simcore.workload.model import PHASES, Phase, base_name
@@ -88,7 +88,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
         lines.append(text + compute_factors(simulation, row, phase))
         maker = simulation.workload.maker
         if maker is not None:
-            ops = maker.explained(simulation.parameters, row.index, phase)
+            ops = maker.explained(simulation.setup.model, row.index, phase)
             lines += [f"         {line}" for line in ops]
     if cell.collective is None or cell.group is None:
         return lines
@@ -128,7 +128,7 @@ def collective_factors(simulation: Simulation, row: LayerRow, cell: LayerCell) -
 
 def _time_scale_words(simulation: Simulation, row: LayerRow, part: str) -> str:
     """The factors of `--time-scale` that are on a part of a row, or on all of its layer."""
-    factors = factors_on(time_scales(simulation.parameters), part, base_name(row.name))
+    factors = factors_on(simulation.setup.overrides.time_scales, part, base_name(row.name))
     return "".join(f" x time scale {number(factor)}" for factor in factors)
 
 

@@ -15,7 +15,6 @@ from simcore.cluster import parameter_values
 from simcore.collectives import collectives_of
 from simcore.names import STAGE_LAYOUTS
 from simcore.networks.simai import simai_bandwidths
-from simcore.parameters import as_dict
 from simcore.program.ops import OFFLOAD
 from simcore.run.figures import (
     OnDemand,
@@ -52,9 +51,9 @@ def effective_parameters(simulation: Simulation) -> dict[str, Any]:
     """All parameters by field, those taken from the file or by default included."""
     layout, maker = simulation.layout, simulation.workload.maker
     # Of a model each stage has its own rows.
-    of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.parameters)
+    of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.setup.model)
     return (
-        as_dict(simulation.parameters, "workload" if maker is None else "model")
+        simulation.parameters.as_dict("workload" if maker is None else "model")
         | {"stage_layout": simulation.parameters.stage_layout or STAGE_LAYOUTS[0]}
         | of_model
         | {
@@ -72,7 +71,7 @@ def effective_parameters(simulation: Simulation) -> dict[str, Any]:
                 if simulation.has_dimensions
                 else list(simulation.parameters.dim)
             ),
-            **simai_bandwidths(simulation.parameters),
+            **simai_bandwidths(simulation.setup.network),
             **parameter_values(simulation.cluster),
         }
     )

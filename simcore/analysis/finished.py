@@ -28,7 +28,7 @@ from simcore.analysis.stakes import (
 )
 from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
-from simcore.parameters import replaced
+from simcore.once import forget, once
 from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS, TO_NEXT
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
@@ -78,7 +78,7 @@ class Finished(Struct, frozen=True, dict=True):
         and of what is not sent backward once `weigh_assumptions` has found it. Last what its rows send unlike
         a trainer, and what every run takes for granted.
         """
-        return self._weighed if "_stakes" in self.__dict__ else self._noticed
+        return self._weighed if self._weighing.is_known else self._noticed
 
     @cached_property
     def _weighed(self) -> tuple[Diagnostic, ...]:
@@ -90,8 +90,11 @@ class Finished(Struct, frozen=True, dict=True):
     @property
     def _stakes(self) -> dict[str, Stake]:
         """By code of a note, what the step would be otherwise, as far as `weigh_assumptions` has found it."""
-        known: dict[str, Stake] = self.__dict__.get("_stakes", {})
-        return known
+        return self._weighing.known or {}
+
+    @once
+    def _weighing(self) -> dict[str, Stake]:
+        return {}
 
     def _other_ns(self, code: str) -> int | None:
         return self._stakes[code].ns if code in self._stakes else None
@@ -152,16 +155,14 @@ class Finished(Struct, frozen=True, dict=True):
 
     def _take_stakes(self, stakes: dict[str, Stake]) -> None:
         if stakes != self._stakes:
-            self.__dict__.pop("_weighed", None)
-            self.__dict__["_stakes"] = stakes
+            forget(self, "_weighed")
+            self._weighing.take(stakes)
 
     def _otherwise_ns(self, code: str, cancelled: Callable[[], bool]) -> int | None:
         if cancelled():
             raise Cancelled
         if code == LAYOUT_ASSUMED:
-            if "megatron_step_ns" not in self.__dict__:
-                self.__dict__["megatron_step_ns"] = self._find_megatron_step(cancelled)
-            return self.megatron_step_ns
+            return self._find_megatron_step(cancelled)
         return otherwise_ns(self.simulation, self.variants, code)
 
     @cached_property
@@ -197,12 +198,10 @@ class Finished(Struct, frozen=True, dict=True):
         """Accounts of each rank class, by its number."""
         return self.compute_accounts(lambda: False)
 
+    @once
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
         """The accounts, computed now unless they are known; `Cancelled` when that becomes true."""
-        if "accounts" not in self.__dict__:
-            self.__dict__["accounts"] = accounts_of(self.simulation.trace, cancelled)
-        accounts: list[Accounts] = self.__dict__["accounts"]
-        return accounts
+        return accounts_of(self.simulation.trace, cancelled)
 
     def each_class(self, of_class: Callable[[int], Figure]) -> list[Figure]:
         """What `of_class` gives for each rank class; asked once of classes whose times are equal."""
@@ -338,44 +337,36 @@ class Finished(Struct, frozen=True, dict=True):
         # Imported here and below: the screen opens without them.
         return self.compute_dependencies(lambda: False)
 
+    @once
     def compute_dependencies(self, cancelled: Callable[[], bool]) -> Dependencies:
         """The graph of the run, made now unless it is there; `Cancelled` when that becomes true."""
-        if "dependencies" not in self.__dict__:
-            from simcore.analysis.dependencies import Dependencies
+        from simcore.analysis.dependencies import Dependencies
 
-            graph = Dependencies(self.simulation, self.folded(cancelled), cancelled)
-            self.__dict__["dependencies"] = graph
-        dependencies: Dependencies = self.__dict__["dependencies"]
-        return dependencies
+        return Dependencies(self.simulation, self.folded(cancelled), cancelled)
 
+    @once
     def folded(self, cancelled: Callable[[], bool] = lambda: False) -> Simulation:
         """The run with equal ranks folded: of `--no-fold` simulated anew, with the same times to the ns.
 
         Jitter leaves no ranks equal: that run as it is.
         """
-        if "_folded" not in self.__dict__:
-            simulation = self.simulation
-            if simulation.parameters.no_fold and not simulation.parameters.jitter:
-                folded = replaced(simulation.parameters, "no_fold", False)
-                simulation = simulate(simulation.workload, folded, cancelled)
-            self.__dict__["_folded"] = simulation
-        folded_run: Simulation = self.__dict__["_folded"]
-        return folded_run
+        simulation = self.simulation
+        if simulation.parameters.no_fold and not simulation.parameters.jitter:
+            folded = simulation.parameters.replaced("no_fold", False)
+            return simulate(simulation.workload, folded, cancelled)
+        return simulation
 
     @cached_property
     def critical_path(self) -> CriticalPath:
         """The chain of segments that the step time is made of."""
         return self.compute_critical_path(lambda: False)
 
+    @once
     def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
         """The critical path, computed now unless it is known; `Cancelled` when that becomes true."""
-        if "critical_path" not in self.__dict__:
-            from simcore.trace.critical_path import CriticalPath
+        from simcore.trace.critical_path import CriticalPath
 
-            graph = self.compute_dependencies(cancelled).graph
-            self.__dict__["critical_path"] = CriticalPath(graph, cancelled)
-        path: CriticalPath = self.__dict__["critical_path"]
-        return path
+        return CriticalPath(self.compute_dependencies(cancelled).graph, cancelled)
 
     @cached_property
     def path_source(self) -> SimulatedPath:
@@ -397,21 +388,19 @@ class Finished(Struct, frozen=True, dict=True):
         """Whether there is any: in queues (dialect astra-sim-1) what comes first depends on times."""
         return not self.simulation.program.queued
 
+    @once
     def compute_slacks(self, cancelled: Callable[[], bool]) -> list[array[int]] | None:
         """The slacks, computed now unless they are known; `Cancelled` when that becomes true."""
-        if "slacks" not in self.__dict__:
-            slacks = None
-            if self.has_slack:
-                from simcore.trace.graph import slack
+        if not self.has_slack:
+            return None
+        from simcore.trace.graph import slack
 
-                slacks = slack(self.compute_dependencies(cancelled).graph, cancelled)
-                if self.folded() is not self.simulation:
-                    class_of = self.folded().timeline.folding.class_of
-                    classes = self.simulation.timeline.classes
-                    slacks = [slacks[class_of(rank_class.ranks.first)] for rank_class in classes]
-            self.__dict__["slacks"] = slacks
-        known_slacks: list[array[int]] | None = self.__dict__["slacks"]
-        return known_slacks
+        slacks = slack(self.compute_dependencies(cancelled).graph, cancelled)
+        if self.folded() is not self.simulation:
+            class_of = self.folded().timeline.folding.class_of
+            classes = self.simulation.timeline.classes
+            slacks = [slacks[class_of(rank_class.ranks.first)] for rank_class in classes]
+        return slacks
 
     def slack(self, number: int) -> array[int] | None:
         """The slack of each op of class `number`, ns; None where there is none (`slacks`)."""
@@ -503,6 +492,7 @@ class Finished(Struct, frozen=True, dict=True):
         """
         return self._find_megatron_step(lambda: False)
 
+    @once
     def _find_megatron_step(self, cancelled: Callable[[], bool]) -> int | None:
         simulation = self.simulation
         if not simulation.program.has_pipeline_schedule or simulation.layout.pp == 1:
@@ -511,7 +501,7 @@ class Finished(Struct, frozen=True, dict=True):
         if megatron or simulation.parameters.jitter > 0:
             return None
         # Folding gives the same figure at a fraction of the cost.
-        other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)
+        other = simulation.parameters.replaced("stage_layout", "megatron").replaced("no_fold", False)
         try:
             return simulate(simulation.workload, other, cancelled).step_time_ns
         except UsageError:

@@ -11,11 +11,11 @@ from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training, resolve
-from simcore.parameters import Parameters
 from simcore.program.order import Shape
 from simcore.program.schedule_choice import chosen_schedule
 from simcore.records import NamedTuple, replace
 from simcore.simulation import Simulation
+from simcore.workload.model import AskedModel
 
 # So many ways of several changes are enough, of so many at once.
 _ENOUGH, _TOGETHER = 3, 3
@@ -31,7 +31,6 @@ class Smaller(NamedTuple):
 
     words: str
     fields: dict[str, Any]
-    parameters: Parameters
     most: int
     fits: bool
 
@@ -88,57 +87,62 @@ class _Search:
         for _, values in changes:
             fields |= values
         # Where nobody said how many GPUs there are, a longer pipeline has more of them.
-        parameters = replace(self.simulation.parameters, **fields)
+        asked = replace(self.simulation.setup.model, **fields)
         try:
-            most = self._most(parameters)
+            most = self.most(asked)
         except UsageError:
             return None
         said = {change.split()[0]: change for change, _ in changes}
-        return Smaller(" + ".join(said.values()), fields, parameters, most, most <= self.limit)
+        return Smaller(" + ".join(said.values()), fields, most, most <= self.limit)
 
-    def _most(self, parameters: Parameters) -> int:
+    def most(self, asked: AskedModel) -> int:
         """Bytes of the stage that needs most under other parameters."""
         maker = self.simulation.workload.maker
         assert isinstance(maker, ModelMaker)
         assert maker.model is not None
-        training = resolve(maker.model, parameters)
+        training = resolve(maker.model, asked)
         key = (training.pp, training.chunks, training.microbatches)
         if key not in self._held:
-            self._held[key] = held_chunks(training, parameters)
+            name = schedule_of(training, asked.schedule)
+            self._held[key] = held_chunks(training, name, asked.overlap_fwd_bwd)
         held = self._held[key]
         return max(stage_memory(training, stage, held[stage]).needed for stage in range(training.pp))
 
 
-def most_bytes(simulation: Simulation, parameters: Parameters) -> int | None:
+def most_bytes(simulation: Simulation, asked: AskedModel) -> int | None:
     """What the fullest stage of a model needs with other parameters; None where such a run cannot be."""
     figures = model_figures(simulation)
     assert figures is not None, "asked of a model alone"
     try:
-        return _Search(simulation, figures.limit)._most(parameters)
+        return _Search(simulation, figures.limit).most(asked)
     except UsageError:
         return None
 
 
-def stages_and_microbatches(simulation: Simulation, parameters: Parameters) -> tuple[int, int] | None:
+def stages_and_microbatches(simulation: Simulation, asked: AskedModel) -> tuple[int, int] | None:
     """(stages, micro-batches) of a model with other parameters; None where such a run cannot be."""
     maker = simulation.workload.maker
     assert isinstance(maker, ModelMaker)
     assert maker.model is not None
     try:
-        training = resolve(maker.model, parameters)
+        training = resolve(maker.model, asked)
     except UsageError:
         return None
     return training.pp, training.microbatches
 
 
-def held_chunks(training: Training, parameters: Parameters) -> list[list[tuple[int, int, int]]]:
+def schedule_of(training: Training, asked: str | None) -> str:
+    """The schedule that a model runs: the one asked for, else Megatron's."""
+    return asked or ("interleaved" if training.chunks > 1 else "1f1b")
+
+
+def held_chunks(training: Training, name: str, overlapped: bool) -> list[list[tuple[int, int, int]]]:
     """When each stage holds and frees a chunk, as `StageProgram` has it, by the order of its actions alone.
 
-    Raises `UsageError` for a schedule that cannot be.
+    overlapped: whether forwards run beside backwards. Raises `UsageError` for a schedule that cannot be.
     """
-    name = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
     schedule, given = chosen_schedule(name)
-    shape = Shape(training.pp, training.microbatches, training.chunks, parameters.overlap_fwd_bwd)
+    shape = Shape(training.pp, training.microbatches, training.chunks, overlapped)
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
         raise UsageError(f"--schedule {name}: {misfit}")

@@ -14,7 +14,7 @@ from operator import add
 
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
-from simcore.overrides import factors_on, layer_scales, time_scales
+from simcore.overrides import factors_on
 from simcore.program import Program
 from simcore.records import Struct
 from simcore.run.figures import OnDemand
@@ -67,8 +67,8 @@ class LayerTable:
     def __init__(self, simulation: Simulation, rows: Table) -> None:
         self.simulation, self.rows = simulation, rows
         self.compute_ns, self.exposed_ns = rows.most
-        self._scales = layer_scales(simulation.parameters)
-        self._time_scales = time_scales(simulation.parameters)
+        self._scales = simulation.setup.overrides.layer_scales
+        self._time_scales = simulation.setup.overrides.time_scales
         # Alone on the idle network, ns: by collective, group and the bytes that it is priced by.
         self._alone: dict[tuple[str, GroupKind, int], int] = {}
 
@@ -312,7 +312,7 @@ def compute_part(program: Program, row: int, name: str, phase: str) -> str:
 
 def layer_factor(simulation: Simulation, name: str, phase: str) -> float:
     """The factor of `--layer-scale` on a cell of rows called `name`: their own, else their base name's."""
-    return _factor(layer_scales(simulation.parameters), name, phase)
+    return _factor(simulation.setup.overrides.layer_scales, name, phase)
 
 
 def _factor(scales: dict[tuple[str, str], float], name: str, phase: str) -> float:

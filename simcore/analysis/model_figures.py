@@ -192,7 +192,7 @@ def made_of(simulation: Simulation) -> Made | None:
     maker = simulation.workload.maker
     if not isinstance(maker, ModelMaker) or simulation.parameters.as_aicb is not None:
         return None
-    return maker.made(simulation.parameters)
+    return maker.made(simulation.setup.model)
 
 
 def figure_words(figures: ModelFigures) -> list[str]:
@@ -389,8 +389,8 @@ def _dropped(simulation: Simulation, capacity: float | None) -> float:
     training = made.training
     moe = training.model.moe
     assert moe is not None
-    parameters = replace(simulation.parameters, expert_capacity=capacity)
-    loads = expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+    asked = replace(simulation.setup.model, expert_capacity=capacity)
+    loads = expert_loads(asked, moe.experts, training.ep, training.routed_tokens)
     return loads.dropped / (loads.routed * training.ep) if loads is not None else 0.0
 
 

@@ -14,8 +14,7 @@ from itertools import compress
 
 from simcore.analysis.dependencies import Dependencies
 from simcore.cluster import Cluster
-from simcore.networks import Network, open_network
-from simcore.overrides import parse_overrides
+from simcore.networks import Network
 from simcore.program import StageProgram
 from simcore.run.graph import never
 from simcore.running import DurationChange, PricedRun, is_fixed, jitter_of
@@ -39,10 +38,9 @@ class Rerun:
         self.program = simulation.program
         self.folding = simulation.timeline.folding
         self.cancelled = cancelled
-        dimensions = len(simulation.cluster.dims)
-        self._overrides = parse_overrides(simulation.parameters, simulation.layout.world, dimensions)
-        self._jitter = jitter_of(self._overrides)
-        self._changes = time_changes(simulation.parameters, self.program, simulation.workload.name)
+        overrides = simulation.setup.overrides
+        self._jitter = jitter_of(overrides)
+        self._changes = time_changes(overrides.time_scales, self.program, simulation.workload.name)
         # Then shorter durations never do harm.
         self.is_fixed = is_fixed(self.program, simulation.network)
 
@@ -66,15 +64,12 @@ class Rerun:
 
     def step_ns_on(self, cluster: Cluster) -> int:
         """The step time, ns, with communication priced on another cluster; groups stay where they lie."""
-        network = open_network(self.simulation.parameters, self.simulation.layout, cluster)
-        run = self._priced(cluster, network)
+        run = self._priced(cluster, self.simulation.setup.open_network(cluster))
         return self._passed(self._built.durations(run.durations())) if self.is_fixed else self._simulated(run)
 
     def _priced(self, cluster: Cluster, network: Network) -> PricedRun:
-        parameters, overrides = self.simulation.parameters, self._overrides
-        return PricedRun(
-            cluster, network, self.program, self.folding, parameters, overrides, self._jitter, self._changes
-        )
+        overrides = self.simulation.setup.overrides
+        return PricedRun(cluster, network, self.program, self.folding, overrides, self._jitter, self._changes)
 
     def _passed(self, durations: array[int]) -> int:
         return self._graph.step_of(durations, self.cancelled)

@@ -10,9 +10,11 @@ from simcore.analysis import run_words
 from simcore.analysis.finished import Finished
 from simcore.analysis.stakes import SCHEDULE_ASSUMED, of_other_schedules
 from simcore.analysis.worst import worst_places
-from simcore.parameters import FLAGS, Parameters
+from simcore.once import forget, once
+from simcore.parameters import FLAGS, Rerunnable
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.sources.simulated import ACCOUNTS, IN_BARS, NAMES
 from simcore.workload import Workload
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
     from simcore.analysis.figures import SimulatedFigures
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
+    from simcore.analysis.what_if import Found
     from simcore.cluster import Dimension
     from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
 
 
-class Results(Finished, frozen=True, dict=True):
+class Results(Rerunnable, Finished, frozen=True, dict=True):
     """What was simulated: screen, report and JSON take it from here and nowhere else."""
 
     @cached_property
@@ -50,9 +53,9 @@ class Results(Finished, frozen=True, dict=True):
         return ()
 
     @property
-    def parameters(self) -> Parameters:
-        """Those it was simulated with."""
-        return self.simulation.parameters
+    def setup(self) -> Setup:
+        """What it was simulated from."""
+        return self.simulation.setup
 
     @property
     def held_ops(self) -> int:
@@ -67,11 +70,8 @@ class Results(Finished, frozen=True, dict=True):
     def as_read(self) -> Results:
         return self
 
-    def with_parameters(
-        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
-    ) -> Results:
-        """The workload simulated with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
-        return Results(simulate(self.simulation.workload, parameters, cancelled))
+    def rerun(self, setup: Setup, cancelled: Callable[[], bool]) -> Results:
+        return Results(simulate(setup.opened, setup.parameters, cancelled))
 
     @cached_property
     def ignored(self) -> dict[str, str]:
@@ -231,20 +231,28 @@ class Results(Finished, frozen=True, dict=True):
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[WhatIf]:
         """Step times with one thing cheaper or another schedule, computed once; see `what_if` there."""
-        if "_what_if" not in self.__dict__:
-            from simcore.analysis.what_if import Found, what_if
+        return self._what_if(progress, cancelled)
 
-            # Who leaves a screen and comes back does not wait for the same runs again: 1.2 s of seed 002.
-            known = self.__dict__.setdefault("_what_if_found", Found())
-            path = self.compute_critical_path(cancelled)
-            waits, on_path = self.compute_dependencies(cancelled), self.path_source.stage_ops(path)
-            found = what_if(self.folded(), waits, on_path, progress, cancelled, known)
-            self.weigh_assumptions(cancelled)
-            self._weigh_schedule(found)
-            self.__dict__["_what_if"] = found
-            self.__dict__.pop("_what_if_found", None)
-        what_ifs: list[WhatIf] = self.__dict__["_what_if"]
-        return what_ifs
+    @once
+    def _what_if(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
+        from simcore.analysis.what_if import what_if
+
+        # Who leaves a screen and comes back does not wait for the same runs again: 1.2 s of seed 002.
+        known = self._found_so_far()
+        path = self.compute_critical_path(cancelled)
+        waits, on_path = self.compute_dependencies(cancelled), self.path_source.stage_ops(path)
+        found = what_if(self.folded(), waits, on_path, progress, cancelled, known)
+        self.weigh_assumptions(cancelled)
+        self._weigh_schedule(found)
+        self._found_so_far.forget()
+        return found
+
+    @once
+    def _found_so_far(self) -> Found:
+        """What a search for changes that was stopped has found."""
+        from simcore.analysis.what_if import Found
+
+        return Found()
 
     def weigh_assumptions(
         self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
@@ -253,9 +261,8 @@ class Results(Finished, frozen=True, dict=True):
         known = self.other_layout_ns, self.backward_sent_ns
         super().weigh_assumptions(cancelled, all_of_them)
         if (self.other_layout_ns, self.backward_sent_ns) != known:
-            from simcore.analysis.sentences import sentences_of
-
-            self.__dict__["sentences"] = sentences_of(self)
+            forget(self, "sentences")
+            _ = self.sentences
 
     def _weigh_schedule(self, found: Sequence[WhatIf]) -> None:
         """Say of a schedule that nobody gave what the best other one of those that were tried is worth."""

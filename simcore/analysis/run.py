@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse, PortUse
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
     from simcore.messages.network import LinkHeat, LinkUse
-    from simcore.parameters import Parameters
+    from simcore.parameters import Given, Parameters
     from simcore.replay.parameters import Scales
     from simcore.replay.partners import Partners
     from simcore.replay.timed import Timed
@@ -67,6 +67,8 @@ class Run(Protocol):
     def label(self) -> str | None: ...
     @property
     def others(self) -> tuple[str, ...]: ...
+    @property
+    def setup(self) -> Given: ...
     @property
     def parameters(self) -> Parameters: ...
     @property
@@ -131,6 +133,10 @@ class Run(Protocol):
     @property
     def as_read(self) -> Run:
         """Of a replay the run as it was measured; any other run is itself."""
+        ...
+
+    def rerun(self, setup: Any, cancelled: Callable[[], bool]) -> Run:
+        """The run of another setup of the same input; raises as `with_parameters` does."""
         ...
 
     def with_parameters(self, parameters: Parameters, cancelled: Callable[[], bool] = ...) -> Run:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.layout import Layout
-from simcore.parameters import Parameters
 from simcore.program import Program
 from simcore.run.figures import with_each
 from simcore.simulation import Simulation
@@ -56,12 +55,13 @@ def _short_schedule(simulation: Simulation) -> list[str]:
 _SCALED_CELLS = 20
 
 
-def scaled_words(parameters: Parameters, wide: bool) -> list[str]:
+def _scaled_words(simulation: Simulation, wide: bool) -> list[str]:
     """`layer mlp_row x0.9 in time and 2 more`: what takes other times than the file's; nothing where
     nothing does.
 
     wide: whether there is room for all of it.
     """
+    parameters = simulation.parameters
     whole = (("compute", parameters.compute_scale), ("communication", parameters.comm_scale))
     said = [f"{what} x{number(factor)}" for what, factor in whole if factor != 1]
     for front, given in (
@@ -83,7 +83,7 @@ def structure_words(simulation: Simulation) -> str:
     """How the file's rows make up the step: what comes before, in and after its blocks."""
     structure = simulation.program.structure
     if simulation.workload.maker is not None and simulation.workload.stages:
-        sizes = simulation.workload.maker.values(simulation.parameters)["stage_layers"]
+        sizes = simulation.workload.maker.values(simulation.setup.model)["stage_layers"]
         parts = len(structure.prologue), len(structure.loss) + len(structure.tail)
         return f"{parts[0]} before, layers of the stages {sizes}, {parts[1]} after"
     layers = structure.layers_per_block
@@ -112,7 +112,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
         if not wide:
             return [short_memory_words(figures), _short_layout(layout), mfu, program.schedule]
         return [memory_words(figures), _ranks_words(layout), total, mfu, program.schedule, each, flops, hfu]
-    scaled = scaled_words(simulation.parameters, wide)
+    scaled = _scaled_words(simulation, wide)
     if not wide:
         workload = simulation.workload
         made, less = ["rescaled"] * bool(workload.rescaled), ["lines left out"] * bool(workload.left_out)

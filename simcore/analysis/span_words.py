@@ -80,11 +80,11 @@ def origin(simulation: Simulation, of: int, op: int, priced: _Priced | None = No
             priced[key] = words, expected_ns, factors
     else:
         words, expected_ns, factors = _transfer(simulation, of, op, cost)
-    if simulation.parameters.time_scale:
+    if simulation.setup.overrides.time_scales:
         # Imported here: few runs have one.
         from simcore.time_scales import factors_of
 
-        for factor in factors_of(simulation.parameters, ops, op, simulation.workload.name):
+        for factor in factors_of(simulation.setup.overrides.time_scales, ops, op, simulation.workload.name):
             # Each rounds once more, and what the file or the network gives may be kept for other rows.
             expected_ns, factors = scaled(expected_ns, factor), [*factors, (factor, "time scale")]
     return words + _outcome(simulation, ops.stream[op] == COMPUTE, end[op] - start[op], expected_ns, factors)
@@ -108,7 +108,7 @@ def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tup
         phase = next((known for known in CELLS if known == cell), None)
         # The ops of a cell are those of the fullest rank of an expert group.
         known = phase is not None and cost.ns_of(rank_class.expert) == cost.ns
-        ops = maker.summed(simulation.parameters, row, phase) if known and phase else ""
+        ops = maker.summed(simulation.setup.model, row, phase) if known and phase else ""
         words += f": {ops}" if ops else ""
     return words, scaled(cost.ns_of(rank_class.expert), product), factors
 

@@ -31,12 +31,11 @@ from simcore.measured import MeasuredRun
 from simcore.measured.places import Degrees
 from simcore.networks import Sharing
 from simcore.overrides import ANY_ROW, layer_scales
-from simcore.parameters import Parameters
 from simcore.records import NamedTuple, Struct, field, replace
 from simcore.replay.results import MeasuredResults
+from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.units import number, plural
-from simcore.workload import Workload
 
 
 class ComputeFit(Struct, frozen=True):
@@ -92,15 +91,15 @@ class RankFit(Struct, frozen=True):
     slow_rank: float
 
 
-def with_slow_ranks(parameters: Parameters, off: Sequence[RankFit]) -> tuple[str, ...]:
-    """`--slow-rank` of the parameters with the ranks that are off as far off: `37=1.3`, each rank once."""
+def with_slow_ranks(given: Sequence[str], off: Sequence[RankFit]) -> tuple[str, ...]:
+    """`--slow-rank` as it was given with the ranks that are off as far off: `37=1.3`, each rank once."""
     numbers = {fit.rank for fit in off}
-    kept = [text for text in parameters.slow_rank if int(text.partition("=")[0]) not in numbers]
+    kept = [text for text in given if int(text.partition("=")[0]) not in numbers]
     return (*kept, *(f"{fit.rank}={number(fit.slow_rank)}" for fit in off))
 
 
 class Calibration(Struct, frozen=True):
-    """before, after: the runs with the parameters that were given and with the fitted ones, `parameters`.
+    """before, after: the runs with the parameters that were given and with the fitted ones.
 
     ranks: how many were compared. kinds: in the order of `kinds.ORDER`. off: ranks whose compute is far
     from the fit, the farthest first; slowed_step_ns: the step time if they are as far off (`--slow-rank`),
@@ -111,7 +110,6 @@ class Calibration(Struct, frozen=True):
     measured: MeasuredResults
     before: Simulation
     after: Simulation
-    parameters: Parameters
     ranks: int
     compute: ComputeFit
     bandwidths: tuple[BandwidthFit, ...]
@@ -130,7 +128,7 @@ class Calibration(Struct, frozen=True):
     @property
     def slow_ranks(self) -> tuple[str, ...]:
         """What `--slow-rank` takes for `slowed_step_ns`, those that were given included."""
-        return with_slow_ranks(self.parameters, self.off)
+        return with_slow_ranks(self.after.parameters.slow_rank, self.off)
 
     @property
     def is_fitted(self) -> bool:
@@ -224,13 +222,13 @@ _KIND_OF_PHASE = {"fwd": "forward", "ig": "backward", "wg": "backward"}
 _OPTIMIZER = "grad_param_compute"
 
 
-def calibrate(workload: Workload, parameters: Parameters, measured: MeasuredRun) -> Calibration:
-    """Fit `parameters` for a run of `workload` to a measured step.
+def calibrate(setup: Setup, measured: MeasuredRun) -> Calibration:
+    """Fit the parameters of a run to a measured step.
 
     Raises `UsageError` for steps that cannot be compared (layouts or micro-batches that differ, a trace
     without times, dialect astra-sim-1), and what `simulate` raises.
     """
-    return calibrate_run(simulate(workload, parameters), measured)
+    return calibrate_run(simulate(setup.opened, setup.parameters), measured)
 
 
 def calibrate_run(
@@ -280,7 +278,7 @@ def calibrate_run(
     )
     kinds_after = simulated_kinds(after, simulated_ranks)
     return Calibration(
-        results, before, after, after.parameters, len(ranks), compute, bandwidths,
+        results, before, after, len(ranks), compute, bandwidths,
         _kinds(measured_compute, times, (kinds_before, kinds_after), (compute, bandwidths), refused),
         off, _slowed_step_ns(after, off, cancelled), times.host_ns, times.gaps_ns,
         _notes(before, measured, is_assumed),
@@ -316,9 +314,9 @@ def _next_factor(factor: float, ratio: float, kind: str, tried: dict[str, tuple[
     return factor * ratio
 
 
-def _layer_scales(parameters: Parameters, factors: Mapping[str, float]) -> tuple[str, ...]:
+def _layer_scales(given: Sequence[str], factors: Mapping[str, float]) -> tuple[str, ...]:
     """`--layer-scale` with the factor of each kind on all rows, over what was given."""
-    scales = layer_scales(parameters)
+    scales = layer_scales(given)
     for phase, kind in _KIND_OF_PHASE.items():
         if kind in factors:
             scales.setdefault((ANY_ROW, phase), 1.0)
@@ -433,7 +431,7 @@ def _fitted_run(
     """The run with what was fitted, its parameters in it."""
     fitted = replace(before.parameters, compute_scale=compute.after)
     if compute.factors:
-        fitted = replace(fitted, layer_scale=_layer_scales(before.parameters, compute.factors))
+        fitted = replace(fitted, layer_scale=_layer_scales(before.parameters.layer_scale, compute.factors))
     if any(not bandwidth.why for bandwidth in bandwidths):
         dims = zip(before.cluster.dims, bandwidths, strict=True)
         flags = tuple(replace(dimension, bandwidth=fit.after).flag() for dimension, fit in dims)
@@ -501,7 +499,7 @@ def _slowed_step_ns(after: Simulation, off: Sequence[RankFit], cancelled: Callab
     """The step time with the ranks that are off as far off."""
     if not off:
         return None
-    slow_rank = with_slow_ranks(after.parameters, off)
+    slow_rank = with_slow_ranks(after.parameters.slow_rank, off)
     slowed = replace(after.parameters, slow_rank=slow_rank)
     return simulate(after.workload, slowed, cancelled).step_time_ns
 

@@ -33,7 +33,7 @@ from simcore.measured.matching import Call, is_asynchronous
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE as COMPUTE_CATEGORIES
 from simcore.measured.vocabulary import LAUNCH, POINT_TO_POINT, category_of_group, category_of_op
-from simcore.networks import Network, PlacedCollective, open_network
+from simcore.networks import Network, PlacedCollective
 from simcore.program.ops import COMPUTE, FWD, OPT, STREAMS, TO_NEXT, CollectiveCost, TransferCost
 from simcore.records import Struct, field
 from simcore.replay.results import MeasuredResults
@@ -129,7 +129,7 @@ def compute_of_ranks(simulation: Simulation, ranks: Sequence[int]) -> list[dict[
 
 def kind_ns(simulation: Simulation, kind: SimulatedKind, cluster: Cluster) -> int:
     """What the calls of a kind of communication take on an idle network of another cluster, ns together."""
-    network = open_network(simulation.parameters, simulation.layout, cluster)
+    network = simulation.setup.open_network(cluster)
     scale = simulation.parameters.comm_scale
     return sum(
         count * _alone_ns(simulation, network, number, cost, scale)

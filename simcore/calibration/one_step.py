@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simcore.diagnostics import UsageError
-from simcore.parameters import Parameters, replaced
 from simcore.records import Struct
-from simcore.simulation import Simulation, simulate
+from simcore.setup import Setup
+from simcore.simulation import Simulation, simulate, simulated
 from simcore.units import duration
-from simcore.workload import Workload
 
 # As a share of the step: nobody measures a step more exactly.
 _CLOSE = 1e-4
@@ -30,29 +29,25 @@ class StepFit(Struct, frozen=True):
     measured_ns: int
 
     @property
-    def parameters(self) -> Parameters:
-        """Those of the fitted run."""
-        return self.after.parameters
-
-    @property
     def left_ns(self) -> int:
         """Simulated less measured, after the fit."""
         return self.after.step_time_ns - self.measured_ns
 
 
-def fit_step(workload: Workload, parameters: Parameters, measured_ns: int) -> StepFit:
+def fit_step(setup: Setup, measured_ns: int) -> StepFit:
     """The factor on compute that makes the step `measured_ns` long.
 
     A step never gets shorter with more compute, so the factor is found between two that enclose it. Raises
     `UsageError` where no factor gives such a step, and what `simulate` raises.
     """
-    before = simulate(workload, parameters)
-    known: dict[float, Simulation] = {parameters.compute_scale: before}
+    given = setup.parameters.compute_scale
+    before = simulate(setup.opened, setup.parameters)
+    known: dict[float, Simulation] = {given: before}
 
     def run(scale: float) -> Simulation:
         scale = round(scale, _DIGITS)
         if scale not in known:
-            known[scale] = simulate(workload, replaced(parameters, "compute_scale", scale))
+            known[scale] = simulated(setup.changed(compute_scale=scale))
         return known[scale]
 
     least = run(0.0)
@@ -61,7 +56,7 @@ def fit_step(workload: Workload, parameters: Parameters, measured_ns: int) -> St
             f"--measured-step {duration(measured_ns)}: communication alone takes "
             f"{duration(least.step_time_ns)}; no factor on compute would fit, a faster network (--dim) may"
         )
-    scale = _found(run, max(parameters.compute_scale, 0.01), measured_ns)
+    scale = _found(run, max(given, 0.01), measured_ns)
     return StepFit(before, run(scale), round(scale, _DIGITS), measured_ns)
 
 

@@ -4,7 +4,13 @@ Knows places and hops, nothing of workloads or of what a collective costs.
 Import from here all that `__all__` names.
 """
 
-from simcore.cluster.choice import ClusterChoice, changes_of_default, choose_cluster, parameter_values
+from simcore.cluster.choice import (
+    AskedCluster,
+    ClusterChoice,
+    changes_of_default,
+    choose_cluster,
+    parameter_values,
+)
 from simcore.cluster.model import Cluster, Dimension, direct_window
 from simcore.cluster.parsing import algorithm_words, check_algorithm, parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
@@ -15,6 +21,7 @@ __all__ = [
     "ALGORITHM_NAMES",
     "DEFAULT_PRESET",
     "PRESETS",
+    "AskedCluster",
     "Cluster",
     "ClusterChoice",
     "Crossing",

@@ -11,7 +11,6 @@ from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dim
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 from simcore.diagnostics import Diagnostic, UsageError, meant, printable
 from simcore.names import OPTIMIZATIONS, Optimization
-from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.units import number
 
@@ -62,45 +61,57 @@ class ClusterChoice(Struct, frozen=True):
         return settings.cluster()
 
 
-def choose_cluster(
-    parameters: Parameters, given: GivenNetwork | None = None
-) -> ClusterChoice:
-    """The choice that `parameters` make; flags count over the system file, that over the cluster.
+class AskedCluster(Struct, frozen=True):
+    """What parameters say of the cluster; None and () where nobody gave it."""
+
+    cluster: str | None = None
+    system: str | None = None
+    dim: tuple[str, ...] = ()
+    algorithm: tuple[str, ...] = ()
+    splits: int | None = None
+    active_chunks: int | None = None
+    endpoint_delay: int | None = None
+    local_mem_bw: float | None = None
+    collective_optimization: str | None = None
+
+
+def choose_cluster(asked: AskedCluster, given: GivenNetwork | None = None) -> ClusterChoice:
+    """The choice that `asked` makes; flags count over the system file, that over the cluster.
 
     given: the network that comes with what is run.
     Raises UsageError for a value that cannot be, InputError for a file that cannot be read.
     """
-    dims = tuple(parse_dimension(text) for text in parameters.dim)
-    base, preset = _base(parameters.cluster)
+    dims = tuple(parse_dimension(text) for text in asked.dim)
+    base, preset = _base(asked.cluster)
     if given is not None:
         dims = tuple(parse_dimension(text) for text in given.dims)
         chosen = [parse_algorithm(text, dims) for text in given.algorithms]
         base = Settings(local_mem_bandwidth=given.memory).with_algorithms(chosen, len(dims))
-    is_default = parameters.cluster is None and not dims
+    is_default = asked.cluster is None and not dims
     if dims:
         if base.algorithms and len(base.algorithms) != len(dims):
-            file = printable(parameters.cluster or "", 60)
+            file = printable(asked.cluster or "", 60)
             raise UsageError(
                 f"--dim gives {len(dims)} dimensions, and --cluster {file} has algorithms for "
                 f"{len(base.algorithms)}: give as many"
             )
-        if preset is not None and parameters.cluster is not None:
+        if preset is not None and asked.cluster is not None:
             # The dimensions are given, the memory is the preset's.
             base = Settings(local_mem_bandwidth=preset(1).local_mem_bandwidth)
         base = Settings(dims=dims).over(base)
         preset = None
     known = base.dims if preset is None else preset(1).dims
-    if parameters.system is not None:
+    if asked.system is not None:
         from simcore.cluster.files import read_system_file
 
-        base = read_system_file(parameters.system, len(known)).over(base)
-    algorithms = [parse_algorithm(text, known) for text in parameters.algorithm]
+        base = read_system_file(asked.system, len(known)).over(base)
+    algorithms = [parse_algorithm(text, known) for text in asked.algorithm]
     flags = Settings(
-        endpoint_delay_ns=parameters.endpoint_delay,
-        local_mem_bandwidth=parameters.local_mem_bw,
-        splits=parameters.splits,
-        active_chunks=parameters.active_chunks,
-        optimization=_optimization(parameters.collective_optimization),
+        endpoint_delay_ns=asked.endpoint_delay,
+        local_mem_bandwidth=asked.local_mem_bw,
+        splits=asked.splits,
+        active_chunks=asked.active_chunks,
+        optimization=_optimization(asked.collective_optimization),
     )
     settings = flags.over(base).with_algorithms(algorithms, len(known))
     return ClusterChoice(settings, preset, is_default)

@@ -18,10 +18,10 @@ from simcore.chakra.nodes import (
 )
 from simcore.chakra.opening import ExecutionFile, ExecutionSet, first_errors
 from simcore.chakra.wire import Columns, read_columns
-from simcore.cluster import Cluster, choose_cluster
+from simcore.cluster import AskedCluster, Cluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import FREE, AstraOutcome, AstraRun, RemoteMemory, System
-from simcore.executing.executed import Executed, alone, group_name, sends_of, without_times
+from simcore.executing.executed import Executed, Execution, alone, group_name, sends_of, without_times
 from simcore.executing.fifo import NEVER
 from simcore.executing.folded import units_of
 from simcore.executing.system_file import AstraSystem, read_astra_system, read_groups, read_memory
@@ -29,19 +29,21 @@ from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Rules
 from simcore.messages.network import LinkByLink, Unshared
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Parameters, flag_of
+from simcore.parameters import flag_of
 from simcore.ranks import RankSet
+from simcore.records import replace
 from simcore.units import plural
 from simcore.workload.opening import read_file
 
 
-def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
+def by_astra(setup: Execution) -> Executed:
+    traces, parameters = setup.opened, setup.parameters
     scales = ("compute_scale", "comm_scale", "slow_rank")
     given = [flag_of(name).option for name in scales if getattr(parameters, name) != flag_of(name).default]
     if given:
         raise UsageError(f"{', '.join(given)}: not under --dialect {ASTRA_SIM_2}, which has no such factors")
-    world = _world_of(traces, parameters)
-    cluster = choose_cluster(_without_system(parameters)).cluster(world)
+    world = _world_of(setup)
+    cluster = choose_cluster(_network_of(setup)).cluster(world)
     dims = cluster.dims
     if parameters.network == "links":
         for dimension in dims:
@@ -82,7 +84,7 @@ def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
             f"are run"
         )
         diagnostics.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
-    astra, rules, used = _astra_rules(parameters, cluster)
+    astra, rules, used = _astra_rules(setup, cluster)
     groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
     memory = read_memory(parameters.remote_memory) if parameters.remote_memory else RemoteMemory()
     clock = Clock(cluster.npus)
@@ -107,18 +109,18 @@ def by_astra(traces: ExecutionSet, parameters: Parameters) -> Executed:
         diagnostics.append(Diagnostic("note", "no-statistics", message, traces.path))
     diagnostics += without_times(traces, nodes, astra, ASTRA_SIM_2)
     said = tuple(diagnostics)
-    return _astra_executed(traces, parameters, cluster, run, outcome, links, groups, said, astra, used)
+    return _astra_executed(setup, cluster, run, outcome, links, groups, said, astra, used)
 
 
-def astra_values(parameters: Parameters, world: int) -> tuple[Cluster, dict[str, Any]]:
+def astra_values(setup: Execution, world: int) -> tuple[Cluster, dict[str, Any]]:
     """See `values_in_force`."""
-    cluster = choose_cluster(_without_system(parameters)).cluster(world)
-    return cluster, _astra_rules(parameters, cluster)[2]
+    cluster = choose_cluster(_network_of(setup)).cluster(world)
+    return cluster, _astra_rules(setup, cluster)[2]
 
 
-def collective_rules(parameters: Parameters, cluster: Cluster) -> Rules:
+def collective_rules(setup: Execution, cluster: Cluster) -> Rules:
     """What is in force of collectives. Raises InputError."""
-    return _astra_rules(parameters, cluster)[1]
+    return _astra_rules(setup, cluster)[1]
 
 
 def _truth(word: str) -> bool:
@@ -127,16 +129,14 @@ def _truth(word: str) -> bool:
     return word == "true"
 
 
-def _without_system(parameters: Parameters) -> Parameters:
+def _network_of(setup: Execution) -> AskedCluster:
     """The system file is read as ASTRA-sim reads it."""
-    from simcore.records import replace
-
-    return replace(parameters, system=None)
+    return replace(setup.parameters.part(AskedCluster), system=None)
 
 
-def _world_of(traces: ExecutionSet, parameters: Parameters) -> int:
-    highest = max(file.rank for file in traces.files)
-    choice = choose_cluster(_without_system(parameters))
+def _world_of(setup: Execution) -> int:
+    highest = max(file.rank for file in setup.opened.files)
+    choice = choose_cluster(_network_of(setup))
     return choice.npus or highest + 1
 
 
@@ -155,11 +155,11 @@ def _as_there(file: ExecutionFile, traces: ExecutionSet) -> Columns:
     return read_columns(read_file(file.path), traces.table, 1)
 
 
-def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rules, dict[str, Any]]:
+def _astra_rules(setup: Execution, cluster: Cluster) -> tuple[System, Rules, dict[str, Any]]:
     """What the system file says, flags over it; without one, the defaults of wltui's cluster. The last: by
     the names of parameters.
     """
-    dims = cluster.dims
+    dims, parameters = cluster.dims, setup.parameters
     if parameters.system is not None:
         read = read_astra_system(parameters.system, len(dims))
     else:
@@ -246,10 +246,11 @@ def _unfinished(outcome: AstraOutcome, traces: ExecutionSet, world: int) -> Inpu
 
 
 def _astra_executed(
-    traces: ExecutionSet, parameters: Parameters, cluster: Cluster, run: AstraRun, outcome: AstraOutcome,
+    setup: Execution, cluster: Cluster, run: AstraRun, outcome: AstraOutcome,
     links: LinkByLink | None, groups: Mapping[int, tuple[int, ...]] | None,
     diagnostics: tuple[Diagnostic, ...], astra: System, used: Mapping[str, Any],
 ) -> Executed:  # fmt: skip
+    traces = setup.opened
     nodes = [rank.nodes for rank in run.ranks]
     world = tuple(range(cluster.npus))
 
@@ -263,7 +264,7 @@ def _astra_executed(
         for rank, (start, end) in enumerate(zip(outcome.start, outcome.end, strict=True))
     }
     units = alone(len(nodes))
-    if not parameters.no_fold:
+    if not setup.parameters.no_fold:
         units = units_of(nodes, traces.kinds, cluster, apart, members, outcome.start) or units
     firsts = [nodes[rank] for rank in units.first]
     starts, ends = ([times[rank] for rank in units.first] for times in (outcome.start, outcome.end))
@@ -304,7 +305,7 @@ def _astra_executed(
         bytearray(255 if slot == FREE else slot for slot in run.ranks[rank].slot_of) for rank in units.first
     ]
     return Executed(
-        traces, parameters, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
+        setup, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
         units.spread(ends), units, order_of, units.spread(lanes), units.spread(meetings), None, sends, named,
         sorted(outcome.finished), links.uses() if links is not None else None, diagnostics, astra,
         used, None if links is None else links.heat(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcore.chakra.attributes import Attributes, Value
@@ -27,7 +28,7 @@ from simcore.diagnostics import Diagnostic, printable
 from simcore.executing.astra2 import RemoteMemory, System
 from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Parameters
+from simcore.parameters import Given
 from simcore.records import NamedTuple, Struct
 from simcore.units import plural
 
@@ -62,6 +63,12 @@ def alone(world: int) -> Units:
     return Units(tuple(range(world)), array("i", range(world)), {})
 
 
+class Execution(Given, frozen=True, dict=True):
+    """A set of execution traces, and the parameters under which it runs."""
+
+    opened: ExecutionSet
+
+
 class Executed(Struct, frozen=True, dict=True):
     """A set of execution traces that has run.
 
@@ -76,8 +83,7 @@ class Executed(Struct, frozen=True, dict=True):
     network prices it.
     """
 
-    traces: ExecutionSet
-    parameters: Parameters
+    setup: Execution
     cluster: Cluster
     rules: str
     nodes: list[Nodes]
@@ -99,6 +105,15 @@ class Executed(Struct, frozen=True, dict=True):
     link_heat: LinkHeat | None = None
     graph: ExecutedGraph | None = None
     states_times: bool = False
+
+    @property
+    def traces(self) -> ExecutionSet:
+        return self.setup.opened
+
+    @cached_property
+    def known_accounts(self) -> dict[tuple[int, int, int], int]:
+        """By kind, name and attributes of a node the account of its time, as far as they were asked for."""
+        return {}
 
     @property
     def is_astra(self) -> bool:

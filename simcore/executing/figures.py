@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.executing.executed import words_of
-from simcore.parameters import as_dict
 from simcore.run.accounts import told_accounts
 from simcore.run.figures import (
     NodeTables,
@@ -63,7 +62,7 @@ class TraceFigures:
             ("format", f"execution traces (Chakra), schema {executed.traces.schema}"),
             ("rules", words_of(executed)),
             ("read", self.results.counted()),
-            ("network", f"{executed.parameters.network}: {dims}"),
+            ("network", f"{executed.setup.parameters.network}: {dims}"),
         ]
 
     @property
@@ -74,10 +73,10 @@ class TraceFigures:
     def origin(self) -> Origin:
         executed = self.results.executed
         degrees = {"tp": None, "ep": None, "dp": None, "pp": None, "world": len(executed.nodes)}
-        values = as_dict(self.results.parameters, "execution") | dict(executed.used)
+        values = self.results.parameters.as_dict("execution") | dict(executed.used)
         nodes = executed.traces.count
         return Origin(
-            "chakra", executed.traces.schema, nodes, None, 0, degrees, executed.parameters.network,
+            "chakra", executed.traces.schema, nodes, None, 0, degrees, executed.setup.parameters.network,
             executed.rules, values, [], nodes,
             sum(len(executed.nodes[rank]) for rank in executed.units.first),
             rank_classes=len(executed.units.first),

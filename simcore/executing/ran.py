@@ -13,11 +13,11 @@ from simcore.chakra.nodes import (
     Kinds,
 )  # fmt: skip
 from simcore.executing.columns import columns_of, group_word, node_kind, node_name, node_stream
-from simcore.executing.executed import Executed
+from simcore.executing.executed import Executed, Execution
 from simcore.executing.graph import NONE, ExecutedGraph, build_graph
 from simcore.executing.path_words import ExecutedPath
 from simcore.executing.trace import ACCOUNTS, executed_graph, executed_trace
-from simcore.parameters import Parameters
+from simcore.parameters import Rerunnable
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Figure = TypeVar("Figure")
 
 
-class RanTraces(Struct, frozen=True, dict=True):
+class RanTraces(Rerunnable, Struct, frozen=True, dict=True):
     """A set of execution traces that has run: screen and report take figures from here."""
 
     executed: Executed
@@ -48,9 +48,9 @@ class RanTraces(Struct, frozen=True, dict=True):
         return self.executed.kinds
 
     @property
-    def parameters(self) -> Parameters:
-        """Those that ask for this run."""
-        return self.executed.parameters
+    def setup(self) -> Execution:
+        """What asks for this run."""
+        return self.executed.setup
 
     @property
     def held_ops(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP
 from simcore.diagnostics import Cancelled, Diagnostic, InputError
+from simcore.executing.executed import Execution
 from simcore.executing.path_words import ExecutedPath
 from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import run_at_scales
@@ -16,7 +17,7 @@ from simcore.executing.trace import ACCOUNTS, NAMES
 from simcore.executing.untaken import untaken
 from simcore.kernel_names import shown_name
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Parameters, replaced, stated
+from simcore.once import once
 from simcore.ranks import RankSet
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
     from simcore.cluster import Dimension
     from simcore.executing.figures import TraceFigures
+    from simcore.executing.what_if import TriedChanges
     from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
 
@@ -93,20 +95,20 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         rules = ASTRA_SIM_2 if self.is_astra else "wltui's rules"
         if not wide:
             return [ranks, rules]
-        return [f"{ranks}, {plural(self.held_ops, 'node')}", rules, self.executed.parameters.network]
+        return [f"{ranks}, {plural(self.held_ops, 'node')}", rules, self.executed.setup.parameters.network]
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What was found in reading and running, what lies beside it, and which parameters have no effect."""
-        return (*untaken(self.source, self.parameters), *self.executed.diagnostics, *self._ignored())
+        return (*untaken(self.setup), *self.executed.diagnostics, *self._ignored())
 
     def _ignored(self) -> list[Diagnostic]:
         """A warning for each parameter of collectives and messages that was given and has no effect."""
-        if not any(flag.field in COLLECTIVE_FIELDS for flag in stated(self.parameters)):
+        if not any(flag.field in COLLECTIVE_FIELDS for flag in self.parameters.stated()):
             return []
         from simcore.executing.what_if import ignored
 
-        return ignored(self, self.with_parameters, COLLECTIVE_FIELDS)
+        return ignored(self, self._again, COLLECTIVE_FIELDS)
 
     @property
     def source(self) -> ExecutionSet:
@@ -165,13 +167,14 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         """The dimensions of the network."""
         return self.executed.cluster.dims
 
-    def with_parameters(
-        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
-    ) -> TraceResults:
+    def _again(self, setup: Execution) -> TraceResults:
+        return self.rerun(setup, lambda: False)
+
+    def rerun(self, setup: Execution, cancelled: Callable[[], bool]) -> TraceResults:
         """The same traces with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
         if cancelled():
             raise Cancelled
-        return executed_results(self.executed.traces, parameters, cancelled)
+        return executed_results(setup, cancelled)
 
     def track_at(self, place: tuple[int, int, int]) -> Track | None:
         """None: the layout is not known."""
@@ -264,28 +267,27 @@ class TraceResults(RanTraces, frozen=True, dict=True):
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[WhatIf]:
         """Step times with one thing changed, computed once."""
-        if "_found" not in self.__dict__:
-            # Imported here: only who asks runs the set again.
-            from simcore.executing.what_if import what_if
+        return self._found(progress, cancelled).rows
 
-            self.__dict__["_found"] = what_if(self, self.with_parameters, progress, cancelled)
-        what_ifs: list[WhatIf] = self.__dict__["_found"].rows
-        return what_ifs
+    @once
+    def _found(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> TriedChanges:
+        # Imported here: only who asks runs the set again.
+        from simcore.executing.what_if import what_if
+
+        return what_if(self, self._again, progress, cancelled)
 
     @property
     def tried(self) -> str:
         """What is said of the changes that `what_if` tried, "" before it is there."""
-        what_if = self.__dict__.get("_found")
-        return "" if what_if is None else str(what_if.said)
+        found = self._found.known
+        return "" if found is None else found.said
 
 
-def executed_results(
-    traces: ExecutionSet, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
-) -> TraceResults:
-    """A set that has run with these parameters. Raises `UsageError`, InputError, `Cancelled`."""
+def executed_results(setup: Execution, cancelled: Callable[[], bool] = lambda: False) -> TraceResults:
+    """A set that has run. Raises `UsageError`, InputError, `Cancelled`."""
     try:
-        plain = TraceResults(execute(traces, replaced(parameters, "time_scale", ())))
+        plain = TraceResults(execute(setup.changed(time_scale=())))
     except InputError as error:
         # What is wrong may be that they were not taken.
-        raise InputError(*error.diagnostics, *untaken(traces, parameters)) from None
-    return TraceResults(run_at_scales(plain, parameters, cancelled)) if parameters.time_scale else plain
+        raise InputError(*error.diagnostics, *untaken(setup)) from None
+    return TraceResults(run_at_scales(plain, setup, cancelled)) if setup.parameters.time_scale else plain

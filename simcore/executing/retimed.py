@@ -15,11 +15,10 @@ from functools import cached_property
 from simcore.chakra.nodes import COMP, RECV
 from simcore.diagnostics import UsageError, printable
 from simcore.executing.columns import pattern_of
-from simcore.executing.executed import Executed
+from simcore.executing.executed import Executed, Execution
 from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, ExecutedGraph
 from simcore.executing.ran import RanTraces
 from simcore.overrides import time_scales
-from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.run.graph import never
 from simcore.trace.graph import retimed
@@ -62,21 +61,21 @@ class TraceParts:
         return sum(durations[number - 1] for number in self.by_words[part])
 
 
-def run_at_scales(ran: RanTraces, parameters: Parameters, cancelled: Callable[[], bool] = never) -> Executed:
+def run_at_scales(ran: RanTraces, setup: Execution, cancelled: Callable[[], bool] = never) -> Executed:
     """A run with the factors of `--time-scale` on its durations.
 
     Raises `UsageError` for a part that this run does not have, `Cancelled`.
     """
     parts = TraceParts(ran)
     built, flat = ran.graph, ran.trace_graph.durations
-    for part, factor in time_scales(parameters):
+    for part, factor in time_scales(setup.parameters.time_scale):
         if part not in parts.by_words:
             raise UsageError(_none_such(part, list(parts.by_words)))
         flat = retimed(flat, parts.by_words[part], factor)
     other = copy.copy(built)
     other.durations = list(flat[1 : len(built.durations) + 1])
     other.ends = list(built.graph.ends(flat, cancelled))
-    return _at_other_times(ran.executed, other, parameters)
+    return _at_other_times(ran.executed, other, setup)
 
 
 def _none_such(part: str, there: list[str]) -> str:
@@ -90,7 +89,7 @@ def _none_such(part: str, there: list[str]) -> str:
     return f"--time-scale: no {printable(part, 60)} in this run, only {listed}{more}"
 
 
-def _at_other_times(executed: Executed, built: ExecutedGraph, parameters: Parameters) -> Executed:
+def _at_other_times(executed: Executed, built: ExecutedGraph, setup: Execution) -> Executed:
     """The run as it is when the nodes of its graph end as `built` has them.
 
     What links carried is left out: nothing was sent anew.
@@ -120,7 +119,7 @@ def _at_other_times(executed: Executed, built: ExecutedGraph, parameters: Parame
         )
         ranks.append((rank, end + later, exposed + later - longer))
     return replace(
-        executed, parameters=parameters, start=units.spread(starts), begin=units.spread(begins),
+        executed, setup=setup, start=units.spread(starts), begin=units.spread(begins),
         end=units.spread(overs), ranks=ranks, links=None, link_heat=None, graph=built,
     )  # fmt: skip
 

@@ -19,14 +19,23 @@ from simcore.chakra.nodes import (
     Nodes,
     integer,
 )
-from simcore.chakra.opening import ExecutionSet, first_errors, structure_of
-from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape, parameter_values, transfer_shape
+from simcore.chakra.opening import first_errors, structure_of
+from simcore.cluster import (
+    AskedCluster,
+    Cluster,
+    GroupShape,
+    choose_cluster,
+    group_shape,
+    parameter_values,
+    transfer_shape,
+)
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import RemoteMemory, System
 from simcore.executing.executed import (
     WLTUI,
     Executed,
+    Execution,
     Units,
     alone,
     group_name,
@@ -49,7 +58,7 @@ from simcore.executing.folded import units_of
 from simcore.executing.system_file import read_astra_system, read_groups, read_memory
 from simcore.names import ASTRA_SIM_2
 from simcore.overrides import slow_ranks_of
-from simcore.parameters import Parameters, flag_of, refuse_others, stated
+from simcore.parameters import flag_of
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 
@@ -68,11 +77,12 @@ _KIND_OF = {
 _GPU_STREAM, _CPU_STREAM, _MEMORY_STREAM = 0, 1, 2
 
 
-def execute(traces: ExecutionSet, parameters: Parameters) -> Executed:
+def execute(setup: Execution) -> Executed:
     """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for what cannot be
     run.
     """
-    refuse_others(parameters, "execution")
+    parameters = setup.parameters
+    parameters.refuse_others("execution")
     network = parameters.network
     if network not in ("analytical", "links"):
         shown = printable(network, 60)
@@ -81,33 +91,34 @@ def execute(traces: ExecutionSet, parameters: Parameters) -> Executed:
         # Imported here: wltui's rules send no messages.
         from simcore.executing.astra_rules import by_astra
 
-        return by_astra(traces, parameters)
+        return by_astra(setup)
     if parameters.dialect is not None:
         shown = printable(parameters.dialect, 60)
         raise UsageError(
             f"--dialect {shown}: execution traces run by {ASTRA_SIM_2}, or without --dialect by wltui's rules"
         )
-    return _by_wltui(traces, parameters)
+    return _by_wltui(setup)
 
 
-def values_in_force(parameters: Parameters, world: int) -> tuple[Cluster, Mapping[str, Any]]:
+def values_in_force(setup: Execution, world: int) -> tuple[Cluster, Mapping[str, Any]]:
     """The network of a set of so many ranks, and the values of parameters that are not given: what the system
     file says, else a default. Raises `UsageError`, InputError.
     """
-    if parameters.dialect == ASTRA_SIM_2:
+    if setup.parameters.dialect == ASTRA_SIM_2:
         from simcore.executing.astra_rules import astra_values
 
-        return astra_values(parameters, world)
-    cluster = choose_cluster(parameters).cluster(world)
+        return astra_values(setup, world)
+    cluster = choose_cluster(setup.parameters.part(AskedCluster)).cluster(world)
     return cluster, parameter_values(cluster)
 
 
-def _by_wltui(traces: ExecutionSet, parameters: Parameters) -> Executed:
-    _refuse_astra_flags(parameters)
-    node_order = structure_of(traces)
+def _by_wltui(setup: Execution) -> Executed:
+    parameters = setup.parameters
+    _refuse_astra_flags(setup)
+    node_order = structure_of(setup.opened)
     if node_order.errors:
         raise first_errors(node_order.errors)
-    pricing = _Pricing(traces, parameters, node_order.nodes, node_order.orders)
+    pricing = _Pricing(setup, node_order.nodes, node_order.orders)
     on_links = parameters.network == "links"
     units = None if parameters.no_fold or on_links else pricing.units()
     if units is not None:
@@ -118,9 +129,9 @@ def _by_wltui(traces: ExecutionSet, parameters: Parameters) -> Executed:
     return pricing.executed(alone(len(node_order.nodes)))
 
 
-def _refuse_astra_flags(parameters: Parameters) -> None:
+def _refuse_astra_flags(setup: Execution) -> None:
     names = ("injection_scale", "rendezvous_protocol", "num_queues_per_dim")
-    given = [flag_of(name).option for name in names if getattr(parameters, name) != flag_of(name).default]
+    given = [flag_of(name).option for name in names if name in setup.parameters.given]
     if given:
         raise UsageError(f"{', '.join(given)}: of --dialect {ASTRA_SIM_2}")
 
@@ -142,15 +153,14 @@ class _What(NamedTuple):
 class _Pricing:
     """Makes the work of the engine of the nodes: streams, groups, messages, durations."""
 
-    def __init__(
-        self, traces: ExecutionSet, parameters: Parameters, nodes: list[Nodes], orders: list[list[int]]
-    ) -> None:
+    def __init__(self, setup: Execution, nodes: list[Nodes], orders: list[list[int]]) -> None:
+        traces, parameters = setup.opened, setup.parameters
         self.orders = orders
+        self.setup = setup
         self.traces = traces
-        self.parameters = parameters
         self.nodes = nodes
         self.world = len(nodes)
-        self.cluster = choose_cluster(parameters).cluster(self.world)
+        self.cluster = choose_cluster(parameters.part(AskedCluster)).cluster(self.world)
         self.found: list[Diagnostic] = [*traces.diagnostics]
         groups = read_groups(parameters.comm_groups, self.world, True) if parameters.comm_groups else {}
         self.group_ranks = {str(number): ranks for number, ranks in groups.items()}
@@ -162,7 +172,7 @@ class _Pricing:
         networked = ("cluster", "dim", "system", "algorithm", "splits", "active_chunks", "endpoint_delay",
                      "local_mem_bw", "collective_optimization")  # fmt: skip
         # What a file says of a collective's own time counts as long as nobody says another network.
-        self.keeps_times = not any(flag.field in networked for flag in stated(parameters))
+        self.keeps_times = not any(flag.field in networked for flag in parameters.stated())
         if parameters.network == "links":
             self.keeps_times = False
             if parameters.comm_scale != 1:
@@ -171,7 +181,7 @@ class _Pricing:
         # What each collective and each message moves, for links: its bytes of the whole buffer.
         self._moved: list[tuple[str, int] | None] = []
         self._sent: list[tuple[int, int, int]] = []
-        self.slow = slow_ranks_of(parameters, self.world)
+        self.slow = slow_ranks_of(parameters.slow_rank, self.world)
         self._what: dict[tuple[int, int], _What] = {}
         # The first node of a rank that names a group.
         self._names_it: dict[tuple[str, int], int] = {}
@@ -200,7 +210,7 @@ class _Pricing:
         partner = [array("i", (NEVER,)) * len(node) for node in nodes]
         lists: dict[str, dict[int, list[int]]] = {}
         for unit, node in enumerate(nodes):
-            factor = self.parameters.compute_scale * self.slow.get(units.first[unit], 1.0)
+            factor = self.setup.parameters.compute_scale * self.slow.get(units.first[unit], 1.0)
             types, sets, micros = node.columns.type, node.columns.attributes, node.columns.duration
             kinds_of, streams_of, times_of = kind[unit], stream[unit], took[unit]
             rows = node.row
@@ -224,7 +234,7 @@ class _Pricing:
         sends = sends_of(self.nodes, self.traces.kinds, None, units)
         channel = self._messages(kind, took, partner, sends)
         work = Work(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
-        links = self._on_links(named) if self.parameters.network == "links" else None
+        links = self._on_links(named) if self.setup.parameters.network == "links" else None
         timed = run_fifo(work, links)
         self._check_ended(timed, work, named)
         lanes = [
@@ -232,8 +242,7 @@ class _Pricing:
             for kinds_of, lines in zip(kind, stream, strict=True)
         ]
         return Executed(
-            self.traces,
-            self.parameters,
+            self.setup,
             self.cluster,
             WLTUI,
             self.nodes,
@@ -257,7 +266,7 @@ class _Pricing:
         )
 
     def _without_prices(self, units: Units) -> list[Diagnostic]:
-        has_file = self.parameters.remote_memory is not None
+        has_file = self.setup.parameters.remote_memory is not None
         return without_prices(self.traces, self.nodes, units, self.memory, has_file, self._what)
 
     def _anew(self) -> list[Diagnostic]:
@@ -411,9 +420,11 @@ class _Pricing:
         ranks = self.group_ranks.get(name)
         if ranks is None:
             ranks = tuple(there)
-            if self.parameters.comm_groups:
+            if self.setup.parameters.comm_groups:
                 message = f"communicator group {printable(name, 40)} is not in the file of --comm-groups"
-                raise InputError(Diagnostic("error", "group-missing", message, self.parameters.comm_groups))
+                raise InputError(
+                    Diagnostic("error", "group-missing", message, self.setup.parameters.comm_groups)
+                )
             self._say_derived()
             return ranks
         outside = sorted(set(there) - set(ranks))
@@ -452,7 +463,7 @@ class _Pricing:
                 raise InputError(
                     Diagnostic("error", "collectives-differ", message, self.traces.files[rank].path)
                 )
-        scale = self.parameters.comm_scale
+        scale = self.setup.parameters.comm_scale
         if first.ns >= 0 and self.keeps_times:
             self._states_times = True
             return round(max(what.ns for what in whats) * scale)
@@ -476,7 +487,7 @@ class _Pricing:
                 self.traces.kinds.attributes(nodes.columns.attributes[nodes.row[place]]).get("wltui_bytes")
             )
             size = size * len(ranks) if whole is None else size
-        if self.parameters.network == "links":
+        if self.setup.parameters.network == "links":
             self._moved[-1] = (kind, size)
             return 0
         key = tuple(sorted(ranks))
@@ -525,7 +536,9 @@ class _Pricing:
                 if ns < 0 or not self.keeps_times:
                     ns = transfer_ns(self.cluster, transfer_shape(self.cluster, rank, peer), known.size)
                 took[unit][place] = (
-                    round(ns * self.parameters.comm_scale) if self.parameters.comm_scale != 1 else ns
+                    round(ns * self.setup.parameters.comm_scale)
+                    if self.setup.parameters.comm_scale != 1
+                    else ns
                 )
         if errors:
             raise first_errors(errors)

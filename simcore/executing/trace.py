@@ -68,7 +68,7 @@ def account_of(executed: Executed, rank: int, place: int) -> int:
 
 
 def _account(executed: Executed, kind: int, name: int, number: int) -> int:
-    known: dict[tuple[int, int, int], int] = executed.__dict__.setdefault("_accounts", {})
+    known = executed.known_accounts
     account = known.get((kind, name, number))
     if account is None:
         account = known[kind, name, number] = _find(executed, kind, name, number)
@@ -127,11 +127,10 @@ _FORWARD = re.compile(r"fwd|forward|@\d+_", re.IGNORECASE)
 
 def says_phases(executed: Executed) -> bool:
     """Whether each compute node that was accounted as forward says so, by its attributes or by its name."""
-    known: dict[tuple[int, int, int], int] = executed.__dict__.get("_accounts", {})
     return all(
         account or kind != COMP or _stated_phase(executed, number) is not None
         or _FORWARD.search(executed.kinds.name(name)) is not None
-        for (kind, name, number), account in known.items()
+        for (kind, name, number), account in executed.known_accounts.items()
     )  # fmt: skip
 
 

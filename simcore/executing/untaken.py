@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from simcore.chakra.files import is_trace_name
 from simcore.cluster import DEFAULT_PRESET
 from simcore.diagnostics import Diagnostic, printable
+from simcore.executing.executed import Execution
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Parameters, as_flags, flag_of
-from simcore.records import NamedTuple, replace
+from simcore.once import kept_on
+from simcore.parameters import flag_of
+from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
     from simcore.chakra.opening import ExecutionSet
@@ -42,13 +44,14 @@ _NO_MEMORY = b"NO_MEMORY_EXPANSION"
 _GROUPS = re.compile(rb'\s*\{\s*"[0-9]{1,9}"\s*:\s*\[\s*[0-9]')
 
 
-def untaken(traces: ExecutionSet, parameters: Parameters) -> list[Diagnostic]:
+def untaken(setup: Execution) -> list[Diagnostic]:
     """A note where files of a network, a system, groups or a remote memory lie beside a set and are not
     taken: which, and the command line that takes them, by ASTRA-sim's rules where they are a network's.
     """
-    asked = taken(traces, parameters)
-    if asked is None:
+    taking = taken(setup)
+    if taking is None:
         return []
+    traces, parameters, asked = setup.opened, setup.parameters, taking.parameters
     given = {name: getattr(asked, name) for name in _FILES}
     fields = {name: path for name, path in given.items() if path != getattr(parameters, name)}
     networked = parameters.cluster is not None or bool(parameters.dim)
@@ -63,7 +66,7 @@ def untaken(traces: ExecutionSet, parameters: Parameters) -> list[Diagnostic]:
         # Whose own cycles come of the other backend would take these for wrong ones.
         aware = "" if parameters.network == "links" else ", congestion-unaware (--network links: aware)"
         them += f" as ASTRA-sim runs {them}{aware}"
-    command = shlex.join(["wltui", traces.path, *as_flags(asked)])
+    command = shlex.join(["wltui", traces.path, *asked.as_flags()])
     message = (
         f"{listed} {are} there and not taken: this run is by {rules}{on}; with {them}: "
         f"{printable(command, _MOST_COMMAND)}"
@@ -72,9 +75,9 @@ def untaken(traces: ExecutionSet, parameters: Parameters) -> list[Diagnostic]:
     return [Diagnostic("note", "files-not-taken", message, traces.path, brief=brief)]
 
 
-def taken(traces: ExecutionSet, parameters: Parameters) -> Parameters | None:
-    """The parameters that take the files beside a set too; None where there are none that are not taken."""
-    files = _beside(traces)
+def taken(setup: Execution) -> Execution | None:
+    """The run that takes the files beside a set too; None where there are none that are not taken."""
+    files, parameters = _beside(setup.opened), setup.parameters
     fields: dict[str, Any] = {}
     networked = parameters.cluster is not None or bool(parameters.dim)
     if files.network is not None and not networked:
@@ -92,15 +95,12 @@ def taken(traces: ExecutionSet, parameters: Parameters) -> Parameters | None:
     there = networked or "cluster" in fields
     if there and parameters.dialect != ASTRA_SIM_2 and not others:
         fields["dialect"] = ASTRA_SIM_2
-    return replace(parameters, **fields)
+    return setup.changed(**fields)
 
 
 def _beside(traces: ExecutionSet) -> FilesBeside:
     """Looked for once a set: a run is asked for anew with each change of a parameter."""
-    known: FilesBeside | None = traces.__dict__.get("_beside")
-    if known is None:
-        known = traces.__dict__["_beside"] = _files_beside(traces.prefix, traces.files[-1].rank + 1)
-    return known
+    return kept_on(traces, "_beside", lambda: _files_beside(traces.prefix, traces.files[-1].rank + 1))
 
 
 class FilesBeside(NamedTuple):

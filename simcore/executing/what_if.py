@@ -11,13 +11,12 @@ from simcore.chakra.nodes import COLL, COLLECTIVES, RECV, SEND, integer
 from simcore.cluster import Dimension
 from simcore.diagnostics import Cancelled, Diagnostic, InputError, UsageError
 from simcore.executing.astra_rules import collective_rules
-from simcore.executing.executed import Executed
+from simcore.executing.executed import Executed, Execution
 from simcore.executing.ran import RanTraces
 from simcore.executing.retimed import ALL_CPU, TraceParts
 from simcore.messages.alone import estimate, rules_of
 from simcore.messages.collectives import Rules
 from simcore.names import COLLECTIVES as COLLECTIVE_NAMES
-from simcore.parameters import Parameters, replaced, stated
 from simcore.records import NamedTuple, replace
 from simcore.run.findings import WORTH, Change, WhatIf
 from simcore.trace.graph import retimed
@@ -44,7 +43,7 @@ _TOGETHER, _MOST_FLAGS = "the best of each, together", 64
 _SPLITS, _ACTIVE, _QUEUES = (1, 2, 4, 8, 16), (2, 4, 8), (1, 2, 4)
 _STEP = 8
 
-Rerun = Callable[[Parameters], RanTraces]
+Rerun = Callable[[Execution], RanTraces]
 
 
 class TriedChanges(NamedTuple):
@@ -98,7 +97,7 @@ def _parts(ran: RanTraces, trials: _Trials) -> list[WhatIf]:
         name = _NAMES.get(part) or part.removeprefix("stream ")
         rows.append(
             WhatIf(
-                name, free, better, parameters=replaced(parameters, "time_scale", scales),
+                name, free, better, parameters=parameters.replaced("time_scale", scales),
                 meaning=f"{name}: and the groups of the ranks that run alike" if of_alike else "",
             )
         )  # fmt: skip
@@ -183,7 +182,7 @@ class _Trials:
                 change_there = f"{change_percent(now, then)}, {duration(now)} to {duration(then)}"
                 said.append(f"each message has the whole link; shared (--network links) {change_there}")
         what = name if holds else f"{name} (no gain on links)"
-        parameters = _applied(self.ran.parameters, change)
+        parameters = _applied(self.ran.setup, change).parameters
         meaning = f"{name}: {'; '.join(said)}" if said else ""
         return WhatIf(what, None, ns, flags=change.flags, parameters=parameters, meaning=meaning), holds
 
@@ -191,7 +190,7 @@ class _Trials:
         """The step without and with a change on links, ns, of a run whose messages have the whole bandwidth
         each; None where it cannot be run there.
         """
-        on_links = replaced(self.ran.parameters, "network", "links")
+        on_links = self.ran.setup.changed(network="links")
         if self._links_ns is None:
             # A budget of its own: what the others took does not leave the gains unchecked.
             self._left = _MOST_OF_ALL
@@ -204,21 +203,21 @@ class _Trials:
         """The step with a change, ns; None where it cannot be, or where there is no time for it."""
         flags = change.flags
         if flags not in self._ns:
-            other = self._run(_applied(self.ran.parameters, change))
+            other = self._run(_applied(self.ran.setup, change))
             self._ns[flags] = None if other is None else other.step_time_ns
             if other is not None and ends_alike(other.executed, self._base):
                 self._without_effect.append(flags.removeprefix("--"))
         return self._ns[flags]
 
-    def _run(self, parameters: Parameters) -> RanTraces | None:
-        work = _work(self._base, parameters, self._sent)
+    def _run(self, setup: Execution) -> RanTraces | None:
+        work = _work(self._base, setup, self._sent)
         if work > min(self._left, _MOST_OF_ONE):
             self._not_tried += 1
             return None
         self.tell()
         self._left -= work
         try:
-            return self._rerun(parameters)
+            return self._rerun(setup)
         except (InputError, UsageError):
             return None
 
@@ -254,16 +253,20 @@ class _Trials:
                 continue
             for what in ("bandwidth", "latency"):
                 steps = []
-                parameters = self.ran.parameters
+                setup = self.ran.setup
                 for factor in (0.0, _BETTER):
-                    parameters = _with_dimension(self.ran.parameters, dims, number, what, factor)
-                    other = self._run(parameters)
+                    setup = _with_dimension(self.ran.setup, dims, number, what, factor)
+                    other = self._run(setup)
                     steps.append(None if other is None else other.step_time_ns)
                 free, better = steps
                 if free is not None and better is not None:
                     longer = max(free, better) > self.ran.step_time_ns
                     yield WhatIf(
-                        f"dimension {number} {what}", free, better, anomaly=longer, parameters=parameters
+                        f"dimension {number} {what}",
+                        free,
+                        better,
+                        anomaly=longer,
+                        parameters=setup.parameters,
                     )
 
 
@@ -272,11 +275,11 @@ def ignored(ran: RanTraces, rerun: Rerun, fields: Sequence[str]) -> list[Diagnos
     with it. A run of more than 100,000 nodes and messages is not run again for it.
     """
     base, parameters = ran.executed, ran.parameters
-    given = [flag for flag in stated(parameters) if flag.field in fields]
+    given = [flag for flag in parameters.stated() if flag.field in fields]
     sent = _sent(base)
     diagnostics = []
     for flag in given:
-        asked = replaced(parameters, flag.field, flag.default)
+        asked = ran.setup.changed(**{flag.field: flag.default})
         if _work(base, asked, sent) > _MOST_TO_CHECK:
             continue
         try:
@@ -332,12 +335,13 @@ def _what(executed: Executed, rank: int, place: int, type_of: int) -> tuple[str,
 def _rules(executed: Executed) -> Rules:
     """What is in force of collectives."""
     if executed.is_astra:
-        return collective_rules(executed.parameters, executed.cluster)
+        return collective_rules(executed.setup, executed.cluster)
     return rules_of(executed.cluster)
 
 
-def _work(executed: Executed, parameters: Parameters, sent: Counter[tuple[str, int]]) -> int:
+def _work(executed: Executed, setup: Execution, sent: Counter[tuple[str, int]]) -> int:
     """About how many nodes and messages a run with these parameters is; closed forms send none."""
+    parameters = setup.parameters
     if not executed.is_astra and parameters.network != "links":
         nodes = sum(len(executed.nodes[rank]) for rank in executed.units.first)
         return nodes + _OF_A_RANK * len(executed.nodes)
@@ -361,12 +365,12 @@ def _apart(some: list[tuple[int, Change]], least: float) -> list[tuple[int, Chan
     return apart
 
 
-def _applied(parameters: Parameters, change: Change) -> Parameters:
-    """The parameters with a change; algorithms come behind those that are there, and count over them."""
+def _applied(setup: Execution, change: Change) -> Execution:
+    """The run with a change; algorithms come behind those that are there, and count over them."""
     fields = dict(change.fields)
     if "algorithm" in fields:
-        fields["algorithm"] = (*parameters.algorithm, *fields["algorithm"])
-    return replace(parameters, **fields)
+        fields["algorithm"] = (*setup.parameters.algorithm, *fields["algorithm"])
+    return setup.changed(**fields)
 
 
 def _together(change: Change, other: Change) -> Change:
@@ -378,9 +382,9 @@ def _together(change: Change, other: Change) -> Change:
 
 
 def _with_dimension(
-    parameters: Parameters, dims: Sequence[Dimension], number: int, what: str, factor: float
-) -> Parameters:
-    """Parameters with a dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
+    setup: Execution, dims: Sequence[Dimension], number: int, what: str, factor: float
+) -> Execution:
+    """The run with a dimension's latency times `factor`, or its bandwidth over it, to the last digit."""
     written = []
     for index, dim in enumerate(dims):
         bandwidth, latency = dim.bandwidth, dim.latency_ns
@@ -389,7 +393,7 @@ def _with_dimension(
         elif index == number:
             bandwidth = bandwidth / factor if factor else _NO_TIME_GBPS
         written.append(f"{dim.kind}:{dim.size}:{bandwidth!r}:{latency!r}")
-    return replaced(parameters, "dim", tuple(written))
+    return setup.changed(dim=tuple(written))
 
 
 # -- families of changes ---------------------------------------------------------------
@@ -399,7 +403,7 @@ def _families(executed: Executed, sent: Counter[tuple[str, int]]) -> Iterator[It
     """Changes of one kind each: of each the best is held against the others, and taken with them."""
     if executed.states_times or not sent:
         return
-    parameters = executed.parameters
+    parameters = executed.setup.parameters
     kinds = sorted({kind for kind, _ in sent if kind})
     if kinds:
         rules = _rules(executed)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 
 from simcore.chakra.schema import attribute, framed, metadata, node_head
-from simcore.cluster import choose_cluster
+from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.chakra import MEMORY, PREFIX, network_yml, system_json
 from simcore.export.format import Export, Progress, RankFile, Request
@@ -23,7 +23,6 @@ from simcore.measured import MeasuredRun
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, COPY, buffer_bytes, category_of_group
-from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.replay import measured_results
 from simcore.replay.timed import Timed
@@ -133,7 +132,7 @@ class _Written:
             yield RankFile(f"{PREFIX}.{rank}.et", [_Rank(self, rank).run()])
             self.progress.done += len(self.ties.pieces[rank])
         ranks = len(self.ties.pieces)
-        cluster = choose_cluster(Parameters(dim=(_NETWORK.format(ranks=ranks),))).cluster(ranks)
+        cluster = choose_cluster(AskedCluster(dim=(_NETWORK.format(ranks=ranks),))).cluster(ranks)
         groups = {str(number): list(ranks) for number, ranks in enumerate(self.groups, 1)}
         yield RankFile("network.yml", [network_yml(cluster)])
         yield RankFile("system.json", [system_json(cluster)])

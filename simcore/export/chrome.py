@@ -23,7 +23,6 @@ from simcore.export.format import Chosen, Export, Progress, Request, choose, lef
 from simcore.export.spans import ClassSpans, Fact, in_pieces, made_once
 from simcore.json_text import microseconds, quoted_json
 from simcore.layout import GROUP_KINDS
-from simcore.parameters import as_flags
 from simcore.program.ops import RANK_STREAMS, STREAMS
 from simcore.ranks import place_words
 from simcore.records import NamedTuple
@@ -73,7 +72,7 @@ TAIL = b"\n]}\n"
 def run_facts(simulation: Simulation) -> dict[str, str]:
     """What is said of a simulated run, besides its file."""
     return {
-        "parameters": printable(" ".join(as_flags(simulation.parameters)), 4000),
+        "parameters": printable(" ".join(simulation.parameters.as_flags()), 4000),
         "schedule": simulation.program.schedule,
         "network": simulation.parameters.network,
         "step_time_ns": str(simulation.step_time_ns),

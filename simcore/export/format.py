@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.parameters import Parameters, refuse_others
+from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
 from simcore.units import plural
@@ -96,7 +96,7 @@ class ExportFormat(NamedTuple):
             raise UsageError(f"--format {self.name} has no place for a second run: html has")
         # Loaded here: `--help` names all formats, an export has one, and one kind of input.
         if isinstance(opened, Workload):
-            refuse_others(request.parameters, "workload" if opened.maker is None else "model")
+            request.parameters.refuse_others("workload" if opened.maker is None else "model")
             made: Export = import_module(f"simcore.export.{self.name}").export(request)
         elif opened.format == "chakra":
             name = printable(opened.path, 60)
@@ -107,10 +107,6 @@ class ExportFormat(NamedTuple):
             name = printable(opened.path, 60)
             raise UsageError(f"FILE {name}: found a measured run, expected a workload")
         return made
-
-    def export(self, workload: Workload, parameters: Parameters) -> Export:
-        """The export of a workload under parameters, all else as the format has it by itself."""
-        return self.requested(Request(workload, parameters))
 
 
 class Chosen(Struct, frozen=True):

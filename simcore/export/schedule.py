@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.format import Export, Request
-from simcore.policies import chosen_dialect
 from simcore.program import build_program
 from simcore.program.order_text import as_text
-from simcore.simulation import place
+from simcore.setup import Setup
 from simcore.units import plural
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ def export(request: Request) -> Export:
     if request.per_rank or request.ranks is not None or request.every_rank:
         raise UsageError("--format schedule has a line a stage: --ranks and --per-rank have no meaning")
     program = None
-    if chosen_dialect(workload, parameters) != "astra-sim-1":
-        layout, _, diagnostics = place(workload, parameters)
-        program, program_found = build_program(workload, layout, parameters)
+    setup = Setup(workload, parameters)
+    if not setup.rules.queued:
+        program, program_found = build_program(workload, setup.layout, setup.schedule)
     if program is None or not program.has_pipeline_schedule:
         raise UsageError("--format schedule: the rows of this run are one loop; --schedule 1f1b would fit")
-    notes = [*diagnostics, *program_found]
+    notes = [*setup.placed.found, *program_found]
     if program.placement.copies > 1:
         message = (
             f"{printable(program.schedule, 60)} has each stage on {program.placement.copies} ranks, "

@@ -15,9 +15,10 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.format import Export, RankFile, Request
 from simcore.layout import Layout, resolve_layout
 from simcore.names import WORKLOAD_DIALECTS, Dialect
-from simcore.parameters import FLAGS, Parameters, as_flags, replaced
+from simcore.overrides import layer_scales
+from simcore.parameters import Given, flag_of
 from simcore.program.blocks import Structure, find_structure, is_embedding
-from simcore.program.building import bytes_between_stages, layer_scales_of
+from simcore.program.building import bytes_between_stages, check_names
 from simcore.program.plan import Plan
 from simcore.records import replace
 from simcore.units import plural
@@ -25,6 +26,7 @@ from simcore.workload import Cells, Workload
 from simcore.workload.formats.cell import KINDS
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_text import dialect_of
+from simcore.workload.model import AskedDegrees, AskedModel
 from simcore.workload.policies import TRANSFORMER
 
 if TYPE_CHECKING:
@@ -39,15 +41,16 @@ _ANY_LAYOUT = Layout(1, 1, 1, 1)  # scales of rows do not depend on it
 _EXPRESSED = ("world", "tp", "ep", "pp", "microbatches", "compute_scale", "layer_scale", "dialect")
 
 
-def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[Diagnostic]]:
+def edited(given: Given) -> tuple[Workload, list[Diagnostic]]:
     """The workload with the parameters in it, and a diagnostic of what cannot be in it.
 
     Raises `UsageError` and `InputError` for parameters and a workload that do not fit each other.
     """
+    workload, parameters = given.opened, given.parameters
     diagnostics: list[Diagnostic] = []
     if any(getattr(parameters, field) is not None for field in _DEGREES):
         # The file's own degrees may fit or not: they are written as they are.
-        _, assumed = resolve_layout(workload, parameters, None)
+        _, assumed = resolve_layout(workload, parameters.part(AskedDegrees), None)
         diagnostics = [diagnostic for diagnostic in assumed if diagnostic.code == "not-rescaled"]
         if diagnostics:
             # Imported here: most files are written with their own degrees.
@@ -78,11 +81,16 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
         else:
             message = "--microbatches: no embedding_layer row begins a block of this file; its rows stay"
             diagnostics.append(Diagnostic("warning", "not-in-file", message, workload.path))
-    plan = Plan(workload, structure, _ANY_LAYOUT, 1, 0, layer_scales=layer_scales_of(workload, parameters))
-    phases = [_cells(plan, cells, order, parameters) for cells in (workload.fwd, workload.ig, workload.wg)]
+    scales = layer_scales(parameters.layer_scale)
+    check_names(workload, scales)
+    plan = Plan(workload, structure, _ANY_LAYOUT, 1, 0, layer_scales=scales)
+    phases = [
+        _cells(plan, cells, order, parameters.compute_scale)
+        for cells in (workload.fwd, workload.ig, workload.wg)
+    ]
     result = replace(
         workload,
-        dialect=_dialect(workload, parameters),
+        dialect=_dialect(workload, parameters.dialect),
         header=header,
         name=[workload.name[row] for row in order],
         line=array("q", [workload.line[row] for row in order]),
@@ -97,17 +105,17 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
         taken, _ = bytes_between_stages(workload, structure, tp)
         if bytes_between_stages(result, find_structure(result)[0], tp)[0] != taken:
             result = replace(result, header=replace(header, pp_comm=taken))
-    return result, [*diagnostics, *_left_out(workload, parameters)]
+    return result, [*diagnostics, *_left_out(given)]
 
 
-def _dialect(workload: Workload, parameters: Parameters) -> Dialect:
-    if parameters.dialect is None:
+def _dialect(workload: Workload, asked: str | None) -> Dialect:
+    if asked is None:
         return workload.dialect
     for known in WORKLOAD_DIALECTS:
-        if parameters.dialect == known:
+        if asked == known:
             return known
     expected = " or ".join(WORKLOAD_DIALECTS)
-    raise UsageError(f"--dialect {printable(parameters.dialect, 60)}: {expected} is expected")
+    raise UsageError(f"--dialect {printable(asked, 60)}: {expected} is expected")
 
 
 def _has_marked_blocks(workload: Workload, structure: Structure) -> bool:
@@ -140,11 +148,11 @@ def _moved(marked: tuple[int, ...], order: Sequence[int], after: int = -1) -> tu
     return tuple(index for index, row in enumerate(order) if row in wanted)
 
 
-def _cells(plan: Plan, cells: Cells, order: Sequence[int], parameters: Parameters) -> Cells:
+def _cells(plan: Plan, cells: Cells, order: Sequence[int], scale: float) -> Cells:
     """The cells of the rows in `order`, their compute times scaled as the engine would."""
     times = cells.compute_ns
-    if parameters.compute_scale != 1.0 or plan.layer_scales:
-        factors = [parameters.compute_scale * plan.layer_scale(row, cells) for row in range(len(times))]
+    if scale != 1.0 or plan.layer_scales:
+        factors = [scale * plan.layer_scale(row, cells) for row in range(len(times))]
         long = [scaled(ns, factor) for ns, factor in zip(times, factors, strict=True)]
         if max(long, default=0) > _LARGEST:
             raise UsageError("--compute-scale or --layer-scale makes a time of 2^63 ns or more")
@@ -160,16 +168,13 @@ def _cells(plan: Plan, cells: Cells, order: Sequence[int], parameters: Parameter
     )
 
 
-def _left_out(workload: Workload, parameters: Parameters) -> list[Diagnostic]:
-    rest = parameters
-    for flag in FLAGS:
-        if flag.field in _EXPRESSED:
-            rest = replaced(rest, flag.field, flag.default)
-    flags = as_flags(rest)
+def _left_out(given: Given) -> list[Diagnostic]:
+    expressed = {field: flag_of(field).default for field in _EXPRESSED}
+    flags = given.changed(**expressed).parameters.as_flags()
     if not flags:
         return []
     message = f"{' '.join(flags)}: no part of a workload file; give it again when you open the file"
-    return [Diagnostic("warning", "not-in-file", message, workload.path)]
+    return [Diagnostic("warning", "not-in-file", message, given.opened.path)]
 
 
 # Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
@@ -283,42 +288,44 @@ def export(request: Request) -> Export:
         return export_model(opened.maker, request)
     if request.ranks is not None or request.every_rank or request.per_rank:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
-    parameters = request.parameters
-    if parameters.without_lines:
+    given = Given(opened, request.parameters)
+    if given.parameters.without_lines:
         # Imported here, as below: few files are mended.
         from simcore.workload.without_lines import without_lines
 
-        opened = without_lines(opened, parameters.without_lines)
-        parameters = replace(parameters, without_lines=())
+        mended = without_lines(opened, given.parameters.without_lines)
+        given = Given(mended, replace(given.parameters, without_lines=()))
     # What `ExportFormat.requested` has told apart.
-    if parameters.rescale == "on":
-        return _export_rescaled(opened, parameters)
-    return _export(opened, parameters)
+    if given.parameters.rescale == "on":
+        return _export_rescaled(given)
+    return _export(given)
 
 
-def _export_rescaled(workload: Workload, parameters: Parameters) -> Export:
+def _export_rescaled(given: Given) -> Export:
     """The rows of an AICB file for other degrees: AICB's own text, unless more is asked for."""
     # Imported here: few files are rescaled.
     from simcore.recovery.rescale import rescaled
 
-    result = rescaled(workload, parameters)
-    rest = replace(parameters, rescale="off", world=None, tp=None, ep=None, pp=None, microbatches=None)
+    parameters = given.parameters
+    result = rescaled(given.opened, parameters.part(AskedDegrees), parameters.microbatches)
+    rest = given.changed(rescale="off", world=None, tp=None, ep=None, pp=None, microbatches=None)
     if result is None:
-        return _export(workload, rest)
-    if rest != Parameters():
-        return _export(result.workload, rest)
+        return _export(rest)
+    if rest.parameters.given:
+        return _export(Given(result.workload, rest.parameters))
     what = f"{plural(len(result.workload), 'row')}, rescaled {result.workload.rescaled}"
     return Export([result.text.encode()], what, result.workload.diagnostics)
 
 
-def _export(workload: Workload, parameters: Parameters) -> Export:
+def _export(given: Given) -> Export:
+    workload: Workload = given.opened
     if workload.format not in ("simai", "astra-sim-1") or workload.policy not in TRANSFORMER:
         kind = workload.format if workload.policy in TRANSFORMER else f"{workload.format} ({workload.policy})"
         raise UsageError(
             f"--format simai: {printable(kind)} is not written as SimAI text; {' and '.join(TRANSFORMER)} are"
         )
-    result, diagnostics = edited(workload, parameters)
-    _check_names(result)
+    result, diagnostics = edited(given)
+    _check_rows_named(result)
     header = _header(result)
     if dialect_of(_keys(header), result) != result.dialect:
         message = (
@@ -337,7 +344,8 @@ def export_model(maker: Maker, request: Request) -> Export:
     """A model's rows as this text: AICB's own file, or those of Megatron, with more than one stage a file
     for each in a folder.
     """
-    written = maker.text(request.parameters)
+    asked = request.parameters.part(AskedModel)
+    written = maker.text(asked)
     if written is not None:
         if request.per_rank:
             raise UsageError("--format simai: AICB writes one file, so --per-rank does not fit it")
@@ -345,7 +353,7 @@ def export_model(maker: Maker, request: Request) -> Export:
         return Export(
             [text.encode()], f"{plural(text.count(chr(10)) - 2, 'row')} as AICB writes them", diagnostics
         )
-    workload = maker.workload(request.parameters)
+    workload = maker.workload(asked)
     stages = len(workload.stages)
     if stages > 1 and not request.per_rank:
         raise UsageError(
@@ -361,7 +369,7 @@ def export_model(maker: Maker, request: Request) -> Export:
 
 def _experts_elsewhere(workload: Workload) -> list[Diagnostic]:
     """Says so where a reader of the text takes other expert groups than the model has: along dp alone."""
-    layout, _ = resolve_layout(workload, Parameters(), None)
+    layout, _ = resolve_layout(workload, AskedDegrees(), None)
     of_file = replace(layout, whole_experts=False)
     kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group}
     said = []
@@ -382,7 +390,7 @@ def _pieces_of_stage(workload: Workload, stage: int) -> Iterator[bytes]:
     return _pieces(_header(flat), flat)
 
 
-def _check_names(workload: Workload) -> None:
+def _check_rows_named(workload: Workload) -> None:
     for row, name in enumerate(workload.name):
         if not name or name.split() != [name] or (row == 0 and is_comment(name)):
             raise UsageError(

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.units import plain_number, plural, shares
+from simcore.workload.model import AskedModel
 
 LOGNORMAL = "lognormal:"
 # Above it, one expert of 128 has nearly all tokens.
@@ -56,16 +56,16 @@ class ExpertLoads(Struct, frozen=True):
         return tuple(max(self.sent, tokens) for tokens in self.of_rank)
 
 
-def expert_loads(parameters: Parameters, experts: int, ranks: int, routed: int) -> ExpertLoads | None:
+def expert_loads(asked: AskedModel, experts: int, ranks: int, routed: int) -> ExpertLoads | None:
     """The loads of `--expert-imbalance`; None where all experts get the same, or nothing is said of it.
 
     experts: of a layer. ranks: of an expert group. routed: tokens that each of them sends, counted once an
     expert. Raises `UsageError` and `InputError` that say what was found and what would fit.
     """
-    text = parameters.expert_imbalance
+    text = asked.expert_imbalance
     if text is None:
         return None
-    weights = _drawn(text, experts, parameters.seed) if text.startswith(LOGNORMAL) else _read(
+    weights = _drawn(text, experts, asked.seed) if text.startswith(LOGNORMAL) else _read(
         text, experts, ranks
     )  # fmt: skip
     if len(set(weights)) == 1:
@@ -73,12 +73,12 @@ def expert_loads(parameters: Parameters, experts: int, ranks: int, routed: int) 
     total = routed * ranks
     tokens = shares(weights, total)
     kept = tokens
-    if parameters.expert_capacity is not None:
-        most = math.ceil(parameters.expert_capacity * total / experts)
+    if asked.expert_capacity is not None:
+        most = math.ceil(asked.expert_capacity * total / experts)
         kept = [min(token, most) for token in tokens]
     here = experts // ranks
     placed = [kept[first : first + here] for first in range(0, experts, here)]
-    if parameters.expert_placement == "balanced":
+    if asked.expert_placement == "balanced":
         placed = _balanced(kept, ranks)
     return ExpertLoads(tuple(map(tuple, placed)), routed, total - sum(kept))
 

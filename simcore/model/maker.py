@@ -14,12 +14,12 @@ from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
 from simcore.model.sizes import Model, Moe
 from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve, stage_words
-from simcore.parameters import FLAGS, Parameters, flag_of
+from simcore.parameters import FLAGS, flag_of
 from simcore.records import Struct, replace
 from simcore.units import byte_size, duration
 from simcore.workload import Cells as Columns
 from simcore.workload import Header, Workload
-from simcore.workload.model import GivenNetwork, Phase
+from simcore.workload.model import AskedModel, GivenNetwork, Phase
 
 _AICB = "AICB arguments"
 # A form asks for the rows of the draft, of the run on the screen and of the opened one, in turn.
@@ -47,8 +47,8 @@ class ModelMaker:
         self.path = path
         self.model = model
         self.diagnostics = diagnostics
-        self._made: dict[Parameters, Made] = {}
-        self._of_aicb: tuple[Parameters, Workload] | None = None
+        self._made: dict[AskedModel, Made] = {}
+        self._of_aicb: tuple[AskedModel, Workload] | None = None
 
     def opened(self) -> Workload:
         """A workload without rows, which a run asks its maker for."""
@@ -58,21 +58,21 @@ class ModelMaker:
             None, self.diagnostics, maker=self,
         )  # fmt: skip
 
-    def workload(self, parameters: Parameters) -> Workload:
+    def workload(self, asked: AskedModel) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
-        if parameters.as_aicb is None:
-            return self.made(parameters).workload
-        if self._of_aicb is None or self._of_aicb[0] != parameters:
-            self._of_aicb = parameters, self._as_aicb(parameters)
+        if asked.as_aicb is None:
+            return self.made(asked).workload
+        if self._of_aicb is None or self._of_aicb[0] != asked:
+            self._of_aicb = asked, self._as_aicb(asked)
         return self._of_aicb[1]
 
-    def made(self, parameters: Parameters) -> Made:
+    def made(self, asked: AskedModel) -> Made:
         """The rows in dialect megatron, and what they were made of; those made last are kept."""
-        made = self._made.get(parameters)
+        made = self._made.get(asked)
         if made is None:
-            self._check(parameters)
+            self._check(asked)
             assert self.model is not None
-            training = resolve(self.model, parameters)
+            training = resolve(self.model, asked)
             gpu = find_gpu(training.gpu)
             rows = MegatronRows(Costs(gpu, training))
             diagnostics = (*self.diagnostics, *training.found, *self._said(training, gpu))
@@ -85,26 +85,26 @@ class ModelMaker:
                 ) from None
             made = Made(training, gpu, workload, rows.ops)
             # In one assignment: a worker makes rows, too.
-            self._made = dict([*self._made.items(), (parameters, made)][-_KEPT:])
+            self._made = dict([*self._made.items(), (asked, made)][-_KEPT:])
         return made
 
-    def network(self, parameters: Parameters) -> GivenNetwork | None:
+    def network(self, asked: AskedModel) -> GivenNetwork | None:
         """The network of the GPU."""
-        if parameters.as_aicb is not None:
-            if parameters.gpu is None:
+        if asked.as_aicb is not None:
+            if asked.gpu is None:
                 return None
-            world = (self._aicb_config(parameters)[0]).world
-            gpu = find_gpu(parameters.gpu)
+            world = (self._aicb_config(asked)[0]).world
+            gpu = find_gpu(asked.gpu)
             return gpu.network_of(world)
-        made = self.made(parameters)
+        made = self.made(asked)
         return made.gpu.network_of(made.training.world)
 
-    def values(self, parameters: Parameters) -> dict[str, Any]:
+    def values(self, asked: AskedModel) -> dict[str, Any]:
         """By field, what a run takes for the parameters of a model that were not given."""
-        if parameters.as_aicb is not None:
+        if asked.as_aicb is not None:
             return {}
         try:
-            made = self.made(parameters)
+            made = self.made(asked)
         except (UsageError, InputError):
             # Of a draft that cannot be it is what Megatron has.
             return {
@@ -138,14 +138,14 @@ class ModelMaker:
             "pp_scatter": on_off[training.pp_scatter],
             "stage_layers": stage_words(training.stage_layers),
             "gpu": training.gpu,
-            "memory_limit": parameters.memory_limit or f"{made.gpu.memory:.12g}GB",
+            "memory_limit": asked.memory_limit or f"{made.gpu.memory:.12g}GB",
         }
 
-    def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:
+    def explained(self, asked: AskedModel, row: int, phase: Phase) -> list[str]:
         """The ops of a cell: time, what bounds it, FLOPs, bytes, and the share of the peak it reaches."""
-        if parameters.as_aicb is not None:
+        if asked.as_aicb is not None:
             return []
-        ops: list[Op] = getattr(self.made(parameters).ops[row], phase)
+        ops: list[Op] = getattr(self.made(asked).ops[row], phase)
         width = max((len(op.name) for op in ops), default=0)
         lines = []
         for op in ops:
@@ -157,23 +157,23 @@ class ModelMaker:
             lines.append(words)
         return lines
 
-    def summed(self, parameters: Parameters, row: int, phase: Phase) -> str:
+    def summed(self, asked: AskedModel, row: int, phase: Phase) -> str:
         """The ops of a cell in one line, the longest first."""
-        if parameters.as_aicb is not None:
+        if asked.as_aicb is not None:
             return ""
-        ops: list[Op] = getattr(self.made(parameters).ops[row], phase)
+        ops: list[Op] = getattr(self.made(asked).ops[row], phase)
         longest = sorted(ops, key=lambda op: -op.seconds)
         return " + ".join(f"{op.name} {duration(round(op.seconds * 1e9))} ({op.bound})" for op in longest)
 
-    def _check(self, parameters: Parameters) -> None:
-        if parameters.aicb_args is not None:
+    def _check(self, asked: AskedModel) -> None:
+        if asked.aicb_args is not None:
             raise UsageError("--aicb-args is of --as-aicb plain|aiob")
         if self.model is None:
             raise UsageError("found no model: --model NAME|FILE would fit")
         for field, why in (("passes", "layer-loop"), ("layers", "op tables"), ("dialect", "files")):
-            if getattr(parameters, field) != flag_of(field).default:
+            if getattr(asked, field) != flag_of(field).default:
                 raise UsageError(f"{flag_of(field).option} is of {why}: found a model")
-        if parameters.schedule == "layer-loop":
+        if asked.schedule == "layer-loop":
             raise UsageError("--schedule layer-loop runs the rows of a file; for a model 1f1b would fit")
 
     def _said(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
@@ -196,15 +196,15 @@ class ModelMaker:
 
     # -- AICB ----------------------------------------------------------------------------
 
-    def text(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
+    def text(self, asked: AskedModel) -> tuple[str, tuple[Diagnostic, ...]] | None:
         """AICB's file, where that is asked for."""
-        return None if parameters.as_aicb is None else self._aicb(parameters)
+        return None if asked.as_aicb is None else self._aicb(asked)
 
-    def _aicb(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]]:
+    def _aicb(self, asked: AskedModel) -> tuple[str, tuple[Diagnostic, ...]]:
         """The text that AICB writes, and what was assumed for it."""
-        config, arguments = self._aicb_config(parameters)
+        config, arguments = self._aicb_config(asked)
         diagnostics: list[Diagnostic] = list(arguments.diagnostics if arguments else ())
-        mode = parameters.as_aicb
+        mode = asked.as_aicb
         if mode not in flag_of("as_aicb").choices:
             raise UsageError(f"--as-aicb {printable(str(mode), 40)}: plain or aiob is expected")
         if arguments is not None and arguments.aiob != (mode == "aiob"):
@@ -213,27 +213,26 @@ class ModelMaker:
             diagnostics.append(Diagnostic("note", "aicb-mode", message, _AICB))
         times = None
         if mode == "aiob":
-            times, said = self._times(config, arguments, parameters)
+            times, said = self._times(config, arguments, asked)
             diagnostics += said
         quirks = _quirks(config, mode == "aiob")
         diagnostics += [Diagnostic("note", "aicb-quirk", text, self.path) for text in quirks]
         return aicb_text(config, times), tuple(diagnostics)
 
-    def _as_aicb(self, parameters: Parameters) -> Workload:
+    def _as_aicb(self, asked: AskedModel) -> Workload:
         from simcore.workload.formats.simai_text import read
 
-        text, diagnostics = self._aicb(parameters)
+        text, diagnostics = self._aicb(asked)
         workload = read(self.path, text.encode())
         said = (*self.diagnostics, *diagnostics, *workload.diagnostics)
         return replace(workload, diagnostics=said, maker=self)
 
-    def _aicb_config(self, parameters: Parameters) -> tuple[AicbConfig, AicbArguments | None]:
-        if parameters.aicb_args is not None:
+    def _aicb_config(self, asked: AskedModel) -> tuple[AicbConfig, AicbArguments | None]:
+        if asked.aicb_args is not None:
             given = [
                 flag_of(field).option
                 for field in (*_IN_AICB_ARGS, "world", "tp", "pp", "ep", "microbatches")
-                if getattr(parameters, field) != flag_of(field).default
-                and field not in ("gpu", "memory_limit")
+                if getattr(asked, field) != flag_of(field).default and field not in ("gpu", "memory_limit")
             ]
             if given:
                 raise UsageError(f"{', '.join(given)}: --aicb-args has its own, give one of the two")
@@ -242,16 +241,16 @@ class ModelMaker:
                     "--aicb-args has its own sizes: found a model beside it "
                     f"({printable(self.model.name, 40)})"
                 )
-            arguments = AicbArguments(parameters.aicb_args)
+            arguments = AicbArguments(asked.aicb_args)
             return arguments.config, arguments
         if self.model is None:
             raise UsageError("--as-aicb: found neither a model nor --aicb-args, expected one of them")
-        config = _config_of(resolve(self.model, parameters), self.model)
+        config = _config_of(resolve(self.model, asked), self.model)
         check_config(config)
         return config, None
 
     def _times(
-        self, config: AicbConfig, arguments: AicbArguments | None, parameters: Parameters
+        self, config: AicbConfig, arguments: AicbArguments | None, asked: AskedModel
     ) -> tuple[AicbTimes, list[Diagnostic]]:
         path = arguments.comp_filepath if arguments else None
         if path is not None and os.path.lexists(path):
@@ -265,7 +264,7 @@ class ModelMaker:
                 return times_of_rows(read(path, data), config), []
             return read_times(path, data, config.recompute), []
         diagnostics = []
-        gpu = find_gpu(parameters.gpu or "a100-80")
+        gpu = find_gpu(asked.gpu or "a100-80")
         why = (
             "no --comp_filepath is given" if path is None else f"{printable(path, 60)}: there is no such file"
         )

@@ -10,8 +10,9 @@ from simcore.model.engines import ENGINES
 from simcore.model.imbalance import ExpertLoads, expert_loads
 from simcore.model.sizes import Model
 from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
-from simcore.parameters import Parameters, flag_of
+from simcore.parameters import flag_of
 from simcore.records import Struct, replace
+from simcore.workload.model import AskedModel
 
 # What is taken without a flag, as Megatron-LM does.
 DEFAULTS = {
@@ -178,8 +179,8 @@ class Training(Struct, frozen=True):
         return self.placement == "v" and chunk == 1
 
 
-def resolve(model: Model, parameters: Parameters) -> Training:
-    """The training of `model` under these parameters.
+def resolve(model: Model, asked: AskedModel) -> Training:
+    """The training of `model` that is asked for.
 
     Raises `UsageError` for numbers that do not fit each other, with what would.
     """
@@ -191,7 +192,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         diagnostics.append(Diagnostic("note", "model-assumed", message, model.name, brief=brief))
 
     def choice(field: str) -> str:
-        value = getattr(parameters, field)
+        value = getattr(asked, field)
         if value is not None:
             choices = flag_of(field).choices
             if value not in choices:
@@ -205,9 +206,9 @@ def resolve(model: Model, parameters: Parameters) -> Training:
             assumed(field, DEFAULTS[field], _WHY.get(field, f"as {who}"))
         return DEFAULTS[field]
 
-    tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
-    ep = parameters.ep or 1
-    world = parameters.world
+    tp, cp, pp = asked.tp or 1, asked.cp or 1, asked.pp or 1
+    ep = asked.ep or 1
+    world = asked.world
     if world is None:
         world = tp * cp * pp
         assumed("world", world, "one replica")
@@ -219,8 +220,8 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         raise UsageError(f"world {world} is not a multiple of {degrees} = {ranks}: {near} would fit")
     dp = world // ranks
     _check_divides(model, tp, ep, dp * cp)
-    seq = parameters.seq or model.seq
-    if parameters.seq is None:
+    seq = asked.seq or model.seq
+    if asked.seq is None:
         assumed("seq", seq, "the model's")
     if seq % (cp * (2 if cp > 1 else 1)):
         step = 2 * cp
@@ -229,16 +230,16 @@ def resolve(model: Model, parameters: Parameters) -> Training:
     if sequence_parallel and seq // cp % tp:
         raise UsageError(f"--seq {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
                          f"{_near(seq, tp * cp)} would fit")  # fmt: skip
-    microbatch, batch = _batches(parameters, dp, assumed)
-    chunks, placement = _placed(parameters, pp)
+    microbatch, batch = _batches(asked, dp, assumed)
+    chunks, placement = _placed(asked, pp)
     if pp == 1 and chunks > 1:
         raise UsageError(
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
         )
-    stage_layers = _stage_layers(model, parameters, pp, chunks, diagnostics)
-    if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
+    stage_layers = _stage_layers(model, asked, pp, chunks, diagnostics)
+    if pp > 1 and asked.virtual_stages is None and asked.schedule is None:
         assumed("virtual_stages", 1, f"1f1b; {_interleaved_words(stage_layers, batch // (microbatch * dp))}")
-    gpu = parameters.gpu
+    gpu = asked.gpu
     if gpu is None:
         gpu = DEFAULT_GPU
         assumed("gpu", gpu, f"of {', '.join(GPU_NAMES)}")
@@ -248,9 +249,9 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision"),
         choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
     )  # fmt: skip
-    training = _of_engine(training, parameters, choice, assumed)
-    training = _sharded(training, parameters, choice, assumed)
-    if parameters.overlap_tp:
+    training = _of_engine(training, asked, choice, assumed)
+    training = _sharded(training, asked, choice, assumed)
+    if asked.overlap_tp:
         if tp == 1 or not sequence_parallel:
             found_words = "tp 1" if tp == 1 else "--sequence-parallel off"
             fit = "--tp 2 or more with --sequence-parallel on" if tp == 1 else "--sequence-parallel on"
@@ -259,20 +260,20 @@ def resolve(model: Model, parameters: Parameters) -> Training:
                 f"{found_words}; {fit} would fit"
             )
         training = replace(training, overlap_tp=True)
-    training = replace(training, recompute_rows=_recomputed_rows(training, parameters))
-    training = replace(training, offload=_offload(training, parameters))
-    training = replace(training, loads=_loads(training, parameters))
+    training = replace(training, recompute_rows=_recomputed_rows(training, asked))
+    training = replace(training, offload=_offload(training, asked))
+    training = replace(training, loads=_loads(training, asked))
     return replace(training, found=tuple(diagnostics))
 
 
 def _of_engine(
     training: Training,
-    parameters: Parameters,
+    asked: AskedModel,
     choice: Callable[[str], str],
     assumed: Callable[[str, object, str], None],
 ) -> Training:
     """With the trainer. Raises `UsageError` for --compile with one that has no torch.compile."""
-    name = parameters.engine_preset
+    name = asked.engine_preset
     if name is None:
         name, why = "megatron", "as nothing that Megatron lacks is asked for"
         if training.zero >= 2:
@@ -283,34 +284,34 @@ def _of_engine(
             f"--engine-preset {printable(name, 40)}: one of {', '.join(ENGINES)} is expected"
             f"{meant(name, tuple(ENGINES))}"
         )
-    if ENGINES[name].scatters and parameters.pp_scatter is None and training.pp > 1 and training.tp > 1:
+    if ENGINES[name].scatters and asked.pp_scatter is None and training.pp > 1 and training.tp > 1:
         assumed("pp_scatter", "on", f"as {name}")
         training = replace(training, pp_scatter=True)
     if not ENGINES[name].compiled:
-        if parameters.compile is not None:
+        if asked.compile is not None:
             fitting = " or ".join(engine.name for engine in ENGINES.values() if engine.compiled)
             raise UsageError(f"--compile is of --engine-preset {fitting}: found {name}")
         return replace(training, engine=name)
     return replace(training, engine=name, compiled=choice("compile") == "on")
 
 
-def _offload(training: Training, parameters: Parameters) -> float:
+def _offload(training: Training, asked: AskedModel) -> float:
     """GB/s of the link to the host. Raises `UsageError` for what does not go with it."""
-    rate = parameters.offload
+    rate = asked.offload
     if rate is None:
         return 0.0
-    name = parameters.schedule
+    name = asked.schedule
     if name is not None and name not in _OF_WHOLE_BACKWARDS:
         raise UsageError(
             f"--offload with --schedule {printable(name, 40)}: what comes back would be held until its "
             f"weight gradients are made; {', '.join(_OF_WHOLE_BACKWARDS)} would fit"
         )
-    if parameters.overlap_fwd_bwd:
+    if asked.overlap_fwd_bwd:
         raise UsageError(
             "--offload with --overlap-fwd-bwd: two passes at once would share the link; one of the two "
             "would fit"
         )
-    if parameters.expert_imbalance is not None:
+    if asked.expert_imbalance is not None:
         raise UsageError(
             "--offload with --expert-imbalance: ranks would send different sizes; one of the two would fit"
         )
@@ -322,14 +323,14 @@ def _offload(training: Training, parameters: Parameters) -> float:
     return rate
 
 
-def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[str]:
+def _recomputed_rows(training: Training, asked: AskedModel) -> frozenset[str]:
     """The kinds of rows that run again. Raises `UsageError` for other words, and beside whole layers."""
-    text = parameters.recompute_rows
+    text = asked.recompute_rows
     names = {"attention"} if training.recompute == "selective" else set()
     if text is None:
         return frozenset(names)
-    asked = [word.strip() for word in text.split(",")]
-    for word in asked:
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
         if word not in ROW_KINDS:
             raise UsageError(
                 f"--recompute-rows {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
@@ -340,41 +341,41 @@ def _recomputed_rows(training: Training, parameters: Parameters) -> frozenset[st
             f"--recompute-rows {printable(text, 60)}: --recompute full runs whole layers again; --recompute "
             "none or selective would fit, or no --recompute-rows"
         )
-    return frozenset(names | set(asked))
+    return frozenset(names | set(words))
 
 
-def _loads(training: Training, parameters: Parameters) -> ExpertLoads | None:
+def _loads(training: Training, asked: AskedModel) -> ExpertLoads | None:
     """The loads of the experts. Raises `UsageError` where there are none."""
     moe = training.model.moe
     for field in ("expert_imbalance", "expert_capacity", "expert_placement"):
-        if getattr(parameters, field) is None:
+        if getattr(asked, field) is None:
             continue
         option = flag_of(field).option
         if moe is None:
             raise UsageError(
                 f"{option}: {printable(training.model.name, 40)} has no experts; a model with them would fit"
             )
-        if parameters.expert_imbalance is None:
+        if asked.expert_imbalance is None:
             raise UsageError(f"{option} is of uneven loads: with --expert-imbalance it would fit")
-    placement = parameters.expert_placement
+    placement = asked.expert_placement
     if placement is not None and placement not in flag_of("expert_placement").choices:
         choices = ", ".join(flag_of("expert_placement").choices)
         raise UsageError(f"--expert-placement {printable(placement, 40)}: one of {choices} is expected")
     if moe is None:
         return None
-    return expert_loads(parameters, moe.experts, training.ep, training.routed_tokens)
+    return expert_loads(asked, moe.experts, training.ep, training.routed_tokens)
 
 
 def _sharded(
     training: Training,
-    parameters: Parameters,
+    asked: AskedModel,
     choice: Callable[[str], str],
     assumed: Callable[[str, object, str], None],
 ) -> Training:
     """With what ZeRO 2 and 3 take. Raises `UsageError` for what does not go with the level."""
     zero, data = training.zero, training.dp * training.cp
     for field, least in (("prefetch", 3), ("reshard_after_forward", 3), ("shard_size", 2)):
-        if getattr(parameters, field) is not None and zero < least:
+        if getattr(asked, field) is not None and zero < least:
             levels = "--zero 3" if least == 3 else "--zero 2 or 3"
             what = "weights" if least == 3 else "gradients"
             raise UsageError(
@@ -382,48 +383,46 @@ def _sharded(
                 "would fit"
             )
     if zero < 2:
-        if parameters.bucket_size is not None and not (
-            parameters.overlap_grad_reduce or parameters.overlap_param_gather
-        ):
+        if asked.bucket_size is not None and not (asked.overlap_grad_reduce or asked.overlap_param_gather):
             raise UsageError(
                 "--bucket-size is of what is sent beside compute: with --overlap-grad-reduce or "
                 "--overlap-param-gather it would fit"
             )
-        beside = parameters.overlap_grad_reduce or parameters.overlap_param_gather
+        beside = asked.overlap_grad_reduce or asked.overlap_param_gather
         if not beside:
             return training
-        size = parameters.bucket_size
+        size = asked.bucket_size
         if size is None:
             size = ENGINES[training.engine].bucket(data)
             if data > 1:
                 assumed("bucket_size", size, f"as {training.engine} of {data} replicas")
         return replace(
-            training, bucket_size=size, grads_beside=parameters.overlap_grad_reduce,
-            weights_beside=parameters.overlap_param_gather,
+            training, bucket_size=size, grads_beside=asked.overlap_grad_reduce,
+            weights_beside=asked.overlap_param_gather,
         )  # fmt: skip
-    if parameters.bucket_size is not None:
+    if asked.bucket_size is not None:
         raise UsageError(
             f"--bucket-size: ZeRO {zero} sends a layer's gradients at once; --zero 1 would fit, or no "
             "--bucket-size"
         )
-    if parameters.overlap_grad_reduce:
+    if asked.overlap_grad_reduce:
         raise UsageError(
             f"--overlap-grad-reduce: ZeRO {zero} reduces gradients beside each backward; without it, or with "
             "--zero 1, it would fit"
         )
-    if zero == 3 and parameters.overlap_param_gather:
+    if zero == 3 and asked.overlap_param_gather:
         raise UsageError(
             "--overlap-param-gather: ZeRO 3 gathers weights before each forward; --prefetch says how many "
             "units ahead, or --zero 1 would fit"
         )
-    of_megatron = parameters.schedule in (None, *OF_MEGATRON) and not ENGINES[training.engine].pipeline_shards
+    of_megatron = asked.schedule in (None, *OF_MEGATRON) and not ENGINES[training.engine].pipeline_shards
     if zero == 3 and training.pp > 1 and of_megatron:
         raise UsageError(
             f"--zero 3 with pp {training.pp}: Megatron's FSDP refuses a pipeline, as does DeepSpeed's; "
             "--zero 1, --pp 1, --engine-preset torchtitan, or a schedule of PyTorch's (--schedule gpipe, "
             "looped-bfs) would fit"
         )
-    size = parameters.shard_size or 0
+    size = asked.shard_size or 0
     if size:
         if training.ep > 1:
             raise UsageError(
@@ -448,19 +447,19 @@ def _sharded(
     return replace(training, shard_size=size)
 
 
-def _placed(parameters: Parameters, pp: int) -> tuple[int, str]:
+def _placed(asked: AskedModel, pp: int) -> tuple[int, str]:
     """(virtual stages, placement of the chunks) of the schedule."""
-    if parameters.schedule in V_SCHEDULES:
+    if asked.schedule in V_SCHEDULES:
         return 2, "v"
-    if parameters.schedule in TWO_WAY_SCHEDULES and pp > 1:
-        if parameters.overlap_grad_reduce or parameters.overlap_param_gather:
+    if asked.schedule in TWO_WAY_SCHEDULES and pp > 1:
+        if asked.overlap_grad_reduce or asked.overlap_param_gather:
             raise UsageError(
-                f"--schedule {parameters.schedule} of a model: gradients of two stages on one rank are not "
+                f"--schedule {asked.schedule} of a model: gradients of two stages on one rank are not "
                 "shared out over its backwards; without --overlap-grad-reduce and --overlap-param-gather it "
                 "would fit"
             )
         return 1, "both-ways"
-    return parameters.virtual_stages or 1, "loop"
+    return asked.virtual_stages or 1, "loop"
 
 
 def _check_divides(model: Model, tp: int, ep: int, data: int) -> None:
@@ -501,9 +500,9 @@ def _near(number: int, step: int) -> str:
     return f"{below} or {below + step}" if below else str(step)
 
 
-def _batches(parameters: Parameters, dp: int, assumed) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+def _batches(asked: AskedModel, dp: int, assumed) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """(micro-batch size, global batch), sequences."""
-    size, batch, count = parameters.microbatch_size, parameters.global_batch, parameters.microbatches
+    size, batch, count = asked.microbatch_size, asked.global_batch, asked.microbatches
     if size is None:
         size = 1
         assumed("microbatch_size", size, "the smallest")
@@ -542,7 +541,7 @@ def _interleaved_words(stage_layers: tuple[int, ...], microbatches: int) -> str:
 
 
 def _stage_layers(
-    model: Model, parameters: Parameters, pp: int, chunks: int, diagnostics: list[Diagnostic]
+    model: Model, asked: AskedModel, pp: int, chunks: int, diagnostics: list[Diagnostic]
 ) -> tuple[int, ...]:
     """Layers of each stage: those given, else even, else what is left over to the stages in the middle."""
     if pp * chunks > model.layers:
@@ -550,18 +549,18 @@ def _stage_layers(
             f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} "
             f"layers of {printable(model.name, 40)}: at most {model.layers} would fit"
         )
-    if parameters.stage_layers is not None:
-        return _given_layers(parameters.stage_layers, model.layers, pp, chunks)
+    if asked.stage_layers is not None:
+        return _given_layers(asked.stage_layers, model.layers, pp, chunks)
     if model.layers % (pp * chunks) == 0:
         return (model.layers // pp,) * pp
     if chunks > 1:
         fitting = [cut for cut in range(1, model.layers // pp + 1) if model.layers % (pp * cut) == 0]
         near = f"{', '.join(map(str, fitting))} would fit"
-        if parameters.schedule in V_SCHEDULES:
+        if asked.schedule in V_SCHEDULES:
             most = model.layers // chunks
             stages = [pp_fit for pp_fit in range(1, most + 1) if model.layers % (chunks * pp_fit) == 0]
             raise UsageError(
-                f"--schedule {parameters.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
+                f"--schedule {asked.schedule} cuts each stage in {chunks}: pp {pp} x {chunks} does not "
                 f"divide the {model.layers} layers; pp {_some(stages, pp)} would fit, or --stage-layers of "
                 "even numbers"
             )

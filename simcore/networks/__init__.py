@@ -1,21 +1,23 @@
 """The networks room: what communication costs, by the model that `--network` names.
 
 A new model is one new file here and one line in `NETWORKS`. Import from here: `Network`,
-`PlacedCollective`, `Sharing`, `NETWORKS`, `network_model`, `network_names`, `open_network`,
-`check_flags`, `unused_fields`.
+`AskedNetwork`, `PlacedCollective`, `Sharing`, `NETWORKS`, `network_model`, `network_names`,
+`check_network`, `check_flags`, `unused_fields`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from simcore.diagnostics import Diagnostic, UsageError, meant, printable
-from simcore.networks.model import Network, NetworkModel, PlacedCollective, Sharing, one_place, servers
-from simcore.parameters import FLAGS, Parameters
-
-if TYPE_CHECKING:
-    from simcore.cluster import Cluster
-    from simcore.layout import Layout
+from simcore.networks.model import (
+    AskedNetwork,
+    Network,
+    NetworkModel,
+    PlacedCollective,
+    Sharing,
+    one_place,
+    servers,
+)
+from simcore.parameters import FLAGS
 
 _BUSBW_FLAGS = ("gpus_per_server", "overlap")
 _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "nic_type")
@@ -33,15 +35,20 @@ def network_names() -> tuple[str, ...]:
     return tuple(f"{name}:{model.argument}" if model.argument else name for name, model in NETWORKS.items())
 
 
-def network_model(parameters: Parameters) -> NetworkModel:
+def network_model(network: str) -> NetworkModel:
     """The entry that `--network` names. Raises `UsageError` when there is no such model."""
-    name, colon, argument = parameters.network.partition(":")
+    check_network(network)
+    return NETWORKS[network.partition(":")[0]]
+
+
+def check_network(network: str) -> None:
+    """Raises `UsageError` where `--network` names no model, or one without what stands behind it."""
+    name, colon, argument = network.partition(":")
     model = NETWORKS.get(name)
     if model is None or bool(colon and argument) != (model.argument is not None):
-        shown = printable(parameters.network, 60)
+        shown = printable(network, 60)
         raise UsageError(f"--network {shown}: one of {', '.join(network_names())} is expected"
-                         f"{meant(parameters.network, network_names())}")  # fmt: skip
-    return model
+                         f"{meant(network, network_names())}")  # fmt: skip
 
 
 def unused_fields(network: str) -> frozenset[str]:
@@ -51,37 +58,30 @@ def unused_fields(network: str) -> frozenset[str]:
     return frozenset(flag for network in NETWORKS.values() for flag in network.flags if flag not in used)
 
 
-def open_network(parameters: Parameters, layout: Layout, cluster: Cluster) -> Network:
-    """The network of a run. Raises `UsageError`, and `InputError` for a file that cannot be read."""
-    argument = parameters.network.partition(":")[2]
-    return network_model(parameters).open(parameters, layout, cluster, argument)
-
-
-def check_flags(parameters: Parameters) -> list[Diagnostic]:
-    """A warning for each flag that was given and that the network of the run does not use.
+def check_flags(model: NetworkModel, asked: AskedNetwork, given: frozenset[str]) -> list[Diagnostic]:
+    """A warning for each flag that is among those given and that the network of the run does not use.
 
     Raises `UsageError` for a slow link where there are no links, and for groups that have no price.
     """
-    model = network_model(parameters)
-    name = printable(parameters.network, 60)
-    if model.place and parameters.slow_link:
+    name = printable(asked.network, 60)
+    if model.place and asked.slow_link:
         models = " and ".join(name for name, model in NETWORKS.items() if not model.place)
         raise UsageError(
-            f"--slow-link {printable(parameters.slow_link[0], 60)}: network {name} has no dimensions, "
+            f"--slow-link {printable(asked.slow_link[0], 60)}: network {name} has no dimensions, "
             f"and so no ports; {models} have them"
         )
-    if model.place and parameters.shard_size is not None:
+    if model.place and asked.shard_size is not None:
         models = " and ".join(name for name, model in NETWORKS.items() if not model.place)
         raise UsageError(
-            f"--shard-size {parameters.shard_size}: network {name} knows no groups inside data parallelism; "
+            f"--shard-size {asked.shard_size}: network {name} knows no groups inside data parallelism; "
             f"{models} would fit"
         )
-    if model.unfolded and parameters.expert_imbalance is not None:
+    if model.unfolded and asked.expert_imbalance is not None:
         raise UsageError(
             f"--expert-imbalance: network {name} sends messages of equal size; analytical and shared "
             "would fit"
         )
-    if model.unfolded and parameters.overlap_tp:
+    if model.unfolded and asked.overlap_tp:
         raise UsageError(
             f"--overlap-tp: network {name} has no pieces of collectives; analytical, shared and simai-auto "
             "would fit"
@@ -96,17 +96,18 @@ def check_flags(parameters: Parameters) -> list[Diagnostic]:
     return [
         Diagnostic("warning", "parameter-ignored", f"{flag.option} {what} under network {name}")
         for flag, what in unused
-        if getattr(parameters, flag.field) != flag.default
+        if flag.field in given
     ]
 
 
 __all__ = [
     "NETWORKS",
+    "AskedNetwork",
     "Network",
     "PlacedCollective",
     "Sharing",
     "check_flags",
+    "check_network",
     "network_model",
     "network_names",
-    "open_network",
 ]

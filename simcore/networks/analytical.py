@@ -7,8 +7,7 @@ from simcore.collectives import collective_ns, explain_collective, explain_trans
 from simcore.diagnostics import Diagnostic
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
-from simcore.networks.model import Network, PlacedCollective
-from simcore.parameters import Parameters
+from simcore.networks.model import AskedNetwork, Network, PlacedCollective
 from simcore.program.blocks import Structure
 from simcore.records import Struct, field
 from simcore.workload import Workload
@@ -55,6 +54,6 @@ class Analytical(Struct):
         return self._slowed[ports]
 
 
-def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
     return Analytical(cluster)

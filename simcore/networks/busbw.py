@@ -21,9 +21,8 @@ from simcore.cluster.parsing import BANDWIDTHS, number_within
 from simcore.collectives import NAMES
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.layout import Layout
-from simcore.networks.model import Network
+from simcore.networks.model import AskedNetwork, Network
 from simcore.networks.simai import BusBandwidth, SimaiNetwork
-from simcore.parameters import Parameters
 from simcore.records import NamedTuple
 from simcore.workload.model import GroupKind
 
@@ -157,10 +156,10 @@ class Busbw(SimaiNetwork):
 
     name = "busbw"
 
-    def __init__(self, parameters: Parameters, layout: Layout, path: str) -> None:
-        super().__init__(parameters, layout)
-        self.path = path
-        self._file = BusbwFile(path)
+    def __init__(self, asked: AskedNetwork, layout: Layout) -> None:
+        super().__init__(asked, layout)
+        self.path = asked.argument
+        self._file = BusbwFile(self.path)
         self.pp_gibps = self._file.get("PP.busbw")
 
     def bandwidth(self, kind: GroupKind, collective: str, size: int) -> BusBandwidth:
@@ -199,6 +198,6 @@ class Busbw(SimaiNetwork):
         return list(self._file.diagnostics)
 
 
-def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
-    return Busbw(parameters, layout, argument)
+    return Busbw(asked, layout)

@@ -13,8 +13,8 @@ from simcore.messages.alone import check_messages, estimate, rules_of
 from simcore.messages.network import astra_bandwidth
 from simcore.messages.traffic import LinkTraffic, Payload, alone_ns
 from simcore.networks.analytical import Analytical
-from simcore.networks.model import Carrier, Network, PlacedCollective
-from simcore.parameters import Parameters, flag_of
+from simcore.networks.model import AskedNetwork, Carrier, Network, PlacedCollective
+from simcore.parameters import flag_of
 from simcore.program.ops import CollectiveCost, TransferCost
 from simcore.records import field
 from simcore.units import plural
@@ -107,10 +107,10 @@ class LinkNetwork(Analytical):
         return tuple(sorted(sum(places) for places in itertools.product(*lines)))
 
 
-def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
     names = ("comm_scale", "jitter", "slow_link")
-    given = [flag_of(name).option for name in names if getattr(parameters, name) != flag_of(name).default]
+    given = [flag_of(name).option for name in names if getattr(asked, name) != flag_of(name).default]
     if given:
         why = "where durations of messages are found as they go"
         raise UsageError(f"{', '.join(given)}: not under --network links, {why}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from simcore.records import NamedTuple
+from simcore.records import NamedTuple, Struct
 
 if TYPE_CHECKING:
     from simcore.cluster import Cluster, GroupShape, TransferShape
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from simcore.folding.graph import GroupClass, PortFactors
     from simcore.layout import Layout
     from simcore.messages.network import LinkHeat, LinkUse
-    from simcore.parameters import Parameters
     from simcore.program import Program
     from simcore.program.blocks import Structure
     from simcore.program.ops import CollectiveCost
@@ -145,6 +144,30 @@ class Sharing(Protocol):
         ...
 
 
+class AskedNetwork(Struct, frozen=True):
+    """What parameters say of the network, and what not every network has."""
+
+    network: str
+    gpus_per_server: int
+    nics_per_server: int
+    nvlink: float | None
+    nic: float | None
+    gpu_type: str
+    nic_type: str
+    overlap: tuple[str, ...]
+    slow_link: tuple[str, ...]
+    shard_size: int | None
+    expert_imbalance: str | None
+    overlap_tp: bool
+    jitter: float
+    comm_scale: float
+
+    @property
+    def argument(self) -> str:
+        """What stands behind `NAME:`, "" without it."""
+        return self.network.partition(":")[2]
+
+
 class NetworkModel(NamedTuple):
     """One entry of the registry.
 
@@ -159,16 +182,16 @@ class NetworkModel(NamedTuple):
     module: str
     argument: str | None = None
     flags: tuple[str, ...] = ()
-    place: Callable[[Parameters, Layout], Cluster] | None = None
+    place: Callable[[AskedNetwork, Layout], Cluster] | None = None
     lifts_forward: bool = False
     queues: bool = False
     unfolded: bool = False
 
-    def open(self, parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
-        """The network of a run; argument: what stands behind `NAME:`, "" without it."""
+    def open(self, asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
+        """The network of a run. Raises `UsageError`, and `InputError` for a file that cannot be read."""
         # Loaded here: `--help` names all models, and a run has one.
         module = import_module(f"{__package__}.{self.module}")
-        network: Network = module.opened(parameters, layout, cluster, argument)
+        network: Network = module.opened(asked, layout, cluster)
         return network
 
 
@@ -176,14 +199,14 @@ class NetworkModel(NamedTuple):
 _BANDWIDTH, _LATENCY_NS = 1.0, 0.0
 
 
-def one_place(parameters: Parameters, layout: Layout) -> Cluster:
+def one_place(asked: AskedNetwork, layout: Layout) -> Cluster:
     """All ranks beside each other: prices depend on no place."""
     return _switches(layout.world)
 
 
-def servers(parameters: Parameters, layout: Layout) -> Cluster:
+def servers(asked: AskedNetwork, layout: Layout) -> Cluster:
     """Servers of `--gpus-per-server` ranks, dimension 0; dimension 1 is between them."""
-    inside = parameters.gpus_per_server
+    inside = asked.gpus_per_server
     return _switches(inside, -(-layout.world // inside))
 
 

@@ -22,8 +22,7 @@ from simcore.collectives.phases import Phase, chain_bytes, chunk_bytes, load_ns,
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.networks.analytical import Analytical
-from simcore.networks.model import Carrier, Network, PlacedCollective
-from simcore.parameters import Parameters
+from simcore.networks.model import AskedNetwork, Carrier, Network, PlacedCollective
 from simcore.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -507,6 +506,6 @@ class Shared(Analytical):
         return [port_capacity(cluster, dimension) for dimension in range(len(cluster.dims))]
 
 
-def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
     return Shared(cluster)

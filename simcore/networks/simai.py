@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from struct import pack, unpack
 
 from simcore.cluster import TransferShape
@@ -23,8 +24,7 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, print
 from simcore.folding.graph import PortFactors
 from simcore.layout import Layout
 from simcore.names import GPU_TYPES, NIC_TYPES
-from simcore.networks.model import PlacedCollective
-from simcore.parameters import Parameters
+from simcore.networks.model import AskedNetwork, PlacedCollective
 from simcore.program.blocks import Structure
 from simcore.records import NamedTuple
 from simcore.units import digits, plain_number, plural
@@ -112,32 +112,32 @@ _LIFTING_POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 _OVERLAPS = {"dp": 0.0, "tp": 0.0, "ep": 0.0, "pp": 1.0}
 
 
-def simai_bandwidths(parameters: Parameters) -> dict[str, float]:
+def simai_bandwidths(asked: AskedNetwork) -> dict[str, float]:
     """GiB/s of NVLink (`nvlink`) and of one NIC (`nic`): as given, else of the type.
 
     Raises UsageError for a type that SimAI does not know and a figure that cannot be.
     """
     figures = {}
     for field, of_type, types in (("nvlink", "gpu_type", GPU_TYPES), ("nic", "nic_type", NIC_TYPES)):
-        name = getattr(parameters, of_type)
+        name = getattr(asked, of_type)
         if name not in types:
             flag = "--" + of_type.replace("_", "-")
             raise UsageError(f"{flag} {printable(name, 60)}: one of {', '.join(types)} is expected"
                              f"{meant(name, types)}")  # fmt: skip
-        given = getattr(parameters, field)
+        given = getattr(asked, field)
         if given is not None and not BANDWIDTHS[0] <= given <= BANDWIDTHS[1]:
             raise UsageError(f"--{field} {given!r}: a number from 1e-6 to 1e9 (GiB/s) is expected")
         figures[field] = types[name] if given is None else given
     return figures
 
 
-def overlap_ratios(parameters: Parameters) -> dict[str, float]:
+def overlap_ratios(texts: Sequence[str]) -> dict[str, float]:
     """`--overlap dp=0.5,tp=0.3`: the share of communication that SimAI's estimate takes as hidden.
 
     By default 0, and 1 for pp. Raises UsageError.
     """
     ratios = dict(_OVERLAPS)
-    for text in ",".join(parameters.overlap).split(",") if parameters.overlap else ():
+    for text in ",".join(texts).split(",") if texts else ():
         kind, _, value_text = text.partition("=")
         value = plain_number(value_text)
         if kind not in ratios or value is None or value > 1:
@@ -194,10 +194,10 @@ class SimaiNetwork(ABC):
     name: str
     pp_gibps: float | None = None
 
-    def __init__(self, parameters: Parameters, layout: Layout) -> None:
+    def __init__(self, asked: AskedNetwork, layout: Layout) -> None:
         self.layout = layout
-        self.server = parameters.gpus_per_server
-        self.overlap = overlap_ratios(parameters)
+        self.server = asked.gpus_per_server
+        self.overlap = overlap_ratios(asked.overlap)
         self._known: dict[tuple[GroupKind, str, int], int] = {}
         self._free: dict[tuple[GroupKind, str], Diagnostic] = {}
 

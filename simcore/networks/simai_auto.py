@@ -15,9 +15,8 @@ from pathlib import Path
 from simcore.cluster import Cluster, TransferShape
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
-from simcore.networks.model import Network
+from simcore.networks.model import AskedNetwork, Network
 from simcore.networks.simai import BusBandwidth, SimaiNetwork, simai_bandwidths
-from simcore.parameters import Parameters
 from simcore.records import NamedTuple
 from simcore.units import number
 from simcore.workload.model import GroupKind
@@ -94,11 +93,11 @@ class SimaiAuto(SimaiNetwork):
 
     name = "simai-auto"
 
-    def __init__(self, parameters: Parameters, layout: Layout) -> None:
-        super().__init__(parameters, layout)
-        figures = simai_bandwidths(parameters)
+    def __init__(self, asked: AskedNetwork, layout: Layout) -> None:
+        super().__init__(asked, layout)
+        figures = simai_bandwidths(asked)
         self.nvlink, self.nic = figures["nvlink"], figures["nic"]
-        self.nics = parameters.nics_per_server
+        self.nics = asked.nics_per_server
 
     def bandwidth(self, kind: GroupKind, collective: str, size: int) -> BusBandwidth:
         group = self._nodes(kind)
@@ -183,6 +182,6 @@ class SimaiAuto(SimaiNetwork):
         return [Diagnostic("note", "simai-tp-1", message)]
 
 
-def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+def opened(asked: AskedNetwork, layout: Layout, cluster: Cluster) -> Network:
     """The network of a run: see `NetworkModel`."""
-    return SimaiAuto(parameters, layout)
+    return SimaiAuto(asked, layout)

@@ -12,17 +12,16 @@ puts together may.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
 from simcore.layout import Layout
 from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
-from simcore.overrides import ANY_ROW, layer_scales
-from simcore.parameters import FLAGS, Parameters
+from simcore.overrides import ANY_ROW
+from simcore.parameters import FLAGS
 from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, whole_file
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import (
@@ -40,6 +39,7 @@ from simcore.program.order import Action, Shape
 from simcore.program.plan import ONE_LOOP, Plan, ScheduleDefaults, schedule_defaults
 from simcore.program.policy_builder import PolicyBuilder
 from simcore.program.schedule_choice import (
+    AskedSchedule,
     check_chunks,
     check_model,
     chosen_schedule,
@@ -54,10 +54,6 @@ from simcore.units import byte_size, digits, plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
 from simcore.workload.traffic import activation_between_stages
-
-if TYPE_CHECKING:
-    pass
-
 
 _ALL = STREAM_OF_GROUP["all"]
 
@@ -192,12 +188,19 @@ class _MeetingWalk:
 
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
 MOST_OPS = 40_000_000
+# (name, phase) of a row -> factor on its compute, as `layer_scales` gives them.
+LayerScales = Mapping[tuple[str, str], float]
+_NO_SCALES: LayerScales = {}
 # A hundred times the largest file known; more would take minutes and gigabytes.
 MOST_ROWS = 250_000
 
 
 def build_program(
-    workload: Workload, layout: Layout, parameters: Parameters, least_forward_bytes: int = 0
+    workload: Workload,
+    layout: Layout,
+    asked: AskedSchedule,
+    scales: LayerScales = _NO_SCALES,
+    least_forward_bytes: int = 0,
 ) -> tuple[Program, list[Diagnostic]]:
     """The program of one step in dialect simai, and what was assumed on the way.
 
@@ -207,10 +210,10 @@ def build_program(
     """
     if workload.is_table:
         _check_rows(workload)
-        scales = layer_scales_of(workload, parameters)
-        program, diagnostics = build_table_program(workload, layout, parameters, scales, MOST_OPS)
-        return program, diagnostics + _ignored(workload, parameters, program.schedule)
-    plans = planned(workload, layout, parameters, least_forward_bytes)
+        check_names(workload, scales)
+        program, diagnostics = build_table_program(workload, layout, asked, scales, MOST_OPS)
+        return program, diagnostics + _ignored(workload, asked, program.schedule)
+    plans = planned(workload, layout, asked, scales, least_forward_bytes)
     schedule, plan, order = plans.schedule, plans.plan, plans.order
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
@@ -225,7 +228,7 @@ def build_program(
     if not schedule.pipelined:
         stages *= layout.pp
     program = program_of(plans, tuple(stages), tuple(cost for _, cost in plan.costs))
-    check_meetings(program, workload, parameters.stage_layout or STAGE_LAYOUTS[0])
+    check_meetings(program, workload, asked.stage_layout or STAGE_LAYOUTS[0])
     return program, plans.found
 
 
@@ -258,31 +261,40 @@ def program_of(plans: Planned, stages: tuple[StageProgram, ...], costs: tuple[Co
 
 
 def planned(
-    workload: Workload, layout: Layout, parameters: Parameters, least_forward_bytes: int = 0
+    workload: Workload,
+    layout: Layout,
+    asked: AskedSchedule,
+    scales: LayerScales = _NO_SCALES,
+    least_forward_bytes: int = 0,
 ) -> Planned:
     """The plan of a program in dialect simai, and what was assumed for it. Raises as `build_program` does."""
     _check_rows(workload)
-    structure, diagnostics = find_structure(workload, parameters.microbatches)
+    structure, diagnostics = find_structure(workload, asked.microbatches)
     defaults = schedule_defaults(workload, layout, structure)
-    if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
+    if workload.stages and asked.virtual_stages is not None and asked.virtual_stages > 1:
         defaults = defaults._replace(schedule="interleaved")
-    name = defaults.schedule if parameters.schedule is None else parameters.schedule
+    name = defaults.schedule if asked.schedule is None else asked.schedule
     schedule, _ = chosen_schedule(name)
     order = None
     if schedule.pipelined:
-        plan, order, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
+        plan, order, notes = _pipelined_plan(workload, structure, layout, asked, name, defaults)
         diagnostics += notes
     else:
-        plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=parameters.passes)
-        _check_passes(workload, parameters, queued=False)
+        plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=asked.passes)
+        _check_passes(workload, asked.passes, queued=False)
     plan.least_forward_bytes = least_forward_bytes
-    plan.layer_scales = layer_scales_of(workload, parameters)
-    diagnostics += _ignored(workload, parameters, name)
+    check_names(workload, scales)
+    plan.layer_scales = scales
+    diagnostics += _ignored(workload, asked, name)
     return Planned(name, schedule, plan, order, diagnostics)
 
 
 def build_policy_program(
-    workload: Workload, layout: Layout, parameters: Parameters, newest_first: bool
+    workload: Workload,
+    layout: Layout,
+    asked: AskedSchedule,
+    newest_first: bool,
+    scales: LayerScales = _NO_SCALES,
 ) -> tuple[Program, list[Diagnostic]]:
     """The program of one step in dialect astra-sim-1, and what was assumed on the way.
 
@@ -291,23 +303,24 @@ def build_policy_program(
     passes that cannot be.
     """
     name = ONE_LOOP.schedule
-    if parameters.schedule not in (None, name):
-        given = printable(str(parameters.schedule), 60)
+    if asked.schedule not in (None, name):
+        given = printable(str(asked.schedule), 60)
         raise UsageError(
             f"--schedule {given}: dialect astra-sim-1 runs a policy's own loop, {name} fits "
             "(--dialect simai takes the rows as SimAI does)"
         )
-    _check_passes(workload, parameters, queued=True)
+    _check_passes(workload, asked.passes, queued=True)
     plan = Plan(workload, whole_file(workload), layout, ONE_LOOP.microbatches, 0)
-    plan.layer_scales = layer_scales_of(workload, parameters)
+    check_names(workload, scales)
+    plan.layer_scales = scales
     builder = PolicyBuilder(plan, newest_first)
     reduced: dict[int, int | None] = {}
-    for _ in range(parameters.passes):
+    for _ in range(asked.passes):
         POLICY_LOOPS[workload.policy](builder, reduced)
     stage = builder.finish()
     costs = tuple(cost for _, cost in plan.costs)
     program = Program(name, False, plan.structure, (stage,), costs, plan.microbatches, 0, queued=True)
-    diagnostics = [*_left_out(workload, builder), *_ignored(workload, parameters, name)]
+    diagnostics = [*_left_out(workload, builder), *_ignored(workload, asked, name)]
     if not stage.ops:
         message = f"nothing of the rows runs under policy {workload.policy}"
         diagnostics.append(Diagnostic("warning", "no-ops", message, workload.path, workload.header.line))
@@ -331,18 +344,18 @@ def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:
     return [Diagnostic("note", "policy-leaves-out", message, workload.path, workload.header.line)]
 
 
-def _check_passes(workload: Workload, parameters: Parameters, queued: bool) -> None:
+def _check_passes(workload: Workload, passes: int, queued: bool) -> None:
     """Raises `UsageError` where the passes have too many ops, or more than there is memory for."""
     # A row has up to six.
-    most_ops = 6 * parameters.passes * len(workload)
-    if parameters.passes > 1 and most_ops > MOST_OPS:
+    most_ops = 6 * passes * len(workload)
+    if passes > 1 and most_ops > MOST_OPS:
         raise UsageError(
-            f"--passes {parameters.passes} of {plural(len(workload), 'row')} are up to {most_ops} ops: "
+            f"--passes {passes} of {plural(len(workload), 'row')} are up to {most_ops} ops: "
             f"at most {MOST_OPS} are simulated"
         )
     # Most rows have half of them or more.
     ops = most_ops // 2
-    what = f"{plural(parameters.passes, 'pass')} of {plural(len(workload), 'row')} have about {ops} ops"
+    what = f"{plural(passes, 'pass')} of {plural(len(workload), 'row')} have about {ops} ops"
     check_memory(run_bytes(ops, ops, 1, queued=queued), what, "fewer --passes would need less")
 
 
@@ -372,7 +385,7 @@ def _pipelined_plan(
     workload: Workload,
     structure: Structure,
     layout: Layout,
-    parameters: Parameters,
+    asked: AskedSchedule,
     name: str,
     defaults: ScheduleDefaults,
 ) -> tuple[Plan, Callable[[int], Iterable[Action]], list[Diagnostic]]:
@@ -380,32 +393,32 @@ def _pipelined_plan(
 
     Raises `UsageError` with what would fit.
     """
-    if parameters.stage_layout not in (None, *STAGE_LAYOUTS):
-        layout_word = printable(str(parameters.stage_layout), 60)
+    if asked.stage_layout not in (None, *STAGE_LAYOUTS):
+        layout_word = printable(str(asked.stage_layout), 60)
         raise UsageError(f"--stage-layout {layout_word}: one of {', '.join(STAGE_LAYOUTS)} is expected"
-                         f"{meant(parameters.stage_layout, STAGE_LAYOUTS)}")  # fmt: skip
+                         f"{meant(asked.stage_layout, STAGE_LAYOUTS)}")  # fmt: skip
     schedule, given = chosen_schedule(name)
     actions: Callable[[int], Iterable[Action]]
     microbatches = defaults.microbatches
-    if parameters.microbatches is not None and structure.blocks:
-        microbatches = parameters.microbatches
+    if asked.microbatches is not None and structure.blocks:
+        microbatches = asked.microbatches
     if given is not None:
-        microbatches = given_microbatches(given, structure, layout, parameters)
+        microbatches = given_microbatches(given, structure, layout, asked.microbatches)
     # Six cells a row, each at most one op; the rows outside blocks run once more.
     block = max(map(len, structure.blocks), default=0)
     if workload.stages:
         block = max(sum(map(len, stage.chunks)) for stage in workload.stages)
         block += sum(map(len, workload.recomputed.values()))
     rows = microbatches * block + len(workload)
-    most_ops = 6 * layout.pp * rows * parameters.steps
+    most_ops = 6 * layout.pp * rows * asked.steps
     if most_ops > MOST_OPS:
-        times = f" in {parameters.steps} steps" if parameters.steps > 1 else ""
+        times = f" in {asked.steps} steps" if asked.steps > 1 else ""
         raise UsageError(
             f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')}{times} are up to "
             f"{most_ops} ops: at most {MOST_OPS} are simulated"
         )
     if given is not None:
-        if parameters.overlap_fwd_bwd and given.pairs_wait:
+        if asked.overlap_fwd_bwd and given.pairs_wait:
             raise UsageError(
                 f"--overlap-fwd-bwd: pairs of {printable(name, 60)} would wait for each other: "
                 f"{given.pairs_wait}; without it they would fit"
@@ -414,18 +427,18 @@ def _pipelined_plan(
         placement, actions = order.placement, order.stages.__getitem__
         check_chunks(structure, placement.parts, f"--schedule {printable(name, 60)}")
     else:
-        chunks = chunks_of(structure, schedule, parameters, name)
+        chunks = chunks_of(structure, schedule, asked.virtual_stages, name)
         misfit = schedule.misfit(layout.pp, microbatches)
         if misfit:
             raise UsageError(f"--schedule {name}: {misfit}")
-        shape = Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd)
+        shape = Shape(layout.pp, microbatches, chunks, asked.overlap_fwd_bwd)
         placement, actions = schedule.placed(shape), partial(schedule.actions, shape)
     if workload.stages:
         check_model(workload, placement, f"--schedule {printable(name, 60)}")
     transfer_bytes, diagnostics = (
         bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     )
-    if layout.pp > 1 and parameters.stage_layout is None:
+    if layout.pp > 1 and asked.stage_layout is None:
         diagnostics = [*diagnostics, *_uniform_stages(workload, structure)]
     plan = Plan(
         workload,
@@ -434,11 +447,11 @@ def _pipelined_plan(
         microbatches,
         transfer_bytes,
         placement=placement,
-        steps=parameters.steps,
-        overlapped=parameters.overlap_fwd_bwd,
-        megatron=parameters.stage_layout == "megatron",
-        overlap_grad_reduce=parameters.overlap_grad_reduce,
-        overlap_param_gather=parameters.overlap_param_gather,
+        steps=asked.steps,
+        overlapped=asked.overlap_fwd_bwd,
+        megatron=asked.stage_layout == "megatron",
+        overlap_grad_reduce=asked.overlap_grad_reduce,
+        overlap_param_gather=asked.overlap_param_gather,
     )
     return plan, actions, [*diagnostics, *(given.diagnostics if given is not None else ())]
 
@@ -479,17 +492,15 @@ def _uniform_stages(workload: Workload, structure: Structure) -> list[Diagnostic
     return [said]
 
 
-def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:
-    """The scales of `--layer-scale`. Raises `UsageError` for a name that no row has."""
-    scales = layer_scales(parameters)
+def check_names(workload: Workload, scales: LayerScales) -> None:
+    """Raises `UsageError` where a scale is of a name that no row has."""
     names = {*workload.name, *map(base_name, workload.name)} if scales else set()
     for name, _ in scales:
         if name not in names and name != ANY_ROW:
             raise UsageError(f"--layer-scale {printable(name, 60)}: no row of the file has this name")
-    return scales
 
 
-def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diagnostic]:
+def _ignored(workload: Workload, asked: AskedSchedule, name: str) -> list[Diagnostic]:
     """A diagnostic for each parameter that was given and that the schedule does not use."""
     unused = {
         "microbatches", "stage_layout", "overlap_grad_reduce", "overlap_param_gather", "overlap_fwd_bwd",
@@ -513,7 +524,7 @@ def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diag
             workload.path,
         )
         for flag in FLAGS
-        if flag.field in reasons and getattr(parameters, flag.field) != flag.default
+        if flag.field in reasons and flag.field in asked.given
     ]
 
 

@@ -7,14 +7,14 @@ by the same names). The number of layers is not in the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout
-from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
 from simcore.program.ops import FWD, IG, TO_NEXT, TO_PREVIOUS, Join, Program, Receive, TransferCost
 from simcore.program.plan import ONE_LOOP, Plan, RowBuilder
+from simcore.program.schedule_choice import AskedSchedule
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple
 from simcore.units import plural
@@ -60,8 +60,8 @@ _GRADIENT = "_grad"
 def build_table_program(
     workload: Workload,
     layout: Layout,
-    parameters: Parameters,
-    layer_scales: dict[tuple[str, str], float],
+    asked: AskedSchedule,
+    layer_scales: Mapping[tuple[str, str], float],
     most_ops: int,
 ) -> tuple[Program, list[Diagnostic]]:
     """The program of an op table, and what was assumed on the way.
@@ -70,16 +70,16 @@ def build_table_program(
     for more than `most_ops` ops.
     """
     name = ONE_LOOP.schedule
-    if parameters.schedule not in (None, name):
+    if asked.schedule not in (None, name):
         raise UsageError(
-            f"--schedule {printable(parameters.schedule or '', 60)}: an op table runs as {name} alone"
+            f"--schedule {printable(asked.schedule or '', 60)}: an op table runs as {name} alone"
         )
-    first, last, diagnostics = find_layer(workload, layout, parameters.layers)
-    layers = parameters.layers or ONE_LOOP.layers
+    first, last, diagnostics = find_layer(workload, layout, asked.layers)
+    layers = asked.layers or ONE_LOOP.layers
     rows = range(len(workload))
     exchanges = layout.pp > 1 and any("pp" in cells.group for cells in (workload.fwd, workload.ig))
     stages = layout.pp if exchanges else 1
-    passes = parameters.passes
+    passes = asked.passes
     ops = 6 * stages * passes * (len(rows) + (last - first) * (layers - 1))
     if ops > most_ops:
         what = f"{plural(layers, 'layer')} on {plural(stages, 'stage')}"

@@ -7,28 +7,45 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, meant, printable
 from simcore.layout import Layout
-from simcore.parameters import Parameters
 from simcore.program.blocks import Structure, is_embedding
 from simcore.program.order import Placement
 from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedule_file
-from simcore.records import replace
+from simcore.records import Struct, replace
 from simcore.units import plural
 from simcore.workload import Workload
+from simcore.workload.model import AskedDegrees
 
 if TYPE_CHECKING:
     from simcore.program.order_files import ReadOrder
 
 
+class AskedSchedule(Struct, frozen=True):
+    """What parameters say of the schedule; None: as the file says, or the default. given: the names of all
+    parameters that are not at their default.
+    """
+
+    schedule: str | None = None
+    microbatches: int | None = None
+    virtual_stages: int | None = None
+    passes: int = 1
+    layers: int | None = None
+    steps: int = 1
+    stage_layout: str | None = None
+    overlap_fwd_bwd: bool = False
+    overlap_grad_reduce: bool = False
+    overlap_param_gather: bool = False
+    given: frozenset[str] = frozenset()
+
+
 def with_stages_of_schedule(
-    workload: Workload, parameters: Parameters
-) -> tuple[Parameters, list[Diagnostic]]:
-    """The parameters with the stages of a schedule file, where nobody gave another number of them.
+    workload: Workload, name: str | None, asked: AskedDegrees
+) -> tuple[AskedDegrees, list[Diagnostic]]:
+    """The degrees with the stages of a schedule file, where nobody gave another number of them.
 
     Raises what `chosen_schedule` does.
     """
-    name = parameters.schedule
-    if name is None or parameters.pp is not None or not is_schedule_file(name):
-        return parameters, []
+    if name is None or asked.pp is not None or not is_schedule_file(name):
+        return asked, []
     _, given = chosen_schedule(name)
     assert given is not None
     stages = given.order.placement.stages
@@ -38,7 +55,7 @@ def with_stages_of_schedule(
         diagnostics.append(
             Diagnostic("note", "schedule-stages", message, workload.path, workload.header.line)
         )
-    return replace(parameters, pp=stages), diagnostics
+    return replace(asked, pp=stages), diagnostics
 
 
 def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
@@ -62,7 +79,7 @@ def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
     return FROM_FILE._replace(splits_backward=splits), given
 
 
-def given_microbatches(given: ReadOrder, structure: Structure, layout: Layout, parameters: Parameters) -> int:
+def given_microbatches(given: ReadOrder, structure: Structure, layout: Layout, asked: int | None) -> int:
     """The micro-batches of a schedule file. Raises `UsageError` where the run has another shape."""
     placement, name = given.order.placement, printable(given.path, 60)
     if layout.pp != placement.stages:
@@ -71,17 +88,14 @@ def given_microbatches(given: ReadOrder, structure: Structure, layout: Layout, p
             f"--pp {placement.stages} would fit"
         )
     count = given.order.microbatches
-    if parameters.microbatches not in (None, count):
-        raise UsageError(
-            f"--microbatches {parameters.microbatches}: {name} has {count}, "
-            "and without the flag they are taken"
-        )
+    if asked not in (None, count):
+        raise UsageError(f"--microbatches {asked}: {name} has {count}, and without the flag they are taken")
     return count if structure.blocks else 0
 
 
-def chunks_of(structure: Structure, schedule: Schedule, parameters: Parameters, name: str) -> int:
+def chunks_of(structure: Structure, schedule: Schedule, asked: int | None, name: str) -> int:
     """Chunks of a stage: they divide the layers of every block."""
-    chunks = schedule.chunks if schedule.chunks is not None else parameters.virtual_stages
+    chunks = schedule.chunks if schedule.chunks is not None else asked
     if chunks is None:
         divisors = ", ".join(map(str, _divisors(math.gcd(*structure.layers_per_block)))) or "no number"
         raise UsageError(f"--schedule {name} needs --virtual-stages; {divisors} would fit")

@@ -12,12 +12,12 @@ from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text
 from simcore.model.aicb_arguments import check_config
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import own_times
-from simcore.parameters import Parameters
 from simcore.records import Struct, replace
 from simcore.recovery.recovered import Recovered, recover
 from simcore.recovery.statement import Reference
 from simcore.units import digits
 from simcore.workload import Workload
+from simcore.workload.model import AskedDegrees
 
 # Whose constants the ratios are made with: cells of public files are of A100s or say of none.
 _GPU = "a100-80"
@@ -25,7 +25,7 @@ _CHANGED = ("world", "tp", "ep", "pp")
 # A form asks for the rows of the draft, of the run on the screen and of another one, in turn.
 _KEPT = 6
 _recovered: list[tuple[Workload, Recovered]] = []
-_made: dict[tuple[int, Parameters], tuple[Workload, Rescaled]] = {}
+_made: dict[tuple[int, AskedDegrees, int | None], tuple[Workload, Rescaled]] = {}
 
 
 class Rescaled(Struct, frozen=True):
@@ -53,21 +53,18 @@ def can_rescale(workload: Workload) -> bool:
     return is_like_aicb(workload) and known(workload).exact
 
 
-def rescaled(workload: Workload, parameters: Parameters) -> Rescaled | None:
-    """The rows for the degrees and micro-batches of `parameters`; None where they are the file's.
+def rescaled(workload: Workload, asked: AskedDegrees, microbatches: int | None) -> Rescaled | None:
+    """The rows for these degrees and micro-batches; None where they are the file's.
 
     Raises `UsageError` for a file that is not AICB's as it stands, and for degrees that do not fit.
     """
     recovered = known(workload)
     if not recovered.exact or recovered.config is None:
         raise UsageError(f"--rescale on: {printable(workload.path, 60)} is {_why(recovered)}; off would fit")
-    asked = Parameters(
-        world=parameters.world, tp=parameters.tp, ep=parameters.ep, pp=parameters.pp,
-        microbatches=parameters.microbatches,
-    )  # fmt: skip
-    key = id(workload), asked
+    asked = AskedDegrees(asked.world, asked.tp, asked.ep, asked.pp)
+    key = id(workload), asked, microbatches
     if key not in _made or _made[key][0] is not workload:
-        config = _asked_for(recovered.config, asked)
+        config = _asked_for(recovered.config, asked, microbatches)
         if config == recovered.config:
             return None
         _made[key] = workload, _rows(workload, recovered, config)
@@ -83,19 +80,15 @@ def _why(recovered: Recovered) -> str:
     return f"AICB's but for {recovered.difference.text()}"
 
 
-def _asked_for(config: AicbConfig, asked: Parameters) -> AicbConfig:
+def _asked_for(config: AicbConfig, asked: AskedDegrees, microbatches: int | None) -> AicbConfig:
     """The config on another layout: the global batch stays, micro-batches follow."""
     degrees = {name: getattr(asked, name) or getattr(config, name) for name in _CHANGED}
     scaled = replace(config, **degrees)
     if (scaled.tp, scaled.pp, scaled.ep, scaled.world) == (config.tp, config.pp, config.ep, config.world):
         scaled = config
     ranks = scaled.tp * scaled.pp
-    if (
-        scaled.world % ranks == 0
-        and asked.microbatches is not None
-        and asked.microbatches != scaled.microbatches
-    ):
-        scaled = replace(scaled, global_batch=asked.microbatches * scaled.microbatch_size * scaled.dp)
+    if scaled.world % ranks == 0 and microbatches is not None and microbatches != scaled.microbatches:
+        scaled = replace(scaled, global_batch=microbatches * scaled.microbatch_size * scaled.dp)
     check_config(scaled)
     for what, size in (("the hidden size", scaled.hidden), ("the inner size", scaled.ffn)):
         if size % scaled.tp:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
-from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.replay.operations import op_uses
@@ -177,7 +176,7 @@ class MeasuredFigures:
             run.ops, None, run.microbatches,
             {"tp": degrees.tp, "ep": degrees.exp, "dp": degrees.dp, "pp": degrees.pp, "world": degrees.world},
             "measured", "replayed" if shown.replayed else "measured",
-            as_dict(self.results.parameters, "trace") | {"run": run.stamp, "replay": shown.replayed},
+            self.results.parameters.as_dict("trace") | {"run": run.stamp, "replay": shown.replayed},
             [], spans, spans if shown.replayed else 0,
         )  # fmt: skip
 

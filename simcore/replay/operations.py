@@ -13,6 +13,7 @@ from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
 from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
+from simcore.once import is_known
 from simcore.records import NamedTuple, Struct, replace
 from simcore.replay.timed import Timed
 from simcore.replay.waits import Wait, waits_by_item
@@ -243,7 +244,7 @@ class Operations:
         """Whether the critical path and the slack are there without a wait; a run without times has none."""
         if not self.timed or self.results.operations.path_known:
             return True
-        return {"critical_path", "slack_ns"} <= self.results.__dict__.keys()
+        return is_known(self.results, "critical_path", "slack_ns")
 
     def find_path(self) -> None:
         """Finds the critical path and the slack of all operations."""

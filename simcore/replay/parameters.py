@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 from simcore.diagnostics import UsageError, printable
@@ -11,8 +12,8 @@ from simcore.kernel_names import short_name
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COPY
 from simcore.names import GROUP_KINDS
-from simcore.overrides import TRACE_FORMS, parse_factor, parse_overrides
-from simcore.parameters import Parameters, flag_of, refuse_others, stated
+from simcore.overrides import TRACE_FORMS, parse_factor, slow_ranks_of
+from simcore.parameters import Given, Parameters, flag_of
 from simcore.records import Struct, field
 from simcore.units import number
 
@@ -92,32 +93,43 @@ _NO_STAGE = "none"
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def scales_of(parameters: Parameters, run: MeasuredRun) -> Scales | None:
-    """The scales of the replay that the parameters ask for; None where they ask for none.
+class Replay(Given, frozen=True, dict=True):
+    """A measured run, and the parameters with which it is replayed, if they ask for that."""
 
-    Raises `UsageError` for parameters that a trace does not have, for a rank, stage, kind or operation that
-    is not in this run, and for the replay of an order without times.
-    """
-    refuse_others(parameters, "trace")
-    given = stated(parameters)
-    if not given:
-        return None
-    if not run.timed:
-        raise UsageError(
-            f"{', '.join(flag.option for flag in given)}: found an order of operations without times, "
-            "expected a trace with durations"
+    opened: MeasuredRun
+
+    @cached_property
+    def scales(self) -> Scales | None:
+        """The scales that the parameters ask for; None where they ask for none.
+
+        Raises `UsageError` for parameters that a trace does not have, for a rank, stage, kind or operation
+        that is not in this run, and for the replay of an order without times.
+        """
+        run, parameters = self.opened, self.parameters
+        parameters.refuse_others("trace")
+        given = parameters.stated()
+        if not given:
+            return None
+        if not run.timed:
+            raise UsageError(
+                f"{', '.join(flag.option for flag in given)}: found an order of operations without times, "
+                "expected a trace with durations"
+            )
+        return Scales(
+            compute=parameters.compute_scale,
+            comm=parameters.comm_scale,
+            gaps=parameters.gap_scale,
+            rank_gaps=_factors(
+                "slow_host", parameters.slow_host, "rank", [str(rank.number) for rank in run.ranks], int
+            ),
+            host=parameters.host_scale,
+            ops=_factors("layer_scale", parameters.layer_scale, "operation", run.op_names, str),
+            kinds=_factors("kind_scale", parameters.kind_scale, "kind of communication", _kinds(run), str),
+            ranks=_ranks(parameters.slow_rank, run),
+            stages=_factors(
+                "stage_scale", parameters.stage_scale, "stage", dict.fromkeys(_stages(run)), _stage
+            ),
         )
-    return Scales(
-        compute=parameters.compute_scale,
-        comm=parameters.comm_scale,
-        gaps=parameters.gap_scale,
-        rank_gaps=_factors("slow_host", parameters, "rank", [str(rank.number) for rank in run.ranks], int),
-        host=parameters.host_scale,
-        ops=_factors("layer_scale", parameters, "operation", run.op_names, str),
-        kinds=_factors("kind_scale", parameters, "kind of communication", _kinds(run), str),
-        ranks=_ranks(parameters, run),
-        stages=_factors("stage_scale", parameters, "stage", dict.fromkeys(_stages(run)), _stage),
-    )
 
 
 def parameters_of(scales: Scales | None) -> Parameters:
@@ -167,9 +179,9 @@ def _words(factors: Mapping[_Key, float]) -> tuple[str, ...]:
     )
 
 
-def _ranks(parameters: Parameters, run: MeasuredRun) -> dict[int, float]:
+def _ranks(texts: Sequence[str], run: MeasuredRun) -> dict[int, float]:
     there = {rank.number for rank in run.ranks}
-    ranks = parse_overrides(parameters, max(there) + 1, 0).slow_ranks
+    ranks = slow_ranks_of(texts, max(there) + 1)
     for rank in ranks:
         if rank not in there:
             raise UsageError(f"--slow-rank: rank {rank} is not in this run")
@@ -177,12 +189,12 @@ def _ranks(parameters: Parameters, run: MeasuredRun) -> dict[int, float]:
 
 
 def _factors(
-    field: str, parameters: Parameters, what: str, there: Collection[str], key: Callable[[str], _Key]
+    field: str, texts: Sequence[str], what: str, there: Collection[str], key: Callable[[str], _Key]
 ) -> dict[_Key, float]:
     """Key -> factor, of a list of `NAME=X`. there: the names that this run has."""
     flag = flag_of(field)
     factors = {}
-    for text in getattr(parameters, field):
+    for text in texts:
         name, factor = parse_factor(text, flag.option, TRACE_FORMS[field], zero=True)
         if name not in there:
             listed, left = sorted(there)[:_MOST_LISTED], len(there) - _MOST_LISTED

@@ -10,8 +10,8 @@ from simcore.diagnostics import UsageError
 from simcore.measured.columns import PASSES, RankTrace
 from simcore.measured.places import places_of
 from simcore.measured.run import MeasuredRun
-from simcore.parameters import Parameters, stated
-from simcore.replay.parameters import scales_of
+from simcore.once import known, once
+from simcore.replay.parameters import Replay
 from simcore.replay.path_words import MeasuredPath
 from simcore.replay.timed import Timed
 from simcore.replay.worst import worst_places
@@ -111,22 +111,20 @@ class MeasuredResults(Timed, frozen=True, dict=True):
         """The same run with the times of the files."""
         return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
 
-    def with_parameters(
-        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
-    ) -> MeasuredResults:
-        """The same trace as measured, or replayed as these parameters ask.
+    def rerun(self, setup: Replay, cancelled: Callable[[], bool]) -> MeasuredResults:
+        """The same trace as measured, or replayed as the parameters ask.
 
         Raises `UsageError` for what the trace does not have, and for a replay too long for its times.
         """
-        scales = scales_of(parameters, self.measured)
+        scales = setup.scales
         if scales is None:
-            return MeasuredResults(self.measured, None, self.__dict__.get("durations", self.known))
-        measured_results = MeasuredResults(self.measured, scales, self.durations, parameters)
+            return MeasuredResults(self.measured, None, known(self, "durations", self.known))
+        measured_results = MeasuredResults(self.measured, scales, self.durations, setup)
         try:
             # Whatever is asked of a replay needs its times.
             _ = measured_results.times
         except OverflowError:
-            asked = ", ".join(flag.option for flag in stated(parameters))
+            asked = ", ".join(flag.option for flag in setup.parameters.stated())
             raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
         return measured_results
 
@@ -244,12 +242,13 @@ class MeasuredResults(Timed, frozen=True, dict=True):
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[WhatIf]:
         """Step times with one thing changed, computed once; see `what_if` there."""
-        if "_what_if" not in self.__dict__:
-            from simcore.replay.what_if import what_if
+        return self._what_if(progress, cancelled)
 
-            self.__dict__["_what_if"] = what_if(self, progress, cancelled)
-        what_ifs: list[WhatIf] = self.__dict__["_what_if"]
-        return what_ifs
+    @once
+    def _what_if(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
+        from simcore.replay.what_if import what_if
+
+        return what_if(self, progress, cancelled)
 
 
 def timed_passes(rank: RankTrace) -> list[TimedPass]:

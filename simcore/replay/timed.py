@@ -16,12 +16,12 @@ from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL, places_of
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COMPUTE, COPY, category_of_group
-from simcore.parameters import Parameters
+from simcore.parameters import Rerunnable
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct, replace
 from simcore.replay.idle import HostGap, gaps_of
 from simcore.replay.late import RankWaiting, who_waits
-from simcore.replay.parameters import Scales, parameters_of
+from simcore.replay.parameters import Replay, Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.path_words import MeasuredPath
 from simcore.replay.peers import peers_of
@@ -224,18 +224,18 @@ def _column(ns: Sequence[int], parts: Sequence[int], factors: Sequence[float]) -
     )
 
 
-class Timed(Struct, frozen=True, dict=True):
+class Timed(Rerunnable, Struct, frozen=True, dict=True):
     """A run as measured or, with `scales`, replayed; `MeasuredResults` is this and what every run answers.
 
-    measured: the run of the files. scales: None to take the times as they were measured. asked: the
-    parameters that asked for them, as they were given.
+    measured: the run of the files. scales: None to take the times as they were measured. asked: what
+    asked for them, as it was given.
     """
 
     measured: MeasuredRun
     scales: Scales | None = None
     # Many questions are asked of one graph.
     known: Durations | None = None
-    asked: Parameters | None = None
+    asked: Replay | None = None
 
     @cached_property
     def durations(self) -> Durations:
@@ -432,9 +432,9 @@ class Timed(Struct, frozen=True, dict=True):
         return MeasuredPath(self)
 
     @property
-    def parameters(self) -> Parameters:
-        """Those that ask for this run."""
-        return parameters_of(self.scales) if self.asked is None else self.asked
+    def setup(self) -> Replay:
+        """What asks for this run."""
+        return self.asked or Replay(self.measured, parameters_of(self.scales))
 
     def with_scales(self, scales: Scales) -> Timed:
         """The replay of the same run with other scales."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import RECEIVES
+from simcore.once import kept_on
 from simcore.records import Struct
 from simcore.replay.late import Late, waits_of
 from simcore.replay.worst import piece_name
@@ -36,10 +37,7 @@ def waits_by_item(results: Timed, rank: int) -> dict[int, list[Wait]]:
     """The waits of a rank (its index) by item of its lanes (`LaneSpans`), the longest first: of an operation
     those of its sub-operations too. They sum to the accounts `wait` and `bubble` of the rank. Found once.
     """
-    known: dict[int, dict[int, list[Wait]]] = results.__dict__.setdefault("_waits_by_item", {})
-    if rank not in known:
-        known[rank] = _find_waits(results, rank)
-    return known[rank]
+    return kept_on(results, f"waits of rank {rank}", lambda: _find_waits(results, rank))
 
 
 def _find_waits(results: Timed, rank: int) -> dict[int, list[Wait]]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, COPY
-from simcore.parameters import as_flags
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.replay.parameters import Scales, kind_words, parameters_of
@@ -97,7 +96,7 @@ def what_if(
         asked = parameters_of(base.times(ask.better))
         # What is made or not is a change that somebody can make, where it gains.
         is_change = free is None and better < replay.step_time_ns
-        flags = " ".join(as_flags(parameters_of(ask.better))) if is_change else ""
+        flags = " ".join(parameters_of(ask.better).as_flags()) if is_change else ""
         knobs.append(
             WhatIf(
                 ask.name,

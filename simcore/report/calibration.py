@@ -8,7 +8,6 @@ from typing import Any
 
 from simcore.calibration import BandwidthFit, Calibration, KindFit
 from simcore.diagnostics import printable
-from simcore.parameters import as_dict, as_flags
 from simcore.ranks import RankSet
 from simcore.report.section import WIDTH, Field, field_lines, field_values, keys
 from simcore.units import change_percent, column_unit, duration, number, plural
@@ -54,8 +53,8 @@ def calibration_json(calibration: Calibration) -> dict[str, Any]:
         "before": {"step_time_ns": calibration.before.step_time_ns},
         "after": {
             "step_time_ns": calibration.after.step_time_ns,
-            "parameters": as_dict(calibration.parameters),
-            "flags": as_flags(calibration.parameters),
+            "parameters": calibration.after.parameters.as_dict(),
+            "flags": calibration.after.parameters.as_flags(),
         },
         "compute_scale": {
             "before": compute.before,
@@ -98,7 +97,7 @@ def saved_lines(calibration: Calibration, path: str | None, how: str) -> list[st
         line = f"{how} saves these parameters for --params FILE"
     else:
         line = f"Saved in {printable(path)}: --params takes it"
-    given = calibration.parameters.slow_rank
+    given = calibration.after.parameters.slow_rank
     if given:
         line += f", with --slow-rank {', '.join(map(printable, given))} as given"
     if calibration.slowed_step_ns is None:

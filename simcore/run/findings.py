@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from simcore.parameters import Parameters, as_flags, flag_of
+from simcore.parameters import Parameters, flag_of
 from simcore.records import NamedTuple, Struct, replace
 
 if TYPE_CHECKING:
@@ -148,8 +148,7 @@ class WhatIf(Struct, frozen=True):
 
 def different_changes(rows: Sequence[WhatIf]) -> list[WhatIf]:
     """The rows without those changes that differ from one before them in what they overlap alone."""
-    seen: list[Parameters] = []
-    kept = []
+    kept, seen = [], set()
     for row in rows:
         if row.list == "change" and row.parameters is not None:
             main = replace(
@@ -157,7 +156,7 @@ def different_changes(rows: Sequence[WhatIf]) -> list[WhatIf]:
             )
             if main in seen:
                 continue
-            seen.append(main)
+            seen.add(main)
         kept.append(row)
     return kept
 
@@ -244,7 +243,7 @@ class Change(Struct, frozen=True):
     @property
     def flags(self) -> str:
         """The words of the command line that ask for it, a default too, which is said to be the change."""
-        options = as_flags(Parameters(**self.fields))
+        options = Parameters(**self.fields).as_flags()
         for field, value in self.fields.items():
             flag = flag_of(field)
             if value == flag.default and value not in (None, (), False):

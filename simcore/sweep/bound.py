@@ -14,12 +14,13 @@ groups lie differently from stage to stage, where single ranks or ops have facto
 
 from __future__ import annotations
 
-from simcore.cluster import Cluster, choose_cluster, group_shape
+from simcore.analysis.fitting import schedule_of
+from simcore.cluster import AskedCluster, Cluster, choose_cluster, group_shape
 from simcore.collectives.exact import scaled
 from simcore.engine.finish import part_times
 from simcore.folding.graph import is_aligned
 from simcore.layout import Layout
-from simcore.model.costs import NOTHING, Costs, Row, nanoseconds
+from simcore.model.costs import NOTHING, Costs, Row, Sent, nanoseconds
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.megatron import MegatronRows
@@ -33,8 +34,7 @@ from simcore.model.sharding import (
     whole_parameters,
 )
 from simcore.model.training import Training
-from simcore.networks import Network, PlacedCollective, Sharing, network_model, open_network
-from simcore.parameters import Parameters
+from simcore.networks import Network, PlacedCollective, Sharing
 from simcore.program.blocks import is_embedding
 from simcore.program.building import planned
 from simcore.program.ops import (
@@ -49,8 +49,9 @@ from simcore.program.ops import (
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.records import NamedTuple, Struct, field, replace
-from simcore.simulation import place
+from simcore.setup import Setup
 from simcore.step_time import beside_streams, joined_streams
+from simcore.sweep.space import Candidate
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind, Phase
 
@@ -163,20 +164,21 @@ class Bounds:
         self._runs: dict[object, tuple[_Ends, list[_Run]]] = {}
         self._places: dict[object, _Place] = {}
 
-    def at_least_ns(self, parameters: Parameters, training: Training) -> int:
-        """No run under these parameters has a shorter step; 0 where nothing is certain."""
+    def at_least_ns(self, candidate: Candidate, training: Training) -> int:
+        """No run of a candidate has a shorter step; 0 where nothing is certain."""
+        setup = Setup(self.workload, candidate.parameters)
+        parameters = setup.parameters
         if (
             parameters.jitter or parameters.time_scale or parameters.layer_scale or parameters.slow_rank
-            or parameters.slow_link or parameters.expert_imbalance or network_model(parameters).unfolded
+            or parameters.slow_link or parameters.expert_imbalance or setup.rules.network.unfolded
         ):  # fmt: skip
             return 0
-        units = self._units_of(parameters, training)
-        name = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
-        rules = SCHEDULES.get(name)
+        units = self._units_of(setup, training)
+        rules = SCHEDULES.get(schedule_of(training, parameters.schedule))
         if rules is None:
             return 0
         splits, count = rules.splits_backward, training.microbatches
-        ends = self._ends(parameters, training)
+        ends = self._ends(setup, training)
         both = training.placement == "both-ways"
         runs = self._runs_of(training, ends)
         times = {content: _chunk_times(content, units) for run in runs for content in run.contents}
@@ -234,25 +236,25 @@ class Bounds:
         _keep(self._runs, key, (ends, runs))
         return runs
 
-    def _ends(self, parameters: Parameters, training: Training) -> _Ends:
+    def _ends(self, setup: Setup, training: Training) -> _Ends:
         """What each stage does at the end of its step, and what is sent for ZeRO 2 and 3."""
+        parameters = setup.parameters
         key = (
-            self._where(parameters, training), training.chunks, training.placement, training.stage_layers,
+            self._where(setup, training), training.chunks, training.placement, training.stage_layers,
             training.zero, training.grad_bytes, training.sequence_parallel, parameters.overlap_grad_reduce,
             parameters.overlap_param_gather, parameters.comm_scale, parameters.compute_scale,
             training.prefetch, training.reshard,
         )  # fmt: skip
         ends = self._ends_of.get(key)
         if ends is None:
-            where = self._place_of(parameters, training)
-            ends = _Ends(
-                self._edges_made(where, parameters, training), self._shared_made(where, parameters, training)
-            )
+            where = self._place_of(setup, training)
+            ends = _Ends(self._edges_made(where, setup, training), self._shared_made(where, setup, training))
             _keep(self._ends_of, key, ends)
         return ends
 
-    def _edges_made(self, where: _Place, parameters: Parameters, training: Training) -> list[_Edge]:
+    def _edges_made(self, where: _Place, setup: Setup, training: Training) -> list[_Edge]:
         """The end of each stage's step, as far as nothing of it overlaps."""
+        parameters = setup.parameters
         overlaps = parameters.overlap_grad_reduce or parameters.overlap_param_gather
         sends = where.aligned and not overlaps and training.placement != "both-ways"
         rows = MegatronRows(Costs(find_gpu(training.gpu), training))
@@ -269,7 +271,7 @@ class Bounds:
                     )
                     if sends and row.wg is not None:
                         key = row.wg.collective == "ALLGATHER", row.wg.group
-                        ns = self._price(where, parameters, row.wg.group, row.wg.collective, row.wg.bytes)
+                        ns = self._sent_ns(where, parameters.comm_scale, row.wg)
                         sent[key] = sent.get(key, 0) + ns
                 # Each stream by itself, all reductions before the optimizer and all gathers behind it.
                 reduce, gather = (
@@ -280,7 +282,7 @@ class Bounds:
             edges.append(known[held])
         return edges
 
-    def _shared_made(self, where: _Place, parameters: Parameters, training: Training) -> list[list[_Shared]]:
+    def _shared_made(self, where: _Place, setup: Setup, training: Training) -> list[list[_Shared]]:
         """What is sent for each chunk of each stage."""
         chunks = training.stage_chunks
         if not where.aligned or not is_sharded(training):
@@ -292,9 +294,7 @@ class Bounds:
 
             def ns_of(row: Row, phase: Phase) -> int:
                 sent = getattr(row, phase)
-                if sent is None:
-                    return 0
-                return self._price(where, parameters, sent.group, sent.collective, sent.bytes)
+                return 0 if sent is None else self._sent_ns(where, setup.parameters.comm_scale, sent)
 
             streams: dict[GroupKind, _Times] = {}
             for row in sharded.rows:
@@ -327,20 +327,22 @@ class Bounds:
             shared.append(of_stage)
         return shared
 
-    def _price(
-        self, where: _Place, parameters: Parameters, kind: GroupKind, collective: str, size: int
-    ) -> int:
+    def _sent_ns(self, where: _Place, scale: float, sent: Sent) -> int:
+        return self._price(where, scale, sent.group, sent.collective, sent.bytes)
+
+    def _price(self, where: _Place, scale: float, kind: GroupKind, collective: str, size: int) -> int:
         if not size or not where.aligned or where.layout.group_size(kind) == 1:
             return 0
-        key = (kind, collective, size, parameters.comm_scale)
+        key = (kind, collective, size, scale)
         if key not in where.prices:
             shape = group_shape(where.cluster, next(where.layout.groups(kind)))
             placed = PlacedCollective(kind, shape, (), collective, size)
-            where.prices[key] = scaled(where.network.collective_ns(placed), parameters.comm_scale)
+            where.prices[key] = scaled(where.network.collective_ns(placed), scale)
         return where.prices[key]
 
-    def _where(self, parameters: Parameters, training: Training) -> object:
+    def _where(self, setup: Setup, training: Training) -> object:
         """What of the parameters says where ranks are and what they send."""
+        parameters = setup.parameters
         return (
             training.tp, training.cp, training.ep, training.dp, training.pp, training.shard_size,
             training.gpu, parameters.cluster,
@@ -350,25 +352,26 @@ class Bounds:
             parameters.nics_per_server, parameters.gpus_per_server, parameters.gpu_type, parameters.nic_type,
         )  # fmt: skip
 
-    def _place_of(self, parameters: Parameters, training: Training) -> _Place:
+    def _place_of(self, setup: Setup, training: Training) -> _Place:
         """Where the ranks of a run are."""
-        key = self._where(parameters, training)
+        key = self._where(setup, training)
         where = self._places.get(key)
         if where is None:
             gpu = find_gpu(training.gpu)
             given = None
-            if not parameters.dim and parameters.cluster is None:
+            asked = setup.parameters.part(AskedCluster)
+            if not asked.dim and asked.cluster is None:
                 given = gpu.network_of(training.world)
             layout = Layout(
-                training.tp, training.ep, training.dp * training.cp, training.pp, parameters.rank_order,
+                training.tp, training.ep, training.dp * training.cp, training.pp, setup.parameters.rank_order,
                 training.cp, training.shard_size, whole_experts=True,
             )  # fmt: skip
-            model = network_model(parameters)
+            model = setup.rules.network
             if model.place:
-                cluster = model.place(parameters, layout)
+                cluster = model.place(setup.network, layout)
             else:
-                cluster = choose_cluster(parameters, given).cluster(training.world)
-            network = open_network(parameters, layout, cluster)
+                cluster = choose_cluster(asked, given).cluster(training.world)
+            network = model.open(setup.network, layout, cluster)
             aligned = is_aligned(layout, cluster) and not isinstance(network, Sharing)
             where = _Place(layout, cluster, network, {}, aligned)
             _keep(self._places, key, where)
@@ -376,11 +379,12 @@ class Bounds:
 
     # -- units -----------------------------------------------------------------------
 
-    def _units_of(self, parameters: Parameters, training: Training) -> _Units:
+    def _units_of(self, setup: Setup, training: Training) -> _Units:
         """One layer of each kind and what else a stage may have, as a rank of stage 0 does them.
 
         How many replicas there are changes none of that, but where experts lie.
         """
+        parameters = setup.parameters
         one_stage = replace(
             parameters, pp=None, schedule=None, virtual_stages=None, stage_layers=None, zero=None, steps=1,
             world=training.tp * training.cp * training.dp, microbatches=None,
@@ -391,32 +395,30 @@ class Bounds:
         key = (
             replace(one_stage, world=None, global_batch=None, memory_limit=None), parameters.overlap_fwd_bwd
         )  # fmt: skip
-        aligned = self._place_of(parameters, training).aligned
+        aligned = self._place_of(setup, training).aligned
         if parameters.rank_order != Layout(1, 1, 1, 1).rank_order:
             aligned = False
         units = self._units.get(key)
         if units is None or not aligned:
-            units = self._made(one_stage, aligned and not parameters.overlap_fwd_bwd)
+            of_one = Setup(self._few.opened(), one_stage)
+            units = self._made(of_one, aligned and not parameters.overlap_fwd_bwd)
             if aligned:
                 _keep(self._units, key, units)
         return units
 
-    def _made(self, parameters: Parameters, sends: bool) -> _Units:
-        made = self._few.made(parameters)
-        workload = made.workload
-        layout, cluster, _ = place(self._few.opened(), parameters)
-        network = open_network(parameters, layout, cluster)
-        where = _Place(layout, cluster, network, {}, sends)
-        plan = planned(workload, layout, parameters).plan
-        plan.joined = joined_streams(workload, parameters)
+    def _made(self, setup: Setup, sends: bool) -> _Units:
+        workload, layout, scale = setup.workload, setup.layout, setup.parameters.comm_scale
+        where = _Place(layout, setup.cluster, setup.open_network(), {}, sends)
+        plan = planned(workload, layout, setup.schedule).plan
+        plan.joined = joined_streams(workload, setup.schedule)
         plan.beside = beside_streams(workload)
         builder = StageBuilder(plan, 0)
 
         def cost_ns(cost: AnyCost) -> int:
             if isinstance(cost, ComputeCost):
-                return scaled(cost.ns, parameters.compute_scale * cost.scale)
+                return scaled(cost.ns, setup.parameters.compute_scale * cost.scale)
             if isinstance(cost, CollectiveCost):
-                whole = self._price(where, parameters, cost.group, cost.collective, cost.priced_bytes)
+                whole = self._price(where, scale, cost.group, cost.collective, cost.priced_bytes)
                 return cost.share_of(whole)
             if isinstance(cost, PartCost):
                 # On streams that are free: what keeps them busy makes it longer.
@@ -442,7 +444,7 @@ class Bounds:
         embedding = tuple(row for row in chunk if is_embedding(names[row]))
         final = tuple(row for row in chunk if names[row].startswith("final_"))
         layers = [row for row in chunk if row not in embedding and row not in final]
-        model = made.training.model
+        model = self._few.made(setup.model).training.model
         kinds = [model.is_moe(layer) for layer in range(model.layers)]
         by_kind: dict[bool, _Times] = {}
         place_of = 0

@@ -6,17 +6,18 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Sequence
 from typing import Any
 
 from simcore import __version__
+from simcore.analysis.fitting import schedule_of
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.model.gpu import find_gpu
 from simcore.model.maker import ModelMaker
 from simcore.model.memory import memory_limit
 from simcore.model.training import Training, resolve
-from simcore.parameters import FLAGS, Parameters, as_flags, flag_of, stated
+from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
+from simcore.setup import Setup
 from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
 from simcore.sweep.peaks import PeakMemory
@@ -24,6 +25,7 @@ from simcore.sweep.point import CANNOT_BE, FAILED, NO_MEMORY, SCHEMA, Point, bou
 from simcore.sweep.space import Candidate, Space
 from simcore.values import Unfit, plain_value
 from simcore.workload import Workload
+from simcore.workload.model import AskedModel
 
 # What --where and --by call by a name of their own; the rest are parameters.
 _GPU_HOURS_NS = 3_600_000_000_000
@@ -50,7 +52,7 @@ class Definition(Struct, frozen=True):
         plain = {
             "version": __version__,
             "input": self.input,
-            "fixed": _plain(space.fixed),
+            "fixed": space.fixed.stated_values(),
             "axes": [[axis.field, [_as_plain(value) for value in axis.values]] for axis in space.axes],
             "where": [condition.text for condition in space.where],
             "layouts": space.layouts,
@@ -107,14 +109,14 @@ class Evaluator:
         self._reset()
 
     def _reset(self) -> None:
-        self._times = StepTimes(self.workload)
+        self._times = StepTimes()
         self._memory = PeakMemory()
         self._limits: dict[tuple[str | None, str], int] = {}
-        # The last parameters whose training was asked for, with it.
-        self._asked: tuple[Parameters | None, Training | str | None] = (None, None)
+        # The last candidate whose training was asked for, with it.
+        self._asked: tuple[Candidate | None, Training | str | None] = (None, None)
         space = self.definition.space
         # What no layout resolves, of what is given or varies at all.
-        names = dict.fromkeys([*(flag.field for flag in stated(space.fixed)), *space.varied])
+        names = dict.fromkeys([*(flag.field for flag in space.fixed.stated()), *space.varied])
         self._further = [
             name
             for name in names
@@ -137,22 +139,23 @@ class Evaluator:
     def look(self, candidate: Candidate) -> Looked:
         """Layout and memory of a candidate; of a workload file what was given of them alone."""
         parameters = candidate.parameters
-        training = self._training(parameters)
+        training = self._training(candidate)
+        others = {name: _as_plain(getattr(parameters, name)) for name in self._further}
         if training is None:
-            return Looked(candidate, _stated_layout(parameters) | self._others(parameters))
+            return Looked(candidate, _stated_layout(candidate) | others)
         if isinstance(training, str):
-            return Looked(candidate, _stated_layout(parameters) | self._others(parameters), why=training)
-        layout = _training_layout(training, parameters) | self._others(parameters)
+            return Looked(candidate, _stated_layout(candidate) | others, why=training)
+        layout = _training_layout(training, parameters.schedule) | others
         work = training.global_batch * training.seq * parameters.steps
         try:
             limit = self._limit_of(parameters.memory_limit, training.gpu)
-            memory = self._memory.bytes_of(training, parameters, limit if self.definition.rule else None)
+            memory = self._memory.bytes_of(
+                training, parameters.schedule, parameters.overlap_fwd_bwd,
+                limit if self.definition.rule else None,
+            )  # fmt: skip
         except (UsageError, InputError) as error:
             return Looked(candidate, layout, training.world, work=work, why=_one_line(error))
         return Looked(candidate, layout, training.world, memory, limit, work)
-
-    def _others(self, parameters: Parameters) -> dict[str, Any]:
-        return {name: _as_plain(getattr(parameters, name)) for name in self._further}
 
     def _limit_of(self, given: str | None, gpu: str) -> int:
         """Bytes of a GPU."""
@@ -160,20 +163,21 @@ class Evaluator:
             self._limits[given, gpu] = memory_limit(given, find_gpu(gpu).memory)
         return self._limits[given, gpu]
 
-    def _training(self, parameters: Parameters) -> Training | str | None:
+    def _training(self, candidate: Candidate) -> Training | str | None:
         """How a model is trained, or why it cannot be; None of a workload file."""
         asked, resolved = self._asked
-        if asked is parameters:
+        if asked is candidate:
             # Each candidate is asked about its memory and its bound.
             return resolved
         maker = self.workload.maker
+        parameters = candidate.parameters
         if not isinstance(maker, ModelMaker) or maker.model is None or parameters.as_aicb is not None:
             return None
         try:
-            resolved = resolve(maker.model, parameters)
+            resolved = resolve(maker.model, parameters.part(AskedModel))
         except (UsageError, InputError) as error:
             resolved = _one_line(error)
-        self._asked = parameters, resolved
+        self._asked = candidate, resolved
         return resolved
 
     def is_meant(self, looked: Looked) -> bool:
@@ -190,9 +194,8 @@ class Evaluator:
         """A point, simulated; what cannot be says why."""
         if looked.why:
             return self._skipped(looked, f"{CANNOT_BE}: {looked.why}")
-        parameters = looked.candidate.parameters
         try:
-            times = self._times.of(parameters)
+            times = self._times.of(Setup(self.workload, looked.candidate.parameters))
         except (UsageError, InputError) as error:
             return self._skipped(looked, f"{CANNOT_BE}: {_one_line(error)}")
         gpus = times.layout.world
@@ -218,10 +221,10 @@ class Evaluator:
 
     def bounded(self, looked: Looked) -> Looked:
         """The same, with what it takes at least; of a workload file nothing is certain."""
-        training = self._training(looked.candidate.parameters)
+        training = self._training(looked.candidate)
         if not isinstance(training, Training):
             return replace(looked, at_least_ns=0)
-        return replace(looked, at_least_ns=self._bounds.at_least_ns(looked.candidate.parameters, training))
+        return replace(looked, at_least_ns=self._bounds.at_least_ns(looked.candidate, training))
 
     def left_out(self, looked: Looked) -> Point:
         """A point that was left out because no run of it is among the best."""
@@ -245,17 +248,16 @@ class Evaluator:
             "layout": looked.layout, "step_time_ns": None, "tokens_per_s": None, "gpus": looked.gpus,
             "work": looked.work, "cost": None, "at_least_ns": looked.at_least_ns, "skipped": None,
         } | known  # fmt: skip
-        parameters = candidate.parameters
         return Point(
             schema=SCHEMA, sweep=self._sweep, version=__version__, input=definition.input,
-            rule=definition.rule, point=candidate.number, parameters=_plain(parameters),
-            command=command_of(definition.opened, parameters),
+            rule=definition.rule, point=candidate.number, parameters=candidate.parameters.stated_values(),
+            command=candidate.command(definition.opened),
             memory_peak_bytes=looked.memory, memory_limit_bytes=looked.limit, **values,
         )  # fmt: skip
 
 
-def parameters_of(point: Point) -> Parameters:
-    """The parameters of a point that was read. Raises `UsageError` for what is none."""
+def candidate_of(point: Point) -> Candidate:
+    """What made a point that was read. Raises `UsageError` for parameters that are none."""
     known = {flag.field: flag for flag in FLAGS}
     values: dict[str, Any] = {}
     for name, value in point.parameters.items():
@@ -267,14 +269,14 @@ def parameters_of(point: Point) -> Parameters:
         except Unfit as unfit:
             expected = unfit.said or f"found {printable(str(unfit.found), 60)}, expected {unfit.expected}"
             raise UsageError(f"{named}: {expected}") from None
-    return Parameters(**values)
+    return Candidate(point.number, Parameters(**values))
 
 
 def opened_of(point: Point) -> tuple[str, ...]:
     """The words that open the input of a point that was read. Raises `UsageError` where its command does not
     give its parameters.
     """
-    flags = as_flags(parameters_of(point))
+    flags = candidate_of(point).parameters.as_flags()
     try:
         command = shlex.split(point.command)
     except ValueError:
@@ -289,17 +291,8 @@ def opened_of(point: Point) -> tuple[str, ...]:
     return opened
 
 
-def command_of(opened: Sequence[str], parameters: Parameters) -> str:
-    """The command line that runs a point. opened: the words that open its input."""
-    return shlex.join(["wltui", "report", *opened, *as_flags(parameters)])
-
-
 # What parameters are without being given.
 _DEFAULTS: dict[str, Any] = {flag.field: flag.default for flag in FLAGS}
-
-
-def _plain(parameters: Parameters) -> dict[str, Any]:
-    return {flag.field: _as_plain(getattr(parameters, flag.field)) for flag in stated(parameters)}
 
 
 def _as_plain(value: Any) -> Any:
@@ -310,8 +303,9 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _stated_layout(parameters: Parameters) -> dict[str, Any]:
+def _stated_layout(candidate: Candidate) -> dict[str, Any]:
     """What was given, and the degrees that are 1 without it."""
+    parameters = candidate.parameters
     layout: dict[str, Any] = {name: getattr(parameters, name) for name in ("tp", "pp", "ep", "cp", "world")}
     ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
     layout["gpus"] = parameters.world
@@ -321,12 +315,11 @@ def _stated_layout(parameters: Parameters) -> dict[str, Any]:
     return layout
 
 
-def _training_layout(training: Training, parameters: Parameters) -> dict[str, Any]:
-    """What a model's run has, given or not."""
-    schedule = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
+def _training_layout(training: Training, schedule: str | None) -> dict[str, Any]:
+    """What a model's run has, given or not. schedule: the one that is asked for."""
     return {
         "tp": training.tp, "pp": training.pp, "ep": training.ep, "cp": training.cp, "dp": training.dp,
-        "world": training.world, "gpus": training.world, "schedule": schedule,
+        "world": training.world, "gpus": training.world, "schedule": schedule_of(training, schedule),
         "virtual_stages": training.chunks, "microbatches": training.microbatches,
         "microbatch_size": training.microbatch_size, "global_batch": training.global_batch,
         "recompute": training.recompute, "zero": training.zero, "gpu": training.gpu,

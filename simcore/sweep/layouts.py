@@ -11,16 +11,18 @@ looked at for it. `--vary sequence-parallel=on,off` has both.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
 from simcore.model.training import OF_MEGATRON
-from simcore.parameters import Parameters, flag_of
+from simcore.parameters import flag_of
 from simcore.program.schedules import SCHEDULES
-from simcore.records import replace
-from simcore.sweep.space import Space
+from simcore.records import NamedTuple, replace
+from simcore.sweep.space import Candidate, Space
 from simcore.workload import Workload
 
 # What varies, each until it is given.
@@ -30,98 +32,101 @@ VARIED = (
 )  # fmt: skip
 
 
-def layouts_of(workload: Workload, space: Space) -> Iterator[Parameters]:
+def layouts_of(workload: Workload, space: Space) -> Iterator[Candidate]:
     """The layouts of each combination of the axes. Raises `UsageError` where there can be none."""
     maker = workload.maker
     if not isinstance(maker, ModelMaker) or maker.model is None:
         raise UsageError("--layouts: found a workload file, which has its layout; a model would fit")
     varied = {*VARIED} - {*space.varied}
-    for parameters in space.combinations():
-        if parameters.world is None:
+    numbers = itertools.count()
+    for given in space.combinations():
+        if given.parameters.world is None:
             raise UsageError("--layouts: --world says how many GPUs there are, one number or 256,512,1024")
-        if parameters.global_batch is None:
+        if given.parameters.global_batch is None:
             raise UsageError("--layouts: --global-batch says how many sequences a step has, like 1024")
-        yield from _layouts(maker.model, parameters, varied)
+        for layout in _Layouts(maker.model, given, varied).all():
+            yield Candidate(next(numbers), replace(given.parameters, **layout))
 
 
-def _layouts(model: Model, given: Parameters, varied: set[str]) -> Iterator[Parameters]:
-    world, batch = given.world or 1, given.global_batch or 1
+class _Layouts(NamedTuple):
+    """The layouts of a model beside what was given, by the fields that they change."""
 
-    def free(field: str) -> bool:
-        return field in varied and getattr(given, field) == flag_of(field).default
+    model: Model
+    given: Candidate
+    varied: set[str]
 
-    def of(field: str, choices: list[int]) -> list[int]:
-        return choices if free(field) else [getattr(given, field) or 1]
+    def all(self) -> Iterator[dict[str, Any]]:
+        """The layouts in their order."""
+        model, given = self.model, self.given.parameters
+        world, batch = given.world or 1, given.global_batch or 1
+        seq = given.seq or model.seq
+        of_tensors = [one for one in _divisors(world) if not model.heads % one and not model.ffn % one]
+        for tp in self._of("tp", of_tensors):
+            for pp in self._of("pp", [one for one in _divisors(world // tp) if one <= model.layers]):
+                ranks = world // (tp * pp)
+                of_sequences = [one for one in _divisors(ranks) if one == 1 or not seq % (2 * one)]
+                for cp in self._of("cp", of_sequences):
+                    dp = max(ranks // cp, 1)
+                    if batch % dp:
+                        continue
+                    sequence = given.sequence_parallel
+                    if self._free("sequence_parallel") and tp > 1 and not seq // cp % tp:
+                        sequence = "on"
+                    for ep in self._of("ep", _expert_degrees(model, tp, dp * cp)):
+                        for size in self._of("microbatch_size", _divisors(batch // dp)):
+                            degrees = {
+                                "tp": tp, "pp": pp, "cp": cp, "ep": ep, "microbatch_size": size,
+                                "sequence_parallel": sequence,
+                            }  # fmt: skip
+                            for schedule in self._schedules(tp, pp, batch // (dp * size)):
+                                yield degrees | schedule
 
-    seq = given.seq or model.seq
-    for tp in of(
-        "tp",
-        [divisor for divisor in _divisors(world) if not model.heads % divisor and not model.ffn % divisor],
-    ):
-        for pp in of("pp", [divisor for divisor in _divisors(world // tp) if divisor <= model.layers]):
-            ranks = world // (tp * pp)
-            for cp in of(
-                "cp", [divisor for divisor in _divisors(ranks) if divisor == 1 or not seq % (2 * divisor)]
-            ):
-                dp = max(ranks // cp, 1)
-                if batch % dp:
-                    continue
-                sequence = given.sequence_parallel
-                if free("sequence_parallel") and tp > 1 and not seq // cp % tp:
-                    sequence = "on"
-                for ep in of("ep", _expert_degrees(model, tp, dp * cp)):
-                    for size in of("microbatch_size", _divisors(batch // dp)):
-                        layout = replace(
-                            given, tp=tp, pp=pp, cp=cp, ep=ep, microbatch_size=size,
-                            sequence_parallel=sequence,
-                        )  # fmt: skip
-                        yield from _schedules(model, layout, batch // (dp * size), free)
+    def _free(self, field: str) -> bool:
+        """Whether a field varies: nobody gave it."""
+        return field in self.varied and getattr(self.given.parameters, field) == flag_of(field).default
 
+    def _of(self, field: str, choices: list[int]) -> list[int]:
+        return choices if self._free(field) else [getattr(self.given.parameters, field) or 1]
 
-def _schedules(model: Model, layout: Parameters, microbatches: int, free) -> Iterator[Parameters]:  # type: ignore[no-untyped-def]
-    pp = layout.pp or 1
-    names: list[str | None] = [layout.schedule]
-    if free("schedule"):
-        # Of one stage they are all the same.
-        names = (
-            [name for name, schedule in SCHEDULES.items() if schedule.pipelined and schedule.tried]
-            if pp > 1
-            else [None]
-        )
-    for name in names:
-        for chunks in _chunks(model, layout, name, microbatches, free):
-            for recompute in ("none", "selective", "full") if free("recompute") else (layout.recompute,):
-                for zero in _zeros(layout, name) if free("zero") else (layout.zero,):
-                    yield replace(
-                        layout, schedule=name, virtual_stages=chunks, recompute=recompute, zero=zero
-                    )
+    def _schedules(self, tp: int, pp: int, microbatches: int) -> Iterator[dict[str, Any]]:
+        given = self.given.parameters
+        names: list[str | None] = [given.schedule]
+        if self._free("schedule"):
+            # Of one stage they are all the same.
+            names = (
+                [name for name, schedule in SCHEDULES.items() if schedule.pipelined and schedule.tried]
+                if pp > 1
+                else [None]
+            )
+        recomputes = ("none", "selective", "full") if self._free("recompute") else (given.recompute,)
+        for name in names:
+            for chunks in self._chunks(pp, name, microbatches):
+                for recompute in recomputes:
+                    for zero in self._zeros(tp, pp, name) if self._free("zero") else (given.zero,):
+                        yield {
+                            "schedule": name, "virtual_stages": chunks, "recompute": recompute, "zero": zero
+                        }  # fmt: skip
 
+    def _chunks(self, pp: int, name: str | None, microbatches: int) -> list[int | None]:
+        """The virtual stages with which a schedule fits."""
+        layers = self.model.layers
+        rules = SCHEDULES.get(name or "1f1b")
+        if rules is None or not self._free("virtual_stages"):
+            return [self.given.parameters.virtual_stages]
+        if rules.misfit(pp, microbatches):
+            return []
+        if rules.chunks is not None:
+            parts = rules.chunks
+            return [None] if parts == 1 or not layers % (pp * parts) else []
+        return [one for one in _divisors(layers // pp) if one > 1 and not layers % (pp * one)]
 
-def _chunks(model: Model, layout: Parameters, name: str | None, microbatches: int, free) -> list[int | None]:  # type: ignore[no-untyped-def]
-    """The virtual stages with which a schedule fits."""
-    pp = layout.pp or 1
-    rules = SCHEDULES.get(name or "1f1b")
-    if rules is None or not free("virtual_stages"):
-        return [layout.virtual_stages]
-    if rules.misfit(pp, microbatches):
-        return []
-    if rules.chunks is not None:
-        parts = rules.chunks
-        return [None] if parts == 1 or not model.layers % (pp * parts) else []
-    return [
-        divisor
-        for divisor in _divisors(model.layers // pp)
-        if divisor > 1 and not model.layers % (pp * divisor)
-    ]
-
-
-def _zeros(layout: Parameters, schedule: str | None) -> tuple[str, ...]:
-    """Where nobody shares the weights, there is nothing to share out; pipelines of Megatron refuse ZeRO 3."""
-    pp = layout.pp or 1
-    ranks = (layout.world or 1) // ((layout.tp or 1) * pp)
-    if ranks == 1:
-        return ("0",)
-    return ("0", "1", "2") if pp > 1 and schedule in (None, *OF_MEGATRON) else ("0", "1", "2", "3")
+    def _zeros(self, tp: int, pp: int, schedule: str | None) -> tuple[str, ...]:
+        """Where nobody shares the weights, there is nothing to share out; pipelines of Megatron refuse
+        ZeRO 3.
+        """
+        if (self.given.parameters.world or 1) // (tp * pp) == 1:
+            return ("0",)
+        return ("0", "1", "2") if pp > 1 and schedule in (None, *OF_MEGATRON) else ("0", "1", "2", "3")
 
 
 def _expert_degrees(model: Model, tp: int, data: int) -> list[int]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.analysis.fitting import held_chunks
+from simcore.analysis.fitting import held_chunks, schedule_of
 from simcore.diagnostics import UsageError
 from simcore.model.memory import stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
-from simcore.parameters import Parameters
 from simcore.program.schedule_choice import chosen_schedule, other_chunks
 from simcore.records import replace
 
@@ -40,19 +39,22 @@ class PeakMemory:
         self._others: dict[object, int] = {}
         self._fullest: dict[object, list[tuple[int, _Held]]] = {}
 
-    def bytes_of(self, training: Training, parameters: Parameters, limit: int | None = None) -> int:
+    def bytes_of(
+        self, training: Training, schedule: str | None, overlapped: bool, limit: int | None = None
+    ) -> int:
         """Bytes of the fullest stage; of more than `limit`, some of them. Raises `UsageError` for a schedule
-        that cannot be.
+        that cannot be. overlapped: whether forwards run beside backwards.
         """
         if training.model is not self._model:
             # What is known is of another model.
             self._model = training.model
             for known in (self._peaks, self._leasts, self._static, self._others, self._fullest):
                 known.clear()
-        name, given = _chosen(training, parameters)
+        name = schedule_of(training, schedule)
+        given = _is_file(training, name)
         if limit is not None and (least := self._least(training)) > limit:
             return least
-        peaks = self._peaks_of(training, parameters, name, given)
+        peaks = self._peaks_of(training, name, given, overlapped)
         key = (peaks, training.chunks, training.placement, training.stage_layers)
         fullest = self._fullest.get(key)
         if fullest is None:
@@ -100,18 +102,18 @@ class PeakMemory:
             _forget(self._leasts)
         return least
 
-    def _peaks_of(self, training: Training, parameters: Parameters, name: str, given: bool) -> Peaks:
+    def _peaks_of(self, training: Training, name: str, given: bool, overlapped: bool) -> Peaks:
         """What each stage holds at most. given: the schedule is a file."""
         stages, count = training.pp, training.microbatches
         if name in ALL_FORWARD:
             return (((count,) * training.chunks,),) * stages
         is_bounded = not given and name not in GROWING
         few = few_microbatches(stages, count) if is_bounded else count
-        key = (name, stages, training.chunks, few, parameters.overlap_fwd_bwd)
+        key = (name, stages, training.chunks, few, overlapped)
         peaks = self._peaks.get(key)
         if peaks is None:
             batch = few * training.microbatch_size * training.dp
-            held = held_chunks(replace(training, global_batch=batch), parameters)
+            held = held_chunks(replace(training, global_batch=batch), name, overlapped)
             peaks = self._peaks[key] = tuple(_highest(way, len(training.stage_chunks)) for way in held)
             _forget(self._peaks)
         return peaks
@@ -132,9 +134,8 @@ def _forget(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def _chosen(training: Training, parameters: Parameters) -> tuple[str, bool]:
-    """The schedule's name, and whether it is a file. Raises `UsageError` where it cannot be."""
-    name = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
+def _is_file(training: Training, name: str) -> bool:
+    """Whether a schedule is one of a file. Raises `UsageError` where it cannot be."""
     schedule, given = chosen_schedule(name)
     misfit = schedule.misfit(training.pp, training.microbatches)
     if misfit:
@@ -142,7 +143,7 @@ def _chosen(training: Training, parameters: Parameters) -> tuple[str, bool]:
     chunks = schedule.chunks if given is None and schedule.placement != "both-ways" else None
     if chunks is not None and chunks != training.chunks:
         raise UsageError(other_chunks(f"--schedule {name}", chunks, training.chunks))
-    return name, given is not None
+    return given is not None
 
 
 def few_microbatches(stages: int, count: int) -> int:

@@ -19,7 +19,6 @@ from simcore.sweep.front import Front, Rule, measures_of, rule_of
 from simcore.sweep.layouts import layouts_of
 from simcore.sweep.point import Point, bound_words
 from simcore.sweep.results_file import ResultsFile
-from simcore.sweep.space import Candidate
 
 # Points of a wave: two of them keep some ten processes busy, and of thousands little is run in vain.
 WAVE = 128
@@ -184,24 +183,24 @@ class Sweep:
         """The candidates that every --where means: of this part, or of the whole."""
         space = self.evaluator.definition.space
         # Of the whole in the order of numbers: by that `as_one` knows which were the first.
-        numbered = enumerate(space.combinations()) if whole else space.numbered()
+        candidates = space.combinations() if whole else space.grouped()
         self.progress.candidates = len(space)
         if space.layouts:
             # Counting them takes 2 us each, looking at one 100.
             every = layouts_of(self.evaluator.workload, space)
             self.progress.candidates = sum(1 for _ in every)
-            numbered = enumerate(layouts_of(self.evaluator.workload, space))
-        for number, parameters in numbered:
-            if not whole and not self.shard.has(number):
+            candidates = layouts_of(self.evaluator.workload, space)
+        for candidate in candidates:
+            if not whole and not self.shard.has(candidate.number):
                 continue
             if self.is_stopped():
                 raise Cancelled
             self.progress.looked += 1
-            looked = self.evaluator.look(Candidate(number, parameters))
+            looked = self.evaluator.look(candidate)
             if self.evaluator.is_meant(looked):
                 yield looked
                 continue
-            if self.shard.has(number):
+            if self.shard.has(candidate.number):
                 self.progress.excluded += 1
                 if not whole and self.progress.total is not None:
                     self.progress.total -= 1

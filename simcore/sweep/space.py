@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import shlex
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -51,17 +52,36 @@ class Candidate(Struct, frozen=True):
     number: int
     parameters: Parameters
 
+    def command(self, opened: Sequence[str]) -> str:
+        """The command line that runs it. opened: the words that open its input."""
+        return shlex.join(["wltui", "report", *opened, *self.parameters.as_flags()])
+
 
 class Space(Struct, frozen=True):
     """All points: every combination of the axes' values, the last axis fastest.
 
-    layouts: whether each stands for all layouts of its model (`simcore.sweep.layouts`).
+    layouts: whether each stands for all layouts of its model (`simcore.sweep.layouts`). Raises `UsageError`
+    for what is given twice, and for too many points.
     """
 
     fixed: Parameters
     axes: tuple[VariedParameter, ...] = ()
     where: tuple[Condition, ...] = ()
     layouts: bool = False
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for axis in self.axes:
+            if axis.field in seen:
+                raise UsageError(f"--vary {axis.field}: given twice, name all its values in one")
+            seen.add(axis.field)
+            if axis.field != DP and getattr(self.fixed, axis.field) != flag_of(axis.field).default:
+                option = flag_of(axis.field).option
+                raise UsageError(f"--vary {axis.field}: {option} has a value of its own, give one of the two")
+        if DP in seen and ("world" in seen or self.fixed.world is not None):
+            raise UsageError("--vary dp: world = tp x cp x pp x dp, so --world beside it cannot be; give one")
+        if len(self) > MOST_POINTS:
+            raise UsageError(f"--vary: {len(self)} points, at most {MOST_POINTS} are taken")
 
     def __len__(self) -> int:
         """Combinations of the axes, the layouts of each not counted."""
@@ -72,13 +92,13 @@ class Space(Struct, frozen=True):
         """The names of what varies."""
         return tuple(axis.field for axis in self.axes)
 
-    def combinations(self) -> Iterator[Parameters]:
-        """The parameters of each combination of the axes, in the order of their numbers."""
-        for values in itertools.product(*(axis.values for axis in self.axes)):
-            yield self._given(dict(zip(self.varied, values, strict=True)))
+    def combinations(self) -> Iterator[Candidate]:
+        """Each combination of the axes, in the order of their numbers."""
+        for number, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):
+            yield self._candidate(number, dict(zip(self.varied, values, strict=True)))
 
-    def numbered(self) -> Iterator[tuple[int, Parameters]]:
-        """The same with their numbers, those behind one another that differ in prices alone: what they share
+    def grouped(self) -> Iterator[Candidate]:
+        """The same, those behind one another that differ in prices alone: what they share
         is made once (`simcore.step_time`).
         """
         axes = sorted(enumerate(self.axes), key=lambda numbered_axis: numbered_axis[1].field not in _ORDERING)
@@ -86,36 +106,20 @@ class Space(Struct, frozen=True):
         for places in itertools.product(*(range(len(axis.values)) for _, axis in axes)):
             given = {axis.field: axis.values[number] for (_, axis), number in zip(axes, places, strict=True)}
             number = sum(map(operator.mul, strides, places))
-            yield number, self._given(given)
+            yield self._candidate(number, given)
 
-    def _given(self, given: dict[str, Any]) -> Parameters:
+    def _candidate(self, number: int, given: dict[str, Any]) -> Candidate:
         dp = given.pop(DP, None)
         parameters = replace(self.fixed, **given)
-        if dp is None:
-            return parameters
-        return replace(
-            parameters, world=(parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1) * dp
-        )
+        if dp is not None:
+            ranks = (parameters.tp or 1) * (parameters.pp or 1) * (parameters.cp or 1)
+            parameters = replace(parameters, world=ranks * dp)
+        return Candidate(number, parameters)
 
 
-def space_of(
-    fixed: Parameters, varied: Sequence[VariedParameter], where: Sequence[str] = (), layouts: bool = False
-) -> Space:
-    """The space of these axes. Raises `UsageError` for what is given twice, and for too many points."""
-    seen: set[str] = set()
-    for axis in varied:
-        if axis.field in seen:
-            raise UsageError(f"--vary {axis.field}: given twice, name all its values in one")
-        seen.add(axis.field)
-        if axis.field != DP and getattr(fixed, axis.field) != flag_of(axis.field).default:
-            option = flag_of(axis.field).option
-            raise UsageError(f"--vary {axis.field}: {option} has a value of its own, give one of the two")
-    if DP in seen and ("world" in seen or fixed.world is not None):
-        raise UsageError("--vary dp: world = tp x cp x pp x dp, so --world beside it cannot be; give one")
-    space = Space(fixed, tuple(varied), tuple(Condition(text, KNOWN) for text in where), layouts)
-    if len(space) > MOST_POINTS:
-        raise UsageError(f"--vary: {len(space)} points, at most {MOST_POINTS} are taken")
-    return space
+def conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
+    """What `--where` asks. Raises `UsageError`."""
+    return tuple(Condition(text, KNOWN) for text in texts)
 
 
 def axis_of(text: str) -> VariedParameter:

@@ -12,6 +12,7 @@ from itertools import compress, repeat
 from operator import add, gt
 from typing import Any
 
+from simcore.once import is_known
 from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.trace.spans import NONE, Column, Trace
@@ -283,7 +284,7 @@ class Table:
     @property
     def path_known(self) -> bool:
         """Whether the figures of the critical path are there without a wait."""
-        return "critical_ns" in self.__dict__ and "slack_ns" in self.__dict__
+        return is_known(self, "critical_ns", "slack_ns")
 
     def use(self, labels: Sequence[int]) -> Use:
         """What some labels take together."""

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from simcore.diagnostics import Diagnostic
-from simcore.names import Dialect
-from simcore.parameters import Parameters
+from simcore.names import RANK_ORDERS, Dialect
 from simcore.records import NamedTuple, Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
@@ -127,25 +126,85 @@ class GivenNetwork(NamedTuple):
     algorithms: tuple[str, ...] = ()
 
 
+class AskedDegrees(Struct, frozen=True):
+    """What parameters say of ranks; None: as the file says."""
+
+    world: int | None = None
+    tp: int | None = None
+    ep: int | None = None
+    pp: int | None = None
+    rank_order: str = RANK_ORDERS[0]
+
+
+class AskedModel(Struct, frozen=True):
+    """What parameters say of a model and of how it is trained; None: as usual. passes, layers, dialect: of
+    files alone.
+    """
+
+    world: int | None = None
+    tp: int | None = None
+    ep: int | None = None
+    pp: int | None = None
+    cp: int | None = None
+    cp_comm_type: str | None = None
+    schedule: str | None = None
+    microbatches: int | None = None
+    virtual_stages: int | None = None
+    stage_layers: str | None = None
+    overlap_fwd_bwd: bool = False
+    overlap_grad_reduce: bool = False
+    overlap_param_gather: bool = False
+    overlap_tp: bool = False
+    microbatch_size: int | None = None
+    global_batch: int | None = None
+    seq: int | None = None
+    sequence_parallel: str | None = None
+    flash: str | None = None
+    recompute: str | None = None
+    recompute_rows: str | None = None
+    offload: float | None = None
+    zero: str | None = None
+    prefetch: str | None = None
+    reshard_after_forward: str | None = None
+    shard_size: int | None = None
+    bucket_size: int | None = None
+    expert_imbalance: str | None = None
+    expert_capacity: float | None = None
+    expert_placement: str | None = None
+    seed: int = 0
+    grad_dtype: str | None = None
+    precision: str | None = None
+    engine_preset: str | None = None
+    compile: str | None = None
+    pp_scatter: str | None = None
+    gpu: str | None = None
+    memory_limit: str | None = None
+    as_aicb: str | None = None
+    aicb_args: str | None = None
+    passes: int = 1
+    layers: int | None = None
+    dialect: str | None = None
+
+
 class Maker(Protocol):
     """What makes a workload of parameters: a model, whose rows are those of a layout (`simcore.model`)."""
 
-    def workload(self, parameters: Parameters) -> Workload:
+    def workload(self, asked: AskedModel) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
 
-    def text(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
+    def text(self, asked: AskedModel) -> tuple[str, tuple[Diagnostic, ...]] | None:
         """The file that another program writes of it, as it stands; None where these are rows of our own."""
 
-    def values(self, parameters: Parameters) -> dict[str, Any]:
+    def values(self, asked: AskedModel) -> dict[str, Any]:
         """By field, what a run takes for the parameters of a model that were not given."""
 
-    def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:
+    def explained(self, asked: AskedModel, row: int, phase: Phase) -> list[str]:
         """The ops of a cell, a line each with what it is made of; none where they are not known."""
 
-    def summed(self, parameters: Parameters, row: int, phase: Phase) -> str:
+    def summed(self, asked: AskedModel, row: int, phase: Phase) -> str:
         """The ops of a cell in one line: `up 4.181 ms (compute) + norm 86.3 us (memory)`, "" without ops."""
 
-    def network(self, parameters: Parameters) -> GivenNetwork | None:
+    def network(self, asked: AskedModel) -> GivenNetwork | None:
         """The network that comes with it; None if none does."""
 
 

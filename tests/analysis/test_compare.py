@@ -18,7 +18,7 @@ from simcore.analysis.compare import Comparison
 from simcore.analysis.compare.matching import class_pairs, matched_ops, row_names, rows_in
 from simcore.analysis.compare.movers import Mover
 from simcore.analysis.compare.words import side_words
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES
 from simcore.report.comparison import comparison_json, comparison_page, slower_words
 from simcore.report.pages import run_json
@@ -79,7 +79,7 @@ def changed(case: Case, change: dict[str, Any]) -> Simulation:
     for field, value in change.items():
         if field in ("schedule", "microbatches") and layer_loop:
             continue
-        parameters = replaced(parameters, field, value)
+        parameters = parameters.replaced(field, value)
     return simulate(case.workload, parameters)
 
 

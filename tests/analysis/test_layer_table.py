@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results, layers
 from simcore.analysis.accounts import row_of
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import Parameters
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.sources.simulated import NAMES
 from simcore.workload.model import GroupKind, base_name
@@ -77,7 +77,7 @@ def test_rows_are_together_if_and_only_if_their_names_and_cells_are_equal(
     scales = tuple(
         one for one in scales if one.split(":")[0] in {*workload.name, *map(base_name, workload.name)}
     )
-    results = Results(simulate(workload, replaced(Parameters(), "layer_scale", scales)))
+    results = Results(simulate(workload, Parameters().replaced("layer_scale", scales)))
     alike: dict[tuple[object, ...], list[int]] = {}
     for row in results.layers:
         alike.setdefault((base_name(row.name), *row.cells.values()), []).append(row.index)

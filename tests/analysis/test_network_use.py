@@ -20,7 +20,7 @@ from simcore.analysis import Results
 from simcore.analysis.dimensions import class_use, dimension_use
 from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives.phases import chunk_bytes, collective_loads
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, RECEIVING, STREAMS
 from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
@@ -98,7 +98,7 @@ def test_a_collective_sends_what_bus_bandwidth_counts(members: int) -> None:
 def test_dimensions_sum_over_ranks_as_the_ops_do(case: Case) -> None:
     """Folded, and rank by rank: what all ranks send is the same."""
     folded = dimension_use(simulate(*case))
-    every = simulate(case.workload, replaced(case.parameters, "no_fold", True))
+    every = simulate(case.workload, case.parameters.replaced("no_fold", True))
     world = every.layout.world
     for one, plain in zip(folded, dimension_use(every), strict=True):
         assert (one.bytes, one.mean_bytes, one.busy_ns, one.mean_busy_ns) == (

@@ -15,7 +15,7 @@ from simcore.diagnostics import Cancelled, UsageError, by_weight
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
 from simcore.model.sizes import Model
-from simcore.parameters import Parameters, as_flags
+from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, FWD, IG, OPT, STREAMS
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
@@ -121,7 +121,7 @@ def test_a_stage_layout_that_was_typed_is_no_assumption() -> None:
     for layout in ("uniform", "megatron"):
         assert "stage-layout-default" not in assumed(results_of(PIPELINE, stage_layout=layout))
     left, typed = Parameters(), Parameters(stage_layout="uniform")
-    assert (as_flags(left), as_flags(typed)) == ([], ["--stage-layout", "uniform"])
+    assert (left.as_flags(), typed.as_flags()) == ([], ["--stage-layout", "uniform"])
     # The run is the same, and nothing has changed between the two.
     one, two = (Results(simulate(open_workload(PIPELINE), given)) for given in (left, typed))
     assert one.step_time_ns == two.step_time_ns

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from simcore.calibration import calibrate, calibrate_run
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
-from simcore.parameters_file import parameters_toml, read_parameters
+from simcore.parameters_file import read_parameters, toml_of
+from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
 
@@ -57,7 +58,7 @@ def test_a_calibration_recovers_the_parameters_of_the_step(
     true = Parameters(compute_scale=scale, dim=dims(shapes, true_gbps))
     measured = measured_of(workload, true, seed)
     begun = Parameters(compute_scale=given_scale, dim=dims(shapes, given_gbps))
-    found = calibrate(workload, begun, measured)
+    found = calibrate(Setup(workload, begun), measured)
     assert found.compute.after == pytest.approx(scale, rel=1e-4)
     for one, gbps in zip(found.bandwidths, true_gbps, strict=False):
         assert not one.why
@@ -77,7 +78,7 @@ def test_dimensions_that_nothing_crosses_alone_get_one_factor(scale: float, fact
     workload = a_workload(4, 1, 1, 1)
     shapes, begun = ("ring:2", "switch:2"), [300.0, 40.0]
     true = Parameters(compute_scale=scale, dim=dims(shapes, [gbps * factor for gbps in begun]))
-    found = calibrate(workload, Parameters(dim=dims(shapes, begun)), measured_of(workload, true, seed))
+    found = calibrate(Setup(workload, Parameters(dim=dims(shapes, begun))), measured_of(workload, true, seed))
     assert [one.together for one in found.bandwidths] == [(0, 1), (0, 1)]
     assert [one.after / one.before for one in found.bandwidths] == pytest.approx([factor] * 2, rel=2e-3)
 
@@ -91,7 +92,7 @@ def test_a_slow_rank_moves_no_fit_and_is_named_with_its_factor(
     shapes = ("switch:4", "switch:2")
     true = Parameters(compute_scale=scale, dim=dims(shapes, [120.0, 9.0]))
     measured = measured_of(workload, true, seed, {rank: slower})
-    found = calibrate(workload, Parameters(dim=dims(shapes, [450.0, 50.0])), measured)
+    found = calibrate(Setup(workload, Parameters(dim=dims(shapes, [450.0, 50.0]))), measured)
     assert found.compute.after == pytest.approx(scale, rel=1e-4)
     assert [one.after for one in found.bandwidths] == pytest.approx([120.0, 9.0], rel=2e-3)
     assert [(one.rank, one.slow_rank) for one in found.off] == [(rank, pytest.approx(slower, rel=5e-3))]
@@ -103,11 +104,11 @@ def test_what_is_saved_is_read_as_the_same_parameters(tmp_path: Path) -> None:
     workload = a_workload(2, 2, 2)
     true = Parameters(compute_scale=1.37, dim=("switch:4:111.5:500", "switch:2:7.25:1000"))
     begun = Parameters(cluster="a100-8", microbatches=2)
-    found = calibrate(workload, begun, measured_of(workload, true, 1))
+    found = calibrate(Setup(workload, begun), measured_of(workload, true, 1))
     path = tmp_path / "fitted.toml"
-    path.write_text(parameters_toml(found.parameters))
-    assert Parameters(**read_parameters(str(path))) == found.parameters
-    assert found.parameters.cluster == "a100-8", "its memory still counts"
+    path.write_text(toml_of(found.after.parameters.stated_values()))
+    assert Parameters(**read_parameters(str(path))) == found.after.parameters
+    assert found.after.parameters.cluster == "a100-8", "its memory still counts"
 
 
 def test_the_number_of_ranks_stays_where_only_a_cluster_would_tell_it() -> None:
@@ -115,14 +116,14 @@ def test_the_number_of_ranks_stays_where_only_a_cluster_would_tell_it() -> None:
     made = a_workload(2, 1, 2)
     workload = replace(made, header=replace(made.header, all_gpus=None))
     true = Parameters(dim=("switch:8:100:500",), world=4)
-    found = calibrate(workload, Parameters(), measured_of(workload, true, 3))
+    found = calibrate(Setup(workload, Parameters()), measured_of(workload, true, 3))
     assert found.after.layout == found.before.layout
-    assert found.parameters.world == 4
+    assert found.after.parameters.world == 4
 
 
 def test_of_two_ranks_that_differ_the_scale_is_the_mean() -> None:
     workload = a_workload(2, 1, 1, 1)
-    found = calibrate(workload, Parameters(), measured_of(workload, Parameters(), 1, {1: 3}))
+    found = calibrate(Setup(workload, Parameters()), measured_of(workload, Parameters(), 1, {1: 3}))
     assert found.compute.after == 2
     assert [(one.rank, one.slow_rank) for one in found.off] == [(0, 0.5), (1, 1.5)]
 
@@ -151,11 +152,15 @@ def test_of_a_run_that_is_there_it_is_the_same_says_how_far_it_is_and_stops_when
         given.append(cancelled)
         return simulate(workload, parameters, cancelled)
 
-    expected = calibrate(workload, begun, measured)
+    expected = calibrate(Setup(workload, begun), measured)
     with monkeypatch.context() as patch:
         patch.setattr(import_module("simcore.calibration.calibrate"), "simulate", recorded)
         found = calibrate_run(before, measured, progress, counted)
-    assert (found.parameters, found.kinds, found.off) == (expected.parameters, expected.kinds, expected.off)
+    assert (found.after.parameters, found.kinds, found.off) == (
+        expected.after.parameters,
+        expected.kinds,
+        expected.off,
+    )
     assert found.slowed_step_ns == expected.slowed_step_ns is not None
     assert told == [(0, 2), (1, 2)]
     assert asked > 50, "each step of a search asks"

@@ -12,7 +12,8 @@ from simcore.inputs import measured_of as measured_of_file
 from simcore.inputs import open_input
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import Parameters
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from tests.calibration.closed_loop import measured_of
 from tests.command_line.running import ROOT
@@ -38,29 +39,29 @@ def scales(forward: float, backward: float, optimizer: float) -> tuple[str, ...]
 def test_the_factor_of_each_kind_comes_back(
     forward: float, backward: float, optimizer: float, recompute: str, seed: int
 ) -> None:
-    plain = replaced(GIVEN, "recompute", recompute)
-    run = measured_of(OPENED, replaced(plain, "layer_scale", scales(forward, backward, optimizer)), seed)
-    found = calibrate(OPENED, plain, run)
+    plain = GIVEN.replaced("recompute", recompute)
+    run = measured_of(OPENED, plain.replaced("layer_scale", scales(forward, backward, optimizer)), seed)
+    found = calibrate(Setup(OPENED, plain), run)
     assert found.compute.factors == pytest.approx(
         {"forward": forward, "backward": backward, "optimizer": optimizer}, rel=5e-3
     )
-    assert found.parameters.compute_scale == 1.0
+    assert found.after.parameters.compute_scale == 1.0
     for kind in found.kinds[:3]:
         assert kind.fitted
         assert kind.after_ns == pytest.approx(kind.measured_ns, rel=2e-3)
 
 
 def test_what_was_given_is_kept_below_the_factors() -> None:
-    run = measured_of(OPENED, replaced(GIVEN, "layer_scale", (*scales(2.0, 1.0, 1.0), "mlp_row:fwd=3")), 1)
-    found = calibrate(OPENED, replaced(GIVEN, "layer_scale", ("mlp_row:fwd=1.5",)), run)
+    run = measured_of(OPENED, GIVEN.replaced("layer_scale", (*scales(2.0, 1.0, 1.0), "mlp_row:fwd=3")), 1)
+    found = calibrate(Setup(OPENED, GIVEN.replaced("layer_scale", ("mlp_row:fwd=1.5",))), run)
     assert found.compute.factors["forward"] == pytest.approx(2.0, rel=5e-3)
-    (row,) = (text for text in found.parameters.layer_scale if text.startswith("mlp_row:fwd="))
+    (row,) = (text for text in found.after.parameters.layer_scale if text.startswith("mlp_row:fwd="))
     assert float(row.partition("=")[2]) == pytest.approx(3.0, rel=5e-3)
 
 
 def test_a_factor_of_every_row_gives_way_to_that_of_a_name() -> None:
     def step(*words: str) -> int:
-        return simulate(OPENED, replaced(GIVEN, "layer_scale", words)).step_time_ns
+        return simulate(OPENED, GIVEN.replaced("layer_scale", words)).step_time_ns
 
     cells = {name for name in simulate(OPENED, GIVEN).workload.name if name != "mlp_row"}
     assert step("*:fwd=2", "mlp_row:fwd=1") == step(*(f"{name}:fwd=2" for name in sorted(cells)))

@@ -8,6 +8,7 @@ from simcore.calibration import calibrate
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
+from simcore.setup import Setup
 from tests.strategies import Cell, Row, make_workload
 from tests.workload.texts import shared_folder
 
@@ -28,7 +29,7 @@ def test_the_eight_rank_set_says_which_ranks_are_slow_and_what_the_link_gives() 
     ]
     rows = [Row("embedding_layer", Cell(500_000, *cell)), *layers, Row("optimizer1", Cell(48_000_000))]
     workload = make_workload(rows, tp=2, ep=1, pp=4, all_gpus=8, pp_comm=BYTES)
-    found = calibrate(workload, Parameters(), measured)
+    found = calibrate(Setup(workload, Parameters()), measured)
     assert found.compute.after == pytest.approx(1.13, abs=0.02), "six of eight ranks are alike"
     assert [(one.rank, one.slow_rank) for one in found.off] == [
         (7, pytest.approx(2.8, abs=0.05)), (6, pytest.approx(1.4, abs=0.05))

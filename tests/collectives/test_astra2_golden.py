@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from simcore.cluster import Cluster, Dimension, choose_cluster, group_shape
+from simcore.cluster import AskedCluster, Cluster, Dimension, choose_cluster, group_shape
 from simcore.collectives import collective_done, collective_ns
-from simcore.parameters import Parameters
 
 RUNS = json.loads((Path(__file__).parent / "golden_astra2.json").read_text())["runs"]
 SIZES = (2**16, 2**20, 2**26, 2**30)
@@ -67,7 +66,7 @@ def test_a_measured_run_is_met_to_the_nanosecond(run: dict[str, Any], tmp_path: 
     network, system = tmp_path / "network.yml", tmp_path / "system.json"
     network.write_text(network_yml(run))
     system.write_text(system_json(run))
-    choice = choose_cluster(Parameters(cluster=str(network), system=str(system)))
+    choice = choose_cluster(AskedCluster(cluster=str(network), system=str(system)))
     assert choice.npus is not None
     cluster = choice.cluster(choice.npus)
     collective = run["collective"].upper()

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from simcore.choices import choices
 from simcore.diagnostics import UsageError
-from simcore.parameters import FLAGS, Flag, Parameters, as_dict, as_flags, flag_of, parse_value, replaced
+from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value
 from simcore.program.schedules import SCHEDULES
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
@@ -33,7 +33,7 @@ def test_every_parameter_has_one_flag_with_its_default() -> None:
 
 def test_no_words_are_the_defaults() -> None:
     assert parsed() == Parameters()
-    assert as_flags(Parameters()) == []
+    assert Parameters().as_flags() == []
 
 
 def test_a_word_has_its_choices() -> None:
@@ -156,9 +156,9 @@ def values(flag: Flag) -> st.SearchStrategy[object]:
 @given(st.fixed_dictionaries({flag.field: values(flag) for flag in FLAGS}))
 def test_parameters_come_back_from_the_flags_they_give(fields: dict[str, object]) -> None:
     parameters = Parameters(**fields)  # type: ignore[arg-type]
-    again = parsed(*as_flags(parameters))
+    again = parsed(*parameters.as_flags())
     assert again == parameters
-    assert as_dict(again) == as_dict(parameters)
+    assert again.as_dict() == parameters.as_dict()
 
 
 def test_a_repeated_flag_adds_a_dimension_and_otherwise_the_last_one_counts() -> None:
@@ -168,12 +168,12 @@ def test_a_repeated_flag_adds_a_dimension_and_otherwise_the_last_one_counts() ->
 
 def test_replaced_changes_one_parameter_and_leaves_the_rest() -> None:
     before = Parameters(tp=2, dim=("a",))
-    after = replaced(before, "tp", 4)
+    after = before.replaced("tp", 4)
     assert (after, before.tp) == (Parameters(tp=4, dim=("a",)), 2)
 
 
 def test_parameters_as_plain_values_hold_lists_for_tuples() -> None:
-    values_of = as_dict(Parameters(dim=("a", "b"), comm_scale=math.pi))
+    values_of = Parameters(dim=("a", "b"), comm_scale=math.pi).as_dict()
     assert (values_of["dim"], values_of["algorithm"], values_of["comm_scale"]) == (["a", "b"], [], math.pi)
 
 

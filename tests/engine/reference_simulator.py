@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from simcore.cluster import Cluster, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.layout import Layout
-from simcore.overrides import Overrides, parse_overrides
+from simcore.overrides import Overrides
 from simcore.program import Program, StageProgram
 from simcore.program.ops import CollectiveCost, ComputeCost, Receive, TransferCost
 from simcore.simulation import Simulation
@@ -218,14 +218,13 @@ class Reference:
 
 def reference_of(simulation: Simulation, measured: list[list[int]] | None = None) -> Reference:
     """The same program, cluster, scales and overrides as those of a simulation, run again rank by rank."""
-    parameters = simulation.parameters
-    overrides = parse_overrides(parameters, simulation.layout.world, len(simulation.cluster.dims))
+    overrides = simulation.setup.overrides
     return Reference(
         simulation.program,
         simulation.layout,
         simulation.cluster,
-        parameters.compute_scale,
-        parameters.comm_scale,
+        overrides.compute_scale,
+        overrides.comm_scale,
         overrides,
         measured,
     ).run()

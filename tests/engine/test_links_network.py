@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.analysis.span_words import op_facts, origin
 from simcore.chakra import find_set, open_set
-from simcore.cluster import choose_cluster
+from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import UsageError
 from simcore.executing import executed_results
+from simcore.executing.executed import Execution
 from simcore.export import FORMATS, Request, save_folder
 from simcore.messages.alone import collective_alone
 from simcore.messages.network import Busy, LinkHeat
@@ -48,7 +49,7 @@ def test_a_collective_that_has_the_links_to_itself_takes_what_it_takes_alone(
             simulate(workload, asked)
         return
     simulation = simulate(workload, asked)
-    cluster = choose_cluster(asked).cluster(world)
+    cluster = choose_cluster(asked.part(AskedCluster)).cluster(world)
     alone = max(collective_alone(cluster, range(world), collective, size).ends)
     assert simulation.step_time_ns == alone == collective_alone_ns(simulation, collective, "tp", size)
 
@@ -125,7 +126,7 @@ def test_a_workload_and_what_is_exported_of_it_take_the_same_on_links(
     assert found is not None
     groups = str(folder / "comm_group.json")
     again = Parameters(network="links", dim=asked["dim"], splits=asked.get("splits"), comm_groups=groups)
-    read = executed_results(open_set(found), again)
+    read = executed_results(Execution(open_set(found), again))
     assert read.step_time_ns == simulated.step_time_ns
     assert read.links is not None
     assert simulated.links is not None

@@ -14,7 +14,6 @@ from msgspec import structs
 from simcore.analysis import Results
 from simcore.analysis.span_words import op_facts, origin
 from simcore.networks import Sharing
-from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices
 from simcore.program.ops import COMPUTE, TO_NEXT
@@ -59,11 +58,11 @@ def test_everything_starts_when_the_rules_of_the_engine_let_it(case: Case) -> No
 def test_every_transmission_ends_when_naively_shared_ports_let_it(case: Case) -> None:
     """Within 1 ns a phase of the run: floats may round a half to its other side."""
     simulation = shared_run(case)
-    network, timeline, parameters = simulation.network, simulation.timeline, simulation.parameters
+    network, timeline = simulation.network, simulation.timeline
     assert isinstance(network, Sharing)
-    overrides = parse_overrides(parameters, simulation.layout.world, len(simulation.cluster.dims))
+    overrides = simulation.setup.overrides
     jitter = jitter_of(overrides)
-    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, jitter)
+    prices = Prices(network, overrides.compute_scale, overrides.comm_scale, jitter)
     transmission = prices.transmissions(simulation.program, timeline.folding, network)
     reference = rerun(simulation)
     sent, found, phases = [], [], 0

@@ -20,6 +20,7 @@ import pytest
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError
 from simcore.executing import executed_results
+from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from tests.executing.stored_runs import RUNS, unpack
 
@@ -68,7 +69,7 @@ def check(folder: Path, backend: str, stored: dict[str, Any], world: int) -> Non
     assert found is not None
     said = ""
     try:
-        results = executed_results(open_set(found), parameters_of(folder, backend))
+        results = executed_results(Execution(open_set(found), parameters_of(folder, backend)))
     except InputError as error:
         said = str(error)
     if said:

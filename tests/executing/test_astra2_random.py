@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from simcore.chakra import find_set, open_set
-from simcore.cluster import choose_cluster
+from simcore.cluster import AskedCluster, choose_cluster
 from simcore.executing.astra2 import AstraRun, RemoteMemory, System
 from simcore.executing.system_file import read_astra_system
 from simcore.messages.clock import Clock
 from simcore.messages.collectives import Rules
 from simcore.messages.network import LinkByLink, Unshared
-from simcore.parameters import Parameters
 from tests.executing.encoding import write_json, write_network, write_set
 from tests.executing.random_sets import random_setup
 from tests.executing.second_rules import simulate
@@ -58,7 +57,7 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
     network = write_network(folder / "network.yml", setup["dims"])
     system = write_json(folder / "system.json", system_json(setup["system"]))
     read = read_astra_system(system, len(setup["dims"]))
-    cluster = choose_cluster(Parameters(cluster=network)).cluster(1)
+    cluster = choose_cluster(AskedCluster(cluster=network)).cluster(1)
     rules = Rules(
         tuple(dim.size for dim in cluster.dims),
         read.algorithms,

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError, UsageError
 from simcore.executing import TraceResults, executed_results, what_if
+from simcore.executing.executed import Execution
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Parameters, as_flags, flag_of, replaced
+from simcore.parameters import Parameters, flag_of
 from simcore.records import asdict, replace
 from simcore.report.pages import run_page
 from simcore.run.findings import WORTH, Change, WhatIf
@@ -38,7 +39,7 @@ def collective(number: int, kind: int, size: int = MIB, **more: Any) -> dict[str
 def opened(folder: Path, ranks: list[list[dict[str, Any]]], parameters: Parameters = LINE) -> TraceResults:
     found = find_set(write_set(folder, ranks))
     assert found is not None
-    return executed_results(open_set(found), parameters)
+    return executed_results(Execution(open_set(found), parameters))
 
 
 def changes_of(run: TraceResults) -> list[WhatIf]:
@@ -56,7 +57,7 @@ def assert_changes_are_runs(run: TraceResults) -> None:
         after = run.with_parameters(row.parameters)
         assert after.step_time_ns == row.better10_ns, row.name
         assert run.step_time_ns - after.step_time_ns >= WORTH * run.step_time_ns
-        words = [word for word in as_flags(row.parameters) if word not in as_flags(run.parameters)]
+        words = [word for word in row.parameters.as_flags() if word not in run.parameters.as_flags()]
         assert set(row.flags.split()) >= set(words), "the flags are what is changed"
         for option, value in zip(row.flags.split()[::2], row.flags.split()[1::2], strict=True):
             has = getattr(row.parameters, option[2:].replace("-", "_"))
@@ -64,7 +65,7 @@ def assert_changes_are_runs(run: TraceResults) -> None:
         share = said_of_links(row)
         if share is not None:
             now, then = (
-                run.with_parameters(replaced(one, "network", "links")).step_time_ns
+                run.with_parameters(one.replaced("network", "links")).step_time_ns
                 for one in (run.parameters, row.parameters)
             )
             assert share == change_percent(now, then)
@@ -107,7 +108,7 @@ def test_a_gain_that_is_whole_bandwidth_for_every_message_says_so(tmp_path: Path
     direct = next(row for row in changes_of(run) if row.flags == "--algorithm all-gather:0=direct")
     assert direct.better10_ns < run.step_time_ns / 2
     assert direct.name == "--algorithm all-gather:0=direct (no gain on links)"
-    on_links = run.with_parameters(replaced(run.parameters, "network", "links"))
+    on_links = run.with_parameters(run.parameters.replaced("network", "links"))
     assert all(said_of_links(row) is None for row in changes_of(on_links)), "it is said where it is assumed"
     assert "--algorithm all-gather:0=direct" not in [row.flags for row in changes_of(on_links)]
 
@@ -174,7 +175,7 @@ def test_a_parameter_without_effect_says_so_and_no_other(
         except (InputError, UsageError):
             return
         try:
-            without = before.with_parameters(replaced(before.parameters, field, flag_of(field).default))
+            without = before.with_parameters(before.parameters.replaced(field, flag_of(field).default))
         except (InputError, UsageError):
             return
         alike = (run.executed.start, run.executed.end) == (without.executed.start, without.executed.end)

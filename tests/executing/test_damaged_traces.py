@@ -17,6 +17,7 @@ from simcore.chakra import find_set, open_set
 from simcore.chakra.opening import structure_of
 from simcore.diagnostics import InputError, UsageError
 from simcore.executing import executed_results
+from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.report.pages import run_json, run_page
@@ -56,7 +57,7 @@ ASTRA = Parameters(dialect="astra-sim-2", dim=("ring:2:50:500",))
 def run(prefix: str, parameters: Parameters = WLTUI) -> Any:
     found = find_set(prefix)
     assert found is not None
-    return executed_results(open_set(found), parameters)
+    return executed_results(Execution(open_set(found), parameters))
 
 
 def errors_of(prefix: str, parameters: Parameters = WLTUI) -> str:
@@ -198,7 +199,7 @@ def test_a_group_without_a_file_of_groups_is_refused_with_its_flag(tmp_path: Pat
     assert found is not None
     asked = Parameters(dialect="astra-sim-2", dim=("switch:2:50:500",))
     with pytest.raises(InputError, match=r"group 3 is in no file of groups .*there is no --comm-groups FILE"):
-        executed_results(open_set(found), asked)
+        executed_results(Execution(open_set(found), asked))
     groups = write_json(tmp_path / "groups.json", {"1": [0, 1]})
     with pytest.raises(InputError, match=r"group 3 is in no file of groups .*not in that of --comm-groups"):
-        executed_results(open_set(found), replace(asked, comm_groups=groups))
+        executed_results(Execution(open_set(found), replace(asked, comm_groups=groups)))

@@ -17,6 +17,7 @@ from simcore.chakra.opening import Reader
 from simcore.chakra.wire import TextTable, read_columns
 from simcore.diagnostics import InputError
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
 from tests.executing.encoding import COLL, COMP, RECV, SEND, et_bytes, write_json, write_network
@@ -105,7 +106,7 @@ def _stage(draw: random.Random) -> list[tuple[int, int, list[int], str, int]]:
 
 def run(traces: ExecutionSet, parameters: Parameters) -> TraceResults | str:
     try:
-        return executed_results(traces, parameters)
+        return executed_results(Execution(traces, parameters))
     except InputError as error:
         # The note on files that lie there has the command line in it.
         return "\n".join(one.text() for one in error.diagnostics if one.severity == "error")

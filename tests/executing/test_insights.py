@@ -11,7 +11,7 @@ import pytest
 from simcore.analysis.two_runs import compared
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
-from simcore.executing.executed import NO_PRICES
+from simcore.executing.executed import NO_PRICES, Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.report.pages import run_page
@@ -23,7 +23,7 @@ DIM = Parameters(dim=("switch:4:10:0",))
 def opened(folder: Path, ranks: list[list[dict[str, Any]]], parameters: Parameters = DIM) -> TraceResults:
     found = find_set(write_set(folder, ranks))
     assert found is not None
-    return executed_results(open_set(found), parameters)
+    return executed_results(Execution(open_set(found), parameters))
 
 
 def compute(number: int, micros: int, name: str = "fwd", **more: Any) -> dict[str, Any]:

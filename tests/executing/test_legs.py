@@ -14,6 +14,7 @@ import pytest
 from simcore.analysis import Results
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import Execution
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
@@ -25,7 +26,7 @@ from tests.executing.test_round_trip import MOE, OLD, written
 def opened(folder: Path, ranks: list[list[dict[str, Any]]], dialect: str | None = None) -> TraceResults:
     found = find_set(write_set(folder, ranks))
     assert found is not None
-    return executed_results(open_set(found), Parameters(dim=("switch:4:10:0",), dialect=dialect))
+    return executed_results(Execution(open_set(found), Parameters(dim=("switch:4:10:0",), dialect=dialect)))
 
 
 def node(number: int, name: str, micros: int, **more: Any) -> dict[str, Any]:

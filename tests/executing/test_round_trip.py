@@ -10,6 +10,7 @@ import pytest
 from simcore.analysis import Results
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import Execution
 from simcore.export import FORMATS, Request, save_folder
 from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
@@ -36,7 +37,7 @@ def written(path: str, parameters: Parameters, folder: Path) -> TraceResults:
     save_folder(str(folder / "out"), export.files, False)
     found = find_set(str(folder / "out"))
     assert found is not None
-    return executed_results(open_set(found), Parameters())
+    return executed_results(Execution(open_set(found), Parameters()))
 
 
 def sums(run: Results | TraceResults) -> Counter[str]:
@@ -113,4 +114,4 @@ def test_astra_sims_rules_run_what_is_written(tmp_path: Path) -> None:
         comm_groups=str(folder / "comm_group.json"),
         remote_memory=str(folder / "memory.json"),
     )
-    assert len(executed_results(open_set(found), asked).executed.ranks) == 8
+    assert len(executed_results(Execution(open_set(found), asked)).executed.ranks) == 8

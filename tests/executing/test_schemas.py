@@ -12,6 +12,7 @@ import pytest
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import InputError
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from tests.executing.encoding import COLL, COMP, et_bytes, write_set
 from tests.executing.old_schemas import OLD
@@ -27,7 +28,7 @@ DIM = Parameters(dim=("ring:2:100:500",))
 def opened(prefix: str) -> TraceResults:
     found = find_set(prefix)
     assert found is not None
-    return executed_results(open_set(found), DIM)
+    return executed_results(Execution(open_set(found), DIM))
 
 
 def facts(run: TraceResults) -> list[Any]:

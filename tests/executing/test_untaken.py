@@ -12,6 +12,7 @@ import pytest
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.executing import executed_results
+from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from tests.executing.encoding import COLL, write_network, write_set
 
@@ -38,7 +39,7 @@ def folder_of(folder: Path, npus: int = 2) -> Path:
 def said(path: Path, **given: Any) -> list[Diagnostic]:
     found = find_set(str(path))
     assert found is not None
-    results = executed_results(open_set(found), Parameters(**given))
+    results = executed_results(Execution(open_set(found), Parameters(**given)))
     return [one for one in results.diagnostics if one.code == "files-not-taken"]
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from simcore.chakra import find_set, open_set
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import Execution
 from simcore.export import FORMATS, Request, save_folder
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
@@ -56,7 +57,7 @@ def exported(run: MeasuredRun, folder: Path, **asked: object) -> dict[str, Diagn
 def read_again(folder: Path, **asked: object) -> TraceResults:
     found = find_set(str(folder))
     assert found is not None
-    return executed_results(open_set(found), Parameters(**asked))  # type: ignore[arg-type]
+    return executed_results(Execution(open_set(found), Parameters(**asked)))  # type: ignore[arg-type]
 
 
 def expected(base: Timed) -> list[dict[str, int]]:

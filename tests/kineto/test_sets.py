@@ -23,6 +23,7 @@ from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.parameters import Scales
 from simcore.replay.run_words import facts, format_words, steps_words
 from simcore.replay.stragglers import on_time, stragglers
+from simcore.setup import Setup
 from simcore.units import duration, percent
 from simcore.workload.model import Workload
 from tests.export.reading import exported
@@ -233,7 +234,7 @@ def test_bandwidths_are_fitted_to_the_groups_of_a_profile() -> None:
     workload = open_input(str(REPOSITORY / "fixtures" / "002_gpt_1024npu.txt"))
     assert isinstance(workload, Workload)
     given = Parameters(world=4, tp=2, pp=1)
-    fitted = calibrate(workload, given, _opened(GLOO))
+    fitted = calibrate(Setup(workload, given), _opened(GLOO))
     (within, _) = fitted.bandwidths
     assert within.after != within.before
     kinds = {one.name: one for one in fitted.kinds}

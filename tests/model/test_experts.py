@@ -20,6 +20,7 @@ from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.simulation import simulate
+from simcore.workload.model import AskedModel
 from tests.model.test_megatron import SMALL, report, run
 from tui.cli import main
 
@@ -31,7 +32,7 @@ MODEL = Model(
 def loads_of(
     text: str, experts: int = 8, ranks: int = 4, routed: int = 1000, **given: Any
 ) -> ExpertLoads | None:
-    return expert_loads(Parameters(expert_imbalance=text, **given), experts, ranks, routed)
+    return expert_loads(AskedModel(expert_imbalance=text, **given), experts, ranks, routed)
 
 
 def written(folder: Path, text: str) -> str:

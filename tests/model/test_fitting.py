@@ -40,7 +40,7 @@ def test_what_a_schedule_holds_is_known_from_its_order(schedule: str | None, chu
     simulation = run(SMALL, **given)
     made = made_of(simulation)
     assert made is not None
-    held = held_chunks(made.training, simulation.parameters)
+    held = held_chunks(made.training, simulation.program.schedule, simulation.setup.schedule.overlap_fwd_bwd)
     ours = [[one[1:] for one in stage] for stage in held]
     assert ours == [[one[1:] for one in stage.held] for stage in simulation.program.stages]
 
@@ -119,9 +119,7 @@ def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_
     # Without another schedule there is nothing to know but what is assumed.
     first, *_ = Results(run(MODELS["llama-3-8b"], world=8)).what_if()
     assert first.name.startswith(f"{first.flags} (fits: ")
-    assert first.meaning == (
-        "assumed: sent in pieces, compute without NCCL's SMs, collectives at full speed"
-    )
+    assert first.meaning == ("assumed: sent in pieces, compute without NCCL's SMs, collectives at full speed")
 
 
 def test_a_schedule_that_fits_with_more_micro_batches_is_held_against_those() -> None:

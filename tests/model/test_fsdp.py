@@ -20,11 +20,13 @@ from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.program.ops import STREAMS
+from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
+from simcore.sweep.space import Candidate
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, StageRows
+from simcore.workload.model import PHASES, AskedModel, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run
 
 # Two ranks, 1 GB/s: a gather of 2n bytes takes n ns.
@@ -37,7 +39,7 @@ def of_ns(ns: int) -> list[Op]:
 
 
 def training_of(model: Model = SMALL, **parameters: Any) -> Training:
-    return ModelMaker(model.name, model).made(Parameters(**{"gpu": "h100", **parameters})).training
+    return ModelMaker(model.name, model).made(AskedModel(**{"gpu": "h100", **parameters})).training
 
 
 def three_units(microbatches: int = 1, roots: tuple[int, ...] = (), **given: Any) -> Simulation:
@@ -267,9 +269,9 @@ def test_a_sweep_has_the_same_steps_and_no_bound_above_them(case: tuple[Model, d
     model, given = case
     opened = ModelMaker(model.name, model).opened()
     step_ns = run(model, **given).step_time_ns
-    assert StepTimes(opened).of(Parameters(**given)).step_time_ns == step_ns
+    assert StepTimes().of(Setup(opened, Parameters(**given))).step_time_ns == step_ns
     given = {name: value for name, value in given.items() if name != "slow_rank"}
-    bound = Bounds(opened).at_least_ns(Parameters(**given), training_of(model, **given))
+    bound = Bounds(opened).at_least_ns(Candidate(0, Parameters(**given)), training_of(model, **given))
     assert 0 < bound <= run(model, **given).step_time_ns
 
 

@@ -9,7 +9,8 @@ from simcore.calibration.one_step import fit_step
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.opening import MODELS
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import Parameters
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from tui.cli import main
 
@@ -19,15 +20,15 @@ GIVEN = Parameters(world=8, tp=2, pp=2, global_batch=8, gpu="h100")
 
 @pytest.mark.parametrize("factor", [0.31, 0.9, 1.0, 1.07, 5.5])
 def test_the_factor_of_a_step_comes_back(factor: float) -> None:
-    measured_ns = simulate(OPENED, replaced(GIVEN, "compute_scale", factor)).step_time_ns
-    fit = fit_step(OPENED, GIVEN, measured_ns)
+    measured_ns = simulate(OPENED, GIVEN.replaced("compute_scale", factor)).step_time_ns
+    fit = fit_step(Setup(OPENED, GIVEN), measured_ns)
     assert fit.scale == pytest.approx(factor, rel=3e-4)
     assert abs(fit.left_ns) <= 2e-4 * measured_ns
 
 
 def test_a_step_shorter_than_its_communication_is_refused() -> None:
     with pytest.raises(UsageError, match="communication alone takes"):
-        fit_step(OPENED, GIVEN, 1000)
+        fit_step(Setup(OPENED, GIVEN), 1000)
 
 
 def test_the_command_saves_what_gives_the_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

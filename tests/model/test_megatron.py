@@ -22,6 +22,7 @@ from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
+from simcore.workload.model import AskedModel
 from tui.cli import main
 
 SMALL = Model("small", 8, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
@@ -110,7 +111,7 @@ def test_interleaved_is_offered_where_it_can_run(given: dict[str, Any], says: st
 @pytest.mark.parametrize("name", MODELS)
 def test_the_parameters_of_all_stages_are_those_of_the_model(name: str) -> None:
     model = MODELS[name]
-    training = ModelMaker(name, model).made(Parameters(pp=2, world=2, gpu="h100")).training
+    training = ModelMaker(name, model).made(AskedModel(pp=2, world=2, gpu="h100")).training
     held = sum(sum(stage_parameters(training, stage)) for stage in (0, 1))
     padding = (training.padded_vocab - model.vocab) * model.hidden * 2
     tied = model.embedding if model.tied_embeddings else 0  # the last stage has one of its own
@@ -118,7 +119,7 @@ def test_the_parameters_of_all_stages_are_those_of_the_model(name: str) -> None:
 
 
 def test_layers_that_do_not_divide_make_stages_that_differ() -> None:
-    made = ModelMaker("l", MODELS["llama-3-405b"]).made(Parameters(pp=16, world=16, gpu="h100"))
+    made = ModelMaker("l", MODELS["llama-3-405b"]).made(AskedModel(pp=16, world=16, gpu="h100"))
     assert made.training.stage_layers == (7, *(8,) * 14, 7)
     assert [len(stage.chunks[0]) for stage in made.workload.stages] == [36, *[40] * 14, 36]
     other = run(SMALL, pp=4, world=4, stage_layers="1,3,3,1", global_batch=4)
@@ -194,16 +195,15 @@ def test_the_file_of_a_model_takes_the_same_nanoseconds(
     assert said == ["not-in-file"] * (model.moe is not None and made.layout.tp > 1)
     if said:
         # A file's expert groups are along dp: on these the model's rows take the file's time.
-        rows = opened.maker.workload(replace_memory(given))
+        rows = opened.maker.workload(replace_memory(given).part(AskedModel))
         along_dp = replace(rows, header=replace(rows.header, whole_experts=False))
         made = simulate(along_dp, Parameters(dim=dims, schedule="1f1b", local_mem_bw=3350.0))
     assert made.step_time_ns == file.step_time_ns
 
 
 def replace_memory(parameters: Parameters) -> Parameters:
-    from simcore.parameters import replaced
 
-    return replaced(parameters, "local_mem_bw", 3350.0)
+    return parameters.replaced("local_mem_bw", 3350.0)
 
 
 def test_more_stages_are_a_file_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -509,7 +509,7 @@ def test_a_config_alone_is_opened_and_checked(tmp_path: Path, capsys: pytest.Cap
 def test_every_layer_is_on_one_virtual_stage() -> None:
     for given_ in ({"pp": 4, "virtual_stages": 2}, {"pp": 2, "virtual_stages": 4}, {"pp": 3}, {"pp": 8}):
         world = given_["pp"]
-        training = ModelMaker("s", SMALL).made(Parameters(world=world, gpu="h100", **given_)).training
+        training = ModelMaker("s", SMALL).made(AskedModel(world=world, gpu="h100", **given_)).training
         places = [
             (chunk, stage) for chunk in range(training.chunks) for stage in range(training.pp)
         ]  # fmt: skip

@@ -17,9 +17,12 @@ from simcore.model.memory import layer_activations
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.program.ops import OFFLOAD, PHASES
+from simcore.setup import Setup
 from simcore.simulation import Simulation
 from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
+from simcore.sweep.space import Candidate
+from simcore.workload.model import AskedModel
 from tests.model.test_experts import MODEL
 from tests.model.test_megatron import SMALL, run
 from tui.cli import main
@@ -66,7 +69,7 @@ def by_hand(simulation: Simulation, copy_ns: int) -> list[tuple[str, int, int]]:
 @pytest.mark.parametrize("rate", [1000.0, 100.0, 50.0, 7.0])
 def test_three_layers_by_hand(rate: float) -> None:
     found = run(THREE, gpu="h100", world=1, offload=rate)
-    training = ModelMaker("three", THREE).made(found.parameters).training
+    training = ModelMaker("three", THREE).made(found.parameters.part(AskedModel)).training
     *expected, (_, last, _) = by_hand(found, round(layer_activations(training, False) / rate))
     assert copies(found) == expected
     ops, _, end = found.timeline.columns(0)
@@ -179,8 +182,9 @@ def test_a_faster_link_is_never_worse_and_a_sweep_has_the_same_steps(
     assert run(model, **given | {"offload": 2 * given["offload"]}).step_time_ns <= found.step_time_ns
     assert run(model, **given | {"offload": None}).step_time_ns <= found.step_time_ns
     maker, parameters = ModelMaker(model.name, model), Parameters(**given)
-    assert StepTimes(maker.opened()).of(parameters).step_time_ns == found.step_time_ns
-    bound = Bounds(maker.opened()).at_least_ns(parameters, maker.made(parameters).training)
+    assert StepTimes().of(Setup(maker.opened(), parameters)).step_time_ns == found.step_time_ns
+    training = maker.made(parameters.part(AskedModel)).training
+    bound = Bounds(maker.opened()).at_least_ns(Candidate(0, parameters), training)
     assert 0 < bound <= found.step_time_ns
 
 

@@ -12,11 +12,13 @@ from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, CollectiveCost
+from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
+from simcore.sweep.space import Candidate
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PiecedCell, StageRows
+from simcore.workload.model import AskedModel, PiecedCell, StageRows
 from tests.model.test_megatron import EXPERTS, SMALL, run
 
 
@@ -133,8 +135,9 @@ def test_a_sweep_has_the_same_steps_and_no_bound_above_them(given: dict[str, Any
     parameters = Parameters(**given, overlap_tp=True)
     maker = ModelMaker(model.name, model)
     step_ns = run(model, **given, overlap_tp=True).step_time_ns
-    assert StepTimes(maker.opened()).of(parameters).step_time_ns == step_ns
-    assert Bounds(maker.opened()).at_least_ns(parameters, maker.made(parameters).training) <= step_ns
+    assert StepTimes().of(Setup(maker.opened(), parameters)).step_time_ns == step_ns
+    training = maker.made(parameters.part(AskedModel)).training
+    assert Bounds(maker.opened()).at_least_ns(Candidate(0, parameters), training) <= step_ns
 
 
 @given(layouts())

@@ -14,8 +14,8 @@ from simcore.analysis.results import Results
 from simcore.model import trust
 from simcore.model.gpu import find_gpu
 from simcore.model.training import resolve
-from simcore.parameters import Parameters
 from simcore.report.pages import run_json, run_page
+from simcore.workload.model import AskedModel
 from tests.model.test_megatron import SMALL, run
 from tui.frame import BLOCKS, text_of
 from tui.summary.panels import step_lines
@@ -135,7 +135,7 @@ def test_a_file_that_takes_nothing_from_a_gpu_has_no_published_step(tmp_path: Pa
     path = tmp_path / "own.toml"
     numbers = (name for name in given.__struct_fields__ if name not in ("name", "source", "bases"))
     path.write_text("[gpu]\n" + "".join(f"{name} = {getattr(given, name)}\n" for name in numbers), "utf-8")
-    said = trust.trust_in(resolve(SMALL, Parameters(gpu=str(path))), find_gpu(str(path)))
+    said = trust.trust_in(resolve(SMALL, AskedModel(gpu=str(path))), find_gpu(str(path)))
     assert said.words == "constants of a file that takes none from a GPU: no published step was compared"
     assert (said.kind.gpu, said.steps) == ("", 0)
 

@@ -20,7 +20,7 @@ from simcore.analysis import Results
 from simcore.analysis.span_words import op_facts, origin
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
-from simcore.networks import open_network
+from simcore.networks import AskedNetwork, network_model
 from simcore.networks.busbw import Busbw
 from simcore.networks.model import one_place
 from simcore.networks.simai import SimaiNetwork
@@ -46,7 +46,8 @@ SIZES = st.sampled_from([0, 1, 2, 4095, 2**20 - 1, 2**20, 2**24, 2**24 + 1, 2**3
 
 def network(parameters: Parameters, tp: int = 1, ep: int = 1, dp: int = 1, pp: int = 1) -> SimaiNetwork:
     layout = Layout(tp, ep, dp, pp)
-    found = open_network(parameters, layout, one_place(parameters, layout))
+    asked = parameters.part(AskedNetwork)
+    found = network_model(asked.network).open(asked, layout, one_place(asked, layout))
     assert isinstance(found, SimaiNetwork)
     return found
 

@@ -7,9 +7,9 @@ collectives, a final join without transfers.
 
 from hypothesis import given, settings
 
-from simcore.layout import resolve_layout
 from simcore.program import build_program
 from simcore.program.ops import Join, Receive
+from simcore.setup import Setup
 from tests.program.expected_step import ExpectedStep, flattened
 from tests.strategies import Case, cases
 
@@ -17,8 +17,9 @@ from tests.strategies import Case, cases
 @settings(max_examples=100)
 @given(cases())
 def test_every_stage_does_what_the_schedule_says_in_that_order(case: Case) -> None:
-    layout, _ = resolve_layout(*case, cluster_npus=None)
-    program, _ = build_program(case.workload, layout, case.parameters)
+    setup = Setup(*case)
+    layout = setup.layout
+    program, _ = build_program(case.workload, layout, setup.schedule, setup.overrides.layer_scales)
     expected = ExpectedStep(case.workload, layout, case.parameters.microbatches)
     for stage in range(layout.pp):
         step = expected.one_f_one_b(stage) if program.pipelined else expected.layer_loop()
@@ -28,8 +29,9 @@ def test_every_stage_does_what_the_schedule_says_in_that_order(case: Case) -> No
 @settings(max_examples=30)
 @given(cases())
 def test_every_message_is_sent_once_and_received_once(case: Case) -> None:
-    layout, _ = resolve_layout(*case, cluster_npus=None)
-    program, _ = build_program(case.workload, layout, case.parameters)
+    setup = Setup(*case)
+    layout = setup.layout
+    program, _ = build_program(case.workload, layout, setup.schedule, setup.overrides.layer_scales)
     sent, received = [], []
     for stage in program.stages if program.pipelined else ():
         sent += [message for message in stage.ops.message if message >= 0]
@@ -42,8 +44,9 @@ def test_every_message_is_sent_once_and_received_once(case: Case) -> None:
 @settings(max_examples=30)
 @given(cases())
 def test_every_asynchronous_op_is_joined_once(case: Case) -> None:
-    layout, _ = resolve_layout(*case, cluster_npus=None)
-    program, _ = build_program(case.workload, layout, case.parameters)
+    setup = Setup(*case)
+    layout = setup.layout
+    program, _ = build_program(case.workload, layout, setup.schedule, setup.overrides.layer_scales)
     for stage in program.stages:
         ops = stage.ops
         joined = [wait.op for run in stage.runs for wait in run.waits if isinstance(wait, Join)]

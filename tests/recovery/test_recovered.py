@@ -15,10 +15,10 @@ from simcore.layout import resolve_layout
 from simcore.model.aicb import aicb_rows
 from simcore.model.aicb_arguments import AicbArguments
 from simcore.model.toml_file import read_toml_model
-from simcore.parameters import Parameters
 from simcore.recovery import Recovered, recover
 from simcore.units import digits
 from simcore.workload.formats.simai_text import read
+from simcore.workload.model import AskedDegrees
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
 from tests.model.test_aicb import HERE, SHARED, arguments, command_of, index, text_of
@@ -108,7 +108,7 @@ def test_seed_000_is_gpt_13b_with_its_gather_edited() -> None:
         "row 0 (line 3), grad_gather: weight-gradient bytes 202 424 320, AICB writes 6 477 578 240"
     )
     # The note of a run names the same line, with what AICB writes there.
-    notes = resolve_layout(open_workload(SEED_000), Parameters(), None)[1]
+    notes = resolve_layout(open_workload(SEED_000), AskedDegrees(), None)[1]
     (shard,) = [one for one in notes if one.line == 3]
     assert shard.message.startswith("not what AICB writes: grad_gather is 202 424 320 B, ")
     assert digits(int(found.difference.expected)) in shard.message

@@ -19,6 +19,7 @@ from simcore.recovery.rescale import can_rescale, known, rescaled
 from simcore.simulation import simulate
 from simcore.workload import Workload
 from simcore.workload.formats.simai_text import read
+from simcore.workload.model import AskedDegrees
 from simcore.workload.opening import open_workload
 from tests.command_line.running import ROOT, SEED_002
 from tests.model.test_aicb import HERE, SHARED, arguments, command_of, index, text_of
@@ -37,12 +38,12 @@ def sent(text: str) -> list[tuple[str, ...]]:
     return [(row[0], *row[3:5], *row[6:8], *row[9:11]) for row in rows]
 
 
-def made(text: str, **degrees: int) -> str:
-    return made_of(read("made.txt", text.encode()), text, **degrees)
+def made(text: str, microbatches: int | None = None, **degrees: int) -> str:
+    return made_of(read("made.txt", text.encode()), text, microbatches, **degrees)
 
 
-def made_of(workload: Workload, text: str, **degrees: int) -> str:
-    found = rescaled(workload, Parameters(rescale="on", **degrees))  # type: ignore[arg-type]
+def made_of(workload: Workload, text: str, microbatches: int | None = None, **degrees: int) -> str:
+    found = rescaled(workload, AskedDegrees(**degrees), microbatches)  # type: ignore[arg-type]
     return text if found is None else found.text
 
 
@@ -121,7 +122,7 @@ def test_a_file_written_there_and_back_is_the_file_again(degrees: str, tmp_path:
 
 def test_cells_are_the_files_times_the_ratio_of_what_they_cost() -> None:
     workload = open_workload(SEED_002)
-    found = rescaled(workload, Parameters(rescale="on", tp=16))
+    found = rescaled(workload, AskedDegrees(tp=16), None)
     assert found is not None
     (note,) = (one for one in found.workload.diagnostics if one.code == "rescaled")
     assert "from tp 8 to tp 16: a global batch of 128, 32 micro-batches of 1" in note.message

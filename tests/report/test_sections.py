@@ -13,6 +13,7 @@ import pytest
 
 from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
+from simcore.executing.executed import Execution
 from simcore.json_text import json_text
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
@@ -106,7 +107,7 @@ def executed() -> Run:
     with TemporaryDirectory() as folder:
         found = find_set(write_set(Path(folder), ranks))
         assert found is not None
-        return executed_results(open_set(found), Parameters())
+        return executed_results(Execution(open_set(found), Parameters()))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,6 +13,7 @@ from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
 from simcore.report.section import Column, table
+from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload
@@ -142,7 +143,7 @@ def test_nothing_of_a_file_can_steer_the_terminal(bad: str) -> None:
     rows = [Row(f"attention{bad}1", Cell(5, "ALLREDUCE", "tp", 10)), layer(f"mlp{bad}", 5)]
     simulation = run(rows, {"tp": 2, "pp": 2, "pp_comm": None})
     workload = structs.replace(simulation.workload, path=f"a{bad}b.txt", policy=f"p{bad}")
-    text = page(structs.replace(simulation, workload=workload))
+    text = page(structs.replace(simulation, setup=Setup(workload, simulation.parameters)))
     assert bad == "\n" or bad not in text
     assert all(line.isprintable() for line in text.splitlines())
 

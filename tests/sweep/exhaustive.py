@@ -24,7 +24,7 @@ from simcore.sweep.front import Rule
 from simcore.sweep.outcome import Outcome
 from simcore.sweep.point import BOUND, NO_MEMORY, Point
 from simcore.sweep.running import Sweep
-from simcore.sweep.space import axis_of, space_of
+from simcore.sweep.space import Space, axis_of
 
 # As Llama, GPT, Mixtral, DeepSeek-V2 and Qwen 3 are built, small.
 MODELS = {
@@ -74,7 +74,7 @@ class Case(Struct, frozen=True):
             fixed["world"] = 4 if self.layouts else 16
         if self.layouts:
             fixed["global_batch"] = 4
-        space = space_of(Parameters(**fixed), [axis_of(text) for text in self.axes], layouts=self.layouts)
+        space = Space(Parameters(**fixed), tuple(axis_of(text) for text in self.axes), layouts=self.layouts)
         definition = Definition(("--model", self.model), space, 2.0, rule.text if rule else "", "x")
         return Evaluator(ModelMaker(self.model, MODELS[self.model]).opened(), definition)
 

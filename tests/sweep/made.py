@@ -6,7 +6,7 @@ from simcore.inputs import open_model
 from simcore.parameters import Parameters
 from simcore.sweep.evaluating import Definition, Evaluator
 from simcore.sweep.point import SCHEMA, Point
-from simcore.sweep.space import axis_of, space_of
+from simcore.sweep.space import Space, axis_of, conditions
 
 
 def made_point(number: int, step: int | None, memory: int = 10, gpus: int = 8, **layout: object) -> Point:
@@ -24,5 +24,5 @@ def evaluator_of(
     **fixed: object,
 ) -> Evaluator:  # fmt: skip
     """An evaluator over a small space of a model."""
-    space = space_of(Parameters(**fixed), [axis_of(text) for text in axes], where, layouts)  # type: ignore[arg-type]
+    space = Space(Parameters(**fixed), tuple(map(axis_of, axes)), conditions(where), layouts)  # type: ignore[arg-type]
     return Evaluator(open_model(model), Definition(("--model", model), space, rule=rule, input="x"))

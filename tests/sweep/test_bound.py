@@ -14,8 +14,11 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_model
 from simcore.model.training import resolve
 from simcore.parameters import Parameters
+from simcore.setup import Setup
 from simcore.step_time import StepTimes
 from simcore.sweep.bound import Bounds
+from simcore.sweep.space import Candidate
+from simcore.workload.model import AskedModel
 from tests.sweep.test_step_time import (
     _MODELS,
     _OF_MODELS,
@@ -39,7 +42,7 @@ def test_no_step_is_shorter(name: str, given: dict[str, Any]) -> None:
     except (UsageError, InputError):
         return
     model = _MODELS[name].maker.model  # type: ignore[union-attr]
-    least = _BOUNDS[name].at_least_ns(parameters, resolve(model, parameters))
+    least = _BOUNDS[name].at_least_ns(Candidate(0, parameters), resolve(model, parameters.part(AskedModel)))
     assert least <= found.step_time_ns
 
 
@@ -47,16 +50,17 @@ def test_no_step_is_shorter(name: str, given: dict[str, Any]) -> None:
 @given(OF_NAMES)
 def test_no_step_of_a_model_by_name_is_shorter(given: tuple[str, int, int, float, str, str]) -> None:
     name, parameters = of_name(given)
-    times, bounds = _OF_NAMES.get(name) or (StepTimes(open_model(name)), Bounds(open_model(name)))
+    times, bounds = _OF_NAMES.get(name) or (StepTimes(), Bounds(open_model(name)))
     _OF_NAMES[name] = times, bounds
-    training = resolve(bounds.maker.model, parameters)  # type: ignore[arg-type]
-    assert bounds.at_least_ns(parameters, training) <= times.of(parameters).step_time_ns
+    training = resolve(bounds.maker.model, parameters.part(AskedModel))  # type: ignore[arg-type]
+    step_ns = times.of(Setup(bounds.workload, parameters)).step_time_ns
+    assert bounds.at_least_ns(Candidate(0, parameters), training) <= step_ns
 
 
 def test_of_plain_layouts_little_is_missed() -> None:
     """Of what a real model takes nine tenths are certain."""
     workload = open_model("llama-3-70b")
-    times, bounds = StepTimes(workload), Bounds(workload)
+    times, bounds = StepTimes(), Bounds(workload)
     shares = []
     layouts = ((8, 4, "1f1b"), (4, 8, "1f1b"), (8, 8, "interleaved"), (8, 4, "zb-h1"), (8, 1, None))
     for tp, pp, schedule in layouts:
@@ -64,7 +68,8 @@ def test_of_plain_layouts_little_is_missed() -> None:
             world=256, tp=tp, pp=pp, schedule=schedule, global_batch=512, zero="1",
             virtual_stages=2 if schedule == "interleaved" else None,
         )  # fmt: skip
-        training = resolve(workload.maker.model, parameters)  # type: ignore[union-attr]
-        shares.append(bounds.at_least_ns(parameters, training) / times.of(parameters).step_time_ns)
+        training = resolve(workload.maker.model, parameters.part(AskedModel))  # type: ignore[union-attr]
+        step_ns = times.of(Setup(workload, parameters)).step_time_ns
+        shares.append(bounds.at_least_ns(Candidate(0, parameters), training) / step_ns)
     assert min(shares) > 0.9
     assert max(shares) <= 1

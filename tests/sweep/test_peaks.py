@@ -15,6 +15,7 @@ from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
 from simcore.sweep.peaks import ALL_FORWARD, GROWING, PeakMemory, _highest, few_microbatches
+from simcore.workload.model import AskedModel
 from tests.sweep.test_step_time import _MODELS, _OF_MODELS, _either, layout_of
 
 _MEMORY = PeakMemory()
@@ -29,13 +30,14 @@ def test_memory_is_that_of_the_run(name: str, given: dict[str, Any]) -> None:
     except (UsageError, InputError):
         return
     assert figures is not None
-    training = resolve(_MODELS[name].maker.model, parameters)  # type: ignore[union-attr]
+    training = resolve(_MODELS[name].maker.model, parameters.part(AskedModel))  # type: ignore[union-attr]
     most = figures.fullest.needed
-    assert _MEMORY.bytes_of(training, parameters) == most
+    asked = training, parameters.schedule, parameters.overlap_fwd_bwd
+    assert _MEMORY.bytes_of(*asked) == most
     # Below a limit that it does not reach it is the same; above some of it is enough.
-    assert _MEMORY.bytes_of(training, parameters, most) == most
-    assert most - 1 < _MEMORY.bytes_of(training, parameters, most - 1) <= most
-    assert 10 < _MEMORY.bytes_of(training, parameters, 10) <= most
+    assert _MEMORY.bytes_of(*asked, most) == most
+    assert most - 1 < _MEMORY.bytes_of(*asked, most - 1) <= most
+    assert 10 < _MEMORY.bytes_of(*asked, 10) <= most
 
 
 @pytest.mark.sampled(12)

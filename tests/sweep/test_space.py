@@ -8,7 +8,8 @@ from simcore.diagnostics import UsageError
 from simcore.inputs import open_model
 from simcore.parameters import Parameters
 from simcore.sweep.layouts import layouts_of
-from simcore.sweep.space import axis_of, listed, space_of
+from simcore.sweep.space import Space, axis_of, listed
+from simcore.workload.model import AskedModel
 
 
 @pytest.mark.parametrize(
@@ -70,16 +71,35 @@ def test_what_is_no_axis_is_refused(text: str, said: str) -> None:
 
 
 def test_the_last_axis_is_the_fastest_and_dp_makes_the_world() -> None:
-    space = space_of(Parameters(pp=2), [axis_of("tp=1,2"), axis_of("dp=1,4")])
-    assert [(one.tp, one.world) for one in space.combinations()] == [(1, 2), (1, 8), (2, 4), (2, 16)]
+    space = Space(
+        Parameters(pp=2),
+        (
+            axis_of("tp=1,2"),
+            axis_of("dp=1,4"),
+        ),
+    )
+    assert [(one.parameters.tp, one.parameters.world) for one in space.combinations()] == [
+        (1, 2),
+        (1, 8),
+        (2, 4),
+        (2, 16),
+    ]
     assert len(space) == 4
 
 
 def test_points_that_differ_in_prices_alone_are_behind_one_another_with_their_numbers() -> None:
-    space = space_of(Parameters(), [axis_of("recompute=none,full"), axis_of("tp=1,2"), axis_of("zero=0,1")])
-    numbered = list(space.numbered())
-    assert sorted(numbered, key=lambda one: one[0]) == list(enumerate(space.combinations()))
-    assert [one.tp for _, one in numbered] == [1, 1, 1, 1, 2, 2, 2, 2]
+    space = Space(
+        Parameters(),
+        (
+            axis_of("recompute=none,full"),
+            axis_of("tp=1,2"),
+            axis_of("zero=0,1"),
+        ),
+    )
+    grouped = list(space.grouped())
+    assert sorted(grouped, key=lambda one: one.number) == list(space.combinations())
+    assert [one.number for one in space.combinations()] == [*range(8)]
+    assert [one.parameters.tp for one in grouped] == [1, 1, 1, 1, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +113,7 @@ def test_points_that_differ_in_prices_alone_are_behind_one_another_with_their_nu
 )
 def test_a_space_that_cannot_be(fixed: Parameters, axes: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said.replace("--", "")):
-        space_of(fixed, [axis_of(text) for text in axes])
+        Space(fixed, tuple(axis_of(text) for text in axes))
 
 
 def test_several_worlds_and_gpus_are_an_axis_and_one_is_none() -> None:
@@ -109,23 +129,24 @@ def test_layouts_are_those_that_fit_each_once() -> None:
     from simcore.model.training import resolve
 
     model = open_model("llama-3-8b")
-    space = space_of(Parameters(world=16, global_batch=32, seq=2048), [], (), layouts=True)
-    found = list(layouts_of(model, space))
+    space = Space(Parameters(world=16, global_batch=32, seq=2048), layouts=True)
+    found = [one.parameters for one in layouts_of(model, space)]
     assert len(found) == len(set(found)) > 1000
     assert any((one.tp, one.pp, one.schedule, one.zero) == (2, 2, "zb-v", "1") for one in found)
     for one in found:
-        training = resolve(model.maker.model, one)  # type: ignore[union-attr]
+        training = resolve(model.maker.model, one.part(AskedModel))  # type: ignore[union-attr]
         assert training.world == 16
-    given = space_of(
-        Parameters(world=16, global_batch=32, tp=2, recompute="full"), [axis_of("pp=1,2")], (), True
+    given = Space(
+        Parameters(world=16, global_batch=32, tp=2, recompute="full"), (axis_of("pp=1,2"),), layouts=True
     )
-    assert {(one.tp, one.recompute) for one in layouts_of(model, given)} == {(2, "full")}
-    assert {one.pp for one in layouts_of(model, given)} == {1, 2}
+    found = [one.parameters for one in layouts_of(model, given)]
+    assert {(one.tp, one.recompute) for one in found} == {(2, "full")}
+    assert {one.pp for one in found} == {1, 2}
 
 
 def test_layouts_want_a_model_its_ranks_and_its_batch() -> None:
     model = open_model("llama-3-8b")
     with pytest.raises(UsageError, match="--world says"):
-        list(layouts_of(model, space_of(Parameters(), [], (), True)))
+        list(layouts_of(model, Space(Parameters(), layouts=True)))
     with pytest.raises(UsageError, match="--global-batch says"):
-        list(layouts_of(model, space_of(Parameters(world=8), [], (), True)))
+        list(layouts_of(model, Space(Parameters(world=8), layouts=True)))

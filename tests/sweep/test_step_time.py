@@ -24,10 +24,11 @@ from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model, Moe
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.step_time import StepTimes
 from simcore.sweep.layouts import layouts_of
-from simcore.sweep.space import space_of
+from simcore.sweep.space import Space
 from simcore.workload import Workload
 from tests.command_line.running import ROOT
 from tests.engine.test_folding_with_overrides import overridden
@@ -40,7 +41,7 @@ _OLD = Model(
 _EXPERTS = Model("experts", 8, 256, 8, 4, 32, 512, True, 1000, 128, moe=Moe(8, 2, 128, 1, 1))
 _MODELS = {one.name: ModelMaker(one.name, one).opened() for one in (_DENSE, _OLD, _EXPERTS)}
 # What was asked before is kept, as in a sweep.
-_TIMES = {name: StepTimes(workload) for name, workload in _MODELS.items()}
+_TIMES = {name: StepTimes() for name in _MODELS}
 _SCHEDULES = (
     None, "1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe",
     "dualpipev", "looped-bfs", "breadth-first",
@@ -111,9 +112,9 @@ def _found_of(times: StepTimes, workload: Workload, parameters: Parameters) -> N
         whole = simulate(workload, parameters)
     except (UsageError, InputError) as error:
         with pytest.raises(type(error), match=re.escape(str(error))):
-            times.of(parameters)
+            times.of(Setup(workload, parameters))
         return
-    found = times.of(parameters)
+    found = times.of(Setup(workload, parameters))
     assert found.step_time_ns == whole.step_time_ns
     program = whole.program
     assert found.layout == whole.layout
@@ -130,8 +131,8 @@ def test_of_models(name: str, given: dict[str, Any]) -> None:
 @cache
 def layouts_by_name(name: str, world: int) -> list[Parameters]:
     """All layouts of a model by its name, on so many GPUs."""
-    space = space_of(Parameters(world=world, global_batch=world), [], [], layouts=True)
-    return list(layouts_of(_workload(name), space))
+    space = Space(Parameters(world=world, global_batch=world), layouts=True)
+    return [one.parameters for one in layouts_of(_workload(name), space)]
 
 
 @cache
@@ -166,7 +167,7 @@ _NAMED_TIMES: dict[str, StepTimes] = {}
 def test_of_layouts_of_models_by_name(given: tuple[str, int, int, float, str, str]) -> None:
     """Rings, and what ZeRO sends, beside compute that takes about as long."""
     name, parameters = of_name(given)
-    times = _NAMED_TIMES.setdefault(name, StepTimes(_workload(name)))
+    times = _NAMED_TIMES.setdefault(name, StepTimes())
     _found_of(times, _workload(name), parameters)
 
 
@@ -202,14 +203,14 @@ def test_a_collective_that_is_queued_is_not_joined(beside: bool) -> None:
     workload = make_workload(found, tp=4, pp=2, all_gpus=8, pp_comm=1000)
     if beside:
         workload.fwd.asynchronous.add(1)
-    _found(StepTimes(workload), workload, {"microbatches": 3})
+    _found(StepTimes(), workload, {"microbatches": 3})
 
 
 @settings(deadline=None)
 @given(overridden(), st.booleans())
 def test_of_made_files(case: Case, paired: bool) -> None:
     given = {} if paired else {"overlap_fwd_bwd": False}
-    _found_of(StepTimes(case.workload), case.workload, replace(case.parameters, **given))
+    _found_of(StepTimes(), case.workload, replace(case.parameters, **given))
 
 
 def _files() -> dict[str, Workload]:
@@ -226,7 +227,7 @@ def _files() -> dict[str, Workload]:
 
 
 _FILES = _files()
-_FILE_TIMES = {name: StepTimes(workload) for name, workload in _FILES.items()}
+_FILE_TIMES = {name: StepTimes() for name in _FILES}
 _OF_FILES = st.fixed_dictionaries(
     {
         "world": _either(None, 128, 256),
@@ -254,7 +255,7 @@ def test_of_files(name: str, given: dict[str, Any]) -> None:
 def test_models_by_name_share_an_order() -> None:
     """Of two layouts with the same pipeline the second has no stages built, and its own time."""
     workload = open_model("gpt-3-175b")
-    times = StepTimes(workload)
+    times = StepTimes()
     for tp, recompute in ((8, "none"), (8, "full"), (4, "selective"), (2, "none")):
         parameters = Parameters(
             world=tp * 8 * 4,
@@ -265,5 +266,7 @@ def test_models_by_name_share_an_order() -> None:
             zero="1",
             sequence_parallel="on",
         )
-        assert times.of(parameters).step_time_ns == simulate(workload, parameters).step_time_ns
+        assert (
+            times.of(Setup(workload, parameters)).step_time_ns == simulate(workload, parameters).step_time_ns
+        )
     assert len(times._orders) == 1

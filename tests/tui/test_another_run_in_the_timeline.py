@@ -109,7 +109,7 @@ async def test_what_was_said_of_one_place_or_run_does_not_stay_beside_another(ma
         await press(pilot, "2")
         assert "longest of" not in screen_text(app)
         await press(pilot, "0", "b", "v", "full_stop", "v", "b", "5")
-        app.session.edit(Parameters(microbatches=32))
+        app.session.edit(app.session.opened.setup.under(Parameters(microbatches=32)))
         app.runs.run_draft()
         await run_over(pilot)
         await press(pilot, "2")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, two_stages
@@ -78,14 +79,14 @@ MOVES = st.tuples(
 
 def moved(parameters: Parameters, near: Simulation, opened: Simulation, label: str, move: str) -> Parameters:
     """What a key on a field makes of a draft while `near` is the run on the screen."""
-    basis = basis_of(parameters, near)
+    basis = basis_of(near.setup.under(parameters), near)
     field = next((one for one in fields_for(basis) if one.label == label), None)
     if field is None:
         return parameters
     try:
         if move == "as opened":
-            return field.reset(parameters, opened)
-        return field.scrubbed(parameters, basis, 1 if "+" in move else -1, len(move) == 2)
+            return replace(parameters, **field.reset(basis, opened))
+        return replace(parameters, **field.scrubbed(basis, 1 if "+" in move else -1, len(move) == 2))
     except UsageError:
         return parameters
 
@@ -112,11 +113,10 @@ def test_any_keys_make_the_same_draft_however_fast_they_come(moves: list[tuple[s
         if is_over:
             shown = near
         # And the form shows the same before the run and after it.
-        assert [field.label for field in fields_for(basis_of(slow, shown))] == [
-            field.label for field in fields_for(near)
-        ]
+        there = basis_of(shown.setup.under(slow), shown)
+        assert [field.label for field in fields_for(there)] == [field.label for field in fields_for(near)]
         for field in fields_for(near):
-            assert field.text(slow, shown) == field.text(slow, near), field.label
+            assert field.text(there) == field.text(near), field.label
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,6 @@ def test_any_keys_make_the_same_draft_however_fast_they_come(moves: list[tuple[s
 def test_no_draft_is_too_bad_to_be_drawn(draft: Parameters) -> None:
     session = Session(run(two_stages(), network="simai-auto"))
     view = ParametersView(session, ascii_only=False)
-    session.edit(draft)
+    session.edit(session.opened.setup.under(draft))
     for width, height in ((120, 33), (80, 21)):
         assert f"{view.form.fields[view.form.cursor].label} " in text_of(view.frame(width, height))

@@ -68,7 +68,7 @@ async def test_screen_5_shows_what_an_advice_changed(make_app: MakeApp, size: tu
     app = app_on(make_app, four_ranks(), first="summary")
     async with app.run_test(size=size) as pilot:
         factor = Parameters(slow_rank=("3=0.5",))
-        app.runs.try_parameters(factor)
+        app.runs.try_run(app.session.opened.setup.under(factor))
         await run_over(pilot)
         await press(pilot, "5")
         assert re.search(r">\* rank 3 +< 0\.5 > +x +was 1", screen_text(app))
@@ -78,7 +78,11 @@ async def test_screen_5_shows_what_an_advice_changed(make_app: MakeApp, size: tu
             assert "1 changed" in screen_text(app)
         # And of the next one, which comes while another screen is open.
         await press(pilot, "1")
-        app.runs.try_parameters(Parameters(slow_rank=("3=0.5",), layer_scale=("forward_step=0.9",)))
+        app.runs.try_run(
+            app.session.opened.setup.under(
+                Parameters(slow_rank=("3=0.5",), layer_scale=("forward_step=0.9",))
+            )
+        )
         await run_over(pilot)
         await press(pilot, "5")
         assert re.search(r">\* forward_step +< 0\.9 > +x +was 1", screen_text(app))

@@ -9,6 +9,7 @@ import pytest
 
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
 from tests.executing.encoding import COMP, write_json, write_set
@@ -25,17 +26,16 @@ def opened(folder: Path, **asked: Any) -> TraceResults:
     node = {"id": 1, "name": "fwd", "type": COMP, "micros": 5, "attributes": {}}
     found = find_set(write_set(folder, [[node]] * 2))
     assert found is not None
-    return executed_results(open_set(found), Parameters(**asked))
+    return executed_results(Execution(open_set(found), Parameters(**asked)))
 
 
 def rows(run: TraceResults, draft: Parameters | None = None) -> dict[str, tuple[str, str]]:
     """(value, where it comes from) by label."""
     form = ExecutionForm()
     basis = form.basis(run)
-    parameters = run.parameters if draft is None else draft
-    near = basis if draft is None else form.near(draft, basis)
+    near = basis if draft is None else form.near(run.setup.under(draft), basis)
     fields = form.fields(basis)
-    return {one.label: (one.shown(parameters, near), one.origin(parameters, near)) for one in fields}
+    return {one.label: (one.shown(near), one.origin(near)) for one in fields}
 
 
 @pytest.mark.parametrize("dialect", [None, "astra-sim-2"])
@@ -74,7 +74,7 @@ def test_a_count_is_scrubbed_from_what_is_in_force(tmp_path: Path) -> None:
     form = ExecutionForm()
     basis = form.basis(run)
     splits = next(one for one in form.fields(basis) if one.label == "splits")
-    assert splits.scrubbed(run.parameters, basis, 1, False).splits == 5
+    assert splits.scrubbed(basis, 1, False) == {"splits": 5}
 
 
 def test_a_switch_is_on_or_off(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_switch_is_on_or_off(tmp_path: Path) -> None:
     form = ExecutionForm()
     basis = form.basis(run)
     fold = next(one for one in form.fields(basis) if one.label == "no fold")
-    assert fold.shown(run.parameters, basis) == "off"
-    on = fold.scrubbed(run.parameters, basis, 1, False)
-    assert (on.no_fold, fold.shown(on, basis), fold.origin(on, basis)) == (True, "on", "given")
-    assert fold.typed(run.parameters, basis, "on").no_fold
-    assert not fold.typed(on, basis, "off").no_fold
+    assert fold.shown(basis) == "off"
+    on = form.near(run.setup.changed(**fold.scrubbed(basis, 1, False)), basis)
+    assert (on.setup.parameters.no_fold, fold.shown(on), fold.origin(on)) == (True, "on", "given")
+    assert fold.typed(basis, "on") == {"no_fold": True}
+    assert fold.typed(on, "off") == {"no_fold": False}

@@ -10,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
+from simcore.executing.executed import Execution
 from simcore.executing.untaken import taken
 from simcore.parameters import Parameters
 from simcore.records import replace
@@ -76,9 +77,10 @@ def run(folder: Path, asked: str) -> TraceResults:
     groups = folder / "groups.json"
     groups.write_text('{"1": [0, 1], "2": [2, 3]}')
     opened = executed_results(
-        replace(open_set(found), path="wl"), replace(ASKED[asked], comm_groups=str(groups))
+        Execution(replace(open_set(found), path="wl"), replace(ASKED[asked], comm_groups=str(groups)))
     )
-    return TraceResults(replace(opened.executed, parameters=replace(ASKED[asked], comm_groups="groups.json")))
+    setup = opened.setup.changed(comm_groups="groups.json")
+    return TraceResults(replace(opened.executed, setup=setup))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
@@ -109,7 +111,7 @@ async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
     make_app()
     found = find_set(str(folder_of(tmp_path / "a run")))
     assert found is not None
-    opened = executed_results(open_set(found), Parameters())
+    opened = executed_results(Execution(open_set(found), Parameters()))
     app = WltuiApp(Session(opened), first="notes")
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot)
@@ -121,7 +123,7 @@ async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
         assert "t runs it with them, Esc closes" in screen_text(app)
         await press(pilot, "t")
         await run_over(pilot)
-        assert app.session.current.parameters == taken(opened.source, opened.parameters)
+        assert app.session.current.parameters == taken(opened.setup).parameters
         assert app.session.current.parameters.dialect == "astra-sim-2"
         assert len(app.session.history) == 2
         await press(pilot, "1", "exclamation_mark")

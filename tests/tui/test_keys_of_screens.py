@@ -217,7 +217,7 @@ def prepare_parameters(app: WltuiApp) -> None:
     assert isinstance(view, ParametersView)
     view.form.cursor = next(i for i, field in enumerate(view.form.fields) if field.label == "compute scale")
     for scale in (1.5, 2.0, 2.5):
-        app.session.edit(replace(app.session.draft, compute_scale=scale))
+        app.session.edit(app.session.opened.setup.under(replace(app.session.draft, compute_scale=scale)))
     app.session.undo()
     view.redraw()
 
@@ -312,7 +312,7 @@ def prepare_scales(app: WltuiApp) -> None:
         view.form.cursor = 1
     if not app.session.running and app.session.current.timed:
         for scale in (1.5, 2.0, 2.5):
-            app.session.edit(replace(app.session.draft, comm_scale=scale))
+            app.session.edit(app.session.opened.setup.under(replace(app.session.draft, comm_scale=scale)))
         app.session.undo()
     view.redraw()
 

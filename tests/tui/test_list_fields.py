@@ -11,7 +11,7 @@ from simcore.values import FORMS, check_item
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tests.tui.test_parameter_fields import DIMS, field_named, scrubbed, simulation_of, typed
+from tests.tui.test_parameter_fields import DIMS, drafted, field_named, scrubbed, simulation_of, typed
 from tests.tui.test_parameter_form import open_field, type_value
 from tui.frame import text_of
 from tui.parameters.changes import changes_of
@@ -79,8 +79,8 @@ def test_a_list_is_not_scrubbed_and_its_items_are_kept_as_typed() -> None:
     assert typed("slow link", "1:3=0.5") == {"slow_link": ("1:3=0.5",)}
     # Of a draft with more ranks, though they do not fit the run on the screen.
     simulation = simulation_of()
-    found = field_named("slow rank", simulation).typed(Parameters(world=64), simulation, "63=2")
-    assert found.slow_rank == ("63=2",)
+    found = field_named("slow rank", simulation).typed(drafted(simulation, world=64), "63=2")
+    assert found == {"slow_rank": ("63=2",)}
 
 
 @pytest.mark.parametrize("label", LISTS)
@@ -148,7 +148,9 @@ def test_one_changed_bandwidth_is_no_change_of_the_dimensions() -> None:
 def test_a_long_list_is_cut_and_what_it_was_is_in_sight(width: int, height: int) -> None:
     many = tuple(f"{rank}=1.5" for rank in range(8))
     view = ParametersView(Session(run(two_stages(), slow_rank=many)), ascii_only=False)
-    view.session.edit(Parameters(slow_rank=many[:7], dim=("ring:2:1:1",) * 5))
+    view.session.edit(
+        view.session.opened.setup.under(Parameters(slow_rank=many[:7], dim=("ring:2:1:1",) * 5))
+    )
     for label in ("slow rank", "dimensions"):
         view.form.follow()
         view.form.cursor = [field.label for field in view.form.fields].index(label)

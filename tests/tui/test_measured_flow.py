@@ -35,7 +35,12 @@ def test_from_the_summary_into_the_timeline_to_the_cause_and_to_a_what_if(tmp_pa
 
 
 def basis_of(parameters: Parameters) -> TraceBasis:
-    return TraceBasis(parameters, MeasuredResults(run_of(SLOW_RANK, 2)))
+    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    return TraceBasis(results.setup.under(parameters), results)
+
+
+def changed_of(basis: TraceBasis, values: dict[str, object]) -> TraceBasis:
+    return basis._replace(setup=basis.setup.changed(**values))
 
 
 def factors() -> list[FactorField]:
@@ -46,32 +51,32 @@ def test_every_field_of_the_form_changes_its_own_factor_and_comes_back() -> None
     opened = basis_of(Parameters())
     fields = factors()
     for field in fields:
-        changed = field.typed(Parameters(), opened, "0.5")
-        now = basis_of(changed)
-        assert field.text(changed, now) == "0.5"
+        now = changed_of(opened, field.typed(opened, "0.5"))
+        assert field.text(now) == "0.5"
         assert [one.label for one in fields if one.differs(opened, now)] == [field.label]
-        assert field.typed(changed, now, "1") == field.reset(changed, opened) == Parameters()
-        assert field.text(field.scrubbed(Parameters(), opened, -1, False), opened) == "0.9"
+        assert field.typed(now, "1") == field.reset(now, opened)
+        assert changed_of(now, field.reset(now, opened)).setup.parameters == Parameters()
+        assert field.text(changed_of(opened, field.scrubbed(opened, -1, False))) == "0.9"
         # What the form makes is a replay of this run, whose flags say the same.
-        assert opened.results.with_parameters(changed).scales != Scales()
+        assert opened.results.with_parameters(now.setup.parameters).scales != Scales()
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "nan", "1e7", ""])
 def test_a_factor_that_is_none_is_refused(text: str) -> None:
     field = factors()[0]
     with pytest.raises(UsageError) as raised:
-        field.typed(Parameters(), basis_of(Parameters()), text)
+        field.typed(basis_of(Parameters()), text)
     assert str(raised.value) == f"--compute-scale: found {text or 'nothing'}, expected a factor from 0 to 1e6"
 
 
 def test_a_rank_is_never_scrubbed_to_no_time_which_its_flag_refuses() -> None:
     field = next(one for one in factors() if one.label == "rank 1")
-    basis, parameters = basis_of(Parameters()), Parameters()
+    basis = basis_of(Parameters())
     for _ in range(30):
-        parameters = field.scrubbed(parameters, basis, -1, False)
-    assert parameters == Parameters(slow_rank=("1=0.1",))
+        basis = changed_of(basis, field.scrubbed(basis, -1, False))
+    assert basis.setup.parameters == Parameters(slow_rank=("1=0.1",))
     with pytest.raises(UsageError) as raised:
-        field.typed(parameters, basis, "0")
+        field.typed(basis, "0")
     assert str(raised.value) == "--slow-rank: found 0, expected a factor above 0 and up to 1e6"
 
 

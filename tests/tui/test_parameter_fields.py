@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,12 @@ from simcore.choices import choices
 from simcore.cluster import ALGORITHM_NAMES
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
+from simcore.records import asdict
 from simcore.simulation import Simulation
 from simcore.workload import open_workload
 from tests.tui.made_runs import run, seed, two_stages
 from tests.tui.pseudo_terminal import ROOT
+from tui.parameters.basis import Basis, basis_of
 from tui.parameters.fields import FormField, fields_for, scrubbed_figure
 
 BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
@@ -30,27 +33,27 @@ def field_named(label: str, simulation: Simulation) -> FormField:
     return next(field for field in fields_for(simulation) if field.label == label)
 
 
-def changed(before: Parameters, after: Parameters) -> dict[str, object]:
-    """What two sets of parameters differ in, and what it is now."""
-    return {
-        name: getattr(after, name)
-        for name in before.__slots__
-        if getattr(before, name) != getattr(after, name)
-    }
+def drafted(near: Basis, **values: Any) -> Basis:
+    """A draft with other values than those of the run near it."""
+    return basis_of(near.setup.changed(**values), near)
+
+
+def changed(basis: Basis, values: dict[str, Any]) -> dict[str, object]:
+    """What these values differ in from those that are there."""
+    there = basis.setup.parameters
+    return {name: value for name, value in values.items() if value != getattr(there, name)}
 
 
 def scrubbed(label: str, direction: int, large: bool = False, **parameters: object) -> dict[str, object]:
     """What one key makes of a field."""
     simulation = simulation_of(**parameters)
-    before = simulation.parameters
-    return changed(before, field_named(label, simulation).scrubbed(before, simulation, direction, large))
+    return changed(simulation, field_named(label, simulation).scrubbed(simulation, direction, large))
 
 
 def typed(label: str, text: str, **parameters: object) -> dict[str, object]:
     """What typing makes of a field."""
     simulation = simulation_of(**parameters)
-    before = simulation.parameters
-    return changed(before, field_named(label, simulation).typed(before, simulation, text))
+    return changed(simulation, field_named(label, simulation).typed(simulation, text))
 
 
 def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> None:
@@ -79,13 +82,15 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
 def test_an_op_table_has_a_field_for_its_layers() -> None:
     simulation = run(open_workload(str(ROOT / "fixtures" / "003_gpt2_large_op_table.txt"))).simulation
     (field,) = [field for field in fields_for(simulation) if field.label == "layers"]
-    assert field.text(Parameters(), simulation) == "1"
-    assert field.scrubbed(Parameters(), simulation, 1, True).layers == 2
+    plain = drafted(simulation, **asdict(Parameters()))
+    assert field.text(plain) == "1"
+    assert field.scrubbed(simulation, 1, True) == {"layers": 2}
 
 
 def test_values_that_are_not_given_are_those_of_the_run() -> None:
     simulation = seed().simulation
-    shown = {field.label: field.text(Parameters(), simulation) for field in fields_for(simulation)}
+    plain = drafted(simulation, **asdict(Parameters()))
+    shown = {field.label: field.text(plain) for field in fields_for(simulation)}
     assert shown == {
         "world": "1024", "tp": "8", "ep": "1", "pp": "16", "rank order": "tp-ep-dp-pp",
         "schedule": "1f1b", "microbatches": "16", "dialect": "simai",
@@ -124,13 +129,13 @@ def test_the_form_says_in_the_file_of_what_the_file_has_alone(
     simulation = run(open_workload(str(ROOT / "fixtures" / name)), **parameters).simulation
     fields = [field for field in fields_for(simulation) if field.label in OF_THE_FILE]
     assert [field.label for field in fields] == list(OF_THE_FILE)
-    assert [field.origin(simulation.parameters, simulation) for field in fields] == origins
+    assert [field.origin(simulation) for field in fields] == origins
 
 
 def test_the_form_shows_what_the_network_of_the_run_uses() -> None:
     labels = [field.label for field in fields_for(simulation_of())]
     auto = simulation_of(network="simai-auto", dim=(), nic=20.0)
-    shown = {field.label: field.text(auto.parameters, auto) for field in fields_for(auto)}
+    shown = {field.label: field.text(auto) for field in fields_for(auto)}
     cluster = [label for label in labels if label.startswith("dim ")]
     cluster += [
         "cluster",
@@ -231,22 +236,22 @@ def test_scrubbing_stops_at_the_least_value(
 def test_a_choice_goes_round() -> None:
     simulation = simulation_of()
     field = field_named("dim 0  algorithm", simulation)
-    parameters, seen = simulation.parameters, []
+    basis, seen = drafted(simulation), []
     for _ in range(len(ALGORITHM_NAMES) + 1):
-        parameters = field.scrubbed(parameters, simulation, 1, large=False)
-        seen.append(field.text(parameters, simulation))
+        basis = drafted(basis, **field.scrubbed(basis, 1, large=False))
+        seen.append(field.text(basis))
     assert seen == [*ALGORITHM_NAMES, "default"]
-    assert parameters.algorithm == ()
+    assert basis.setup.parameters.algorithm == ()
 
 
 def test_algorithms_of_two_dimensions_stand_beside_each_other() -> None:
     simulation = simulation_of()
-    parameters = simulation.parameters
+    basis = drafted(simulation)
     for label in ("dim 1  algorithm", "dim 0  algorithm"):
-        parameters = field_named(label, simulation).typed(parameters, simulation, "ring")
-    assert parameters.algorithm == ("0=ring", "1=ring")
-    parameters = field_named("dim 0  algorithm", simulation).typed(parameters, simulation, "default")
-    assert parameters.algorithm == ("1=ring",)
+        basis = drafted(basis, **field_named(label, simulation).typed(basis, "ring"))
+    assert basis.setup.parameters.algorithm == ("0=ring", "1=ring")
+    basis = drafted(basis, **field_named("dim 0  algorithm", simulation).typed(basis, "default"))
+    assert basis.setup.parameters.algorithm == ("1=ring",)
 
 
 def test_a_figure_is_scrubbed_by_a_tenth_to_three_figures_and_always_moves() -> None:

@@ -213,11 +213,11 @@ async def test_delete_makes_every_field_what_it_was_when_the_file_was_opened(mak
             await draft_run(pilot)
             await press(pilot, "delete")
             await draft_run(pilot)
-            shown = field.text(app.session.draft, app.session.current.simulation)
-            assert shown == field.text(opened.simulation.parameters, opened.simulation)
+            shown = field.text(app.session.current.simulation)
+            assert shown == field.text(opened.simulation)
             if app.session.draft != opened.simulation.parameters:
                 left[field.label] = app.session.draft
-                app.session.draft = opened.simulation.parameters
+                app.session.edit(opened.setup)
     assert list(left) == []
 
 
@@ -295,7 +295,8 @@ async def test_taking_the_value_in_the_prompt_unchanged_is_no_change(make_app: M
             await draft_run(pilot)
             if app.session.current is not opened:
                 taken_as_changes.append(field.label)
-                app.session.current, app.session.draft = opened, opened.simulation.parameters
+                app.session.current = opened
+                app.session.edit(opened.setup)
     assert taken_as_changes == []
 
 

@@ -11,11 +11,14 @@ from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
-from simcore.parameters import Parameters, as_flags
+from simcore.parameters import Parameters
+from simcore.records import asdict, replace
 from simcore.simulation import simulate
 from tests.tui.made_runs import run, seed, two_stages
+from tests.tui.test_parameter_fields import drafted
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 from tui.frame import text_of
+from tui.parameters.basis import basis_of
 from tui.parameters.fields import fields_for
 from tui.parameters.view import ParametersView
 from tui.session import Session
@@ -37,11 +40,12 @@ MOVES = st.tuples(st.integers(0, 30), st.sampled_from(["-", "+", "--", "++"]) | 
 def apply(session: Session, number: int, move: str) -> Parameters:
     """One change of one field. Raises `UsageError`."""
     simulation = session.current.simulation
+    basis = basis_of(simulation.setup.under(session.draft), simulation)
     fields = fields_for(simulation)
     field = fields[number % len(fields)]
     if move in ("-", "+", "--", "++"):
-        return field.scrubbed(session.draft, simulation, 1 if "+" in move else -1, len(move) == 2)
-    return field.typed(session.draft, simulation, move)
+        return replace(session.draft, **field.scrubbed(basis, 1 if "+" in move else -1, len(move) == 2))
+    return replace(session.draft, **field.typed(basis, move))
 
 
 @settings(max_examples=60)
@@ -59,8 +63,8 @@ def test_any_changes_give_a_run_or_a_complaint_and_flags_that_give_it_again(
             continue
         assume((draft.world or 0) <= 64 and (draft.microbatches or 0) <= 64)
         if draft != session.draft:
-            session.edit(draft)
-        assert parsed(as_flags(draft)) == draft
+            session.edit(session.opened.setup.under(draft))
+        assert parsed(draft.as_flags()) == draft
         try:
             session.current = Results(simulate(workload, draft))
             view.show(session.current)
@@ -76,14 +80,16 @@ def test_a_value_scrubbed_for_long_is_still_one_that_the_command_line_takes(dire
     simulation = seed().simulation
     refused = set()
     for field in fields_for(simulation):
-        parameters = simulation.parameters
+        basis = drafted(simulation)
         try:
             for _ in range(60):
-                parameters = field.scrubbed(parameters, simulation, direction, large=True)
+                scrubbed = field.scrubbed(basis, direction, large=True)
+                basis = drafted(simulation, **asdict(basis.setup.changed(**scrubbed).parameters))
         except UsageError:
             pass
+        parameters = basis.setup.parameters
         try:
-            assert parsed(as_flags(parameters)) == parameters
+            assert parsed(parameters.as_flags()) == parameters
         except UsageError:
             refused.add(field.label)
     assert refused == set()
@@ -105,11 +111,11 @@ def test_a_value_scrubbed_for_long_is_still_one_that_the_command_line_takes(dire
     )
 )
 def test_flags_are_parameters_and_back(parameters: Parameters) -> None:
-    assert parsed(as_flags(parameters)) == parameters
+    assert parsed(parameters.as_flags()) == parameters
 
 
 def test_the_flags_of_a_run_as_opened_are_none() -> None:
-    assert as_flags(seed().simulation.parameters) == []
+    assert seed().simulation.parameters.as_flags() == []
     assert set(structs.asdict(Parameters())) == set(Parameters.__struct_fields__)
 
 
@@ -132,7 +138,9 @@ def test_the_field_of_the_cursor_is_on_the_screen(width: int, height: int) -> No
 
 def test_a_changed_value_is_marked_with_what_it_was() -> None:
     view = view_of_seed()
-    view.session.edit(Parameters(tp=4, dim=("switch:8:900:500", "switch:128:50:1000")))
+    view.session.edit(
+        view.session.opened.setup.under(Parameters(tp=4, dim=("switch:8:900:500", "switch:128:50:1000")))
+    )
     rows = text_of(view.frame(120, 33)).split("\n")
     changed = [row[1:67].rstrip() for row in rows if row[2:3] == "*"]
     assert changed == [
@@ -146,7 +154,7 @@ def test_the_effect_shows_accounts_as_opened_now_and_their_difference() -> None:
     view = view_of_seed()
     now = seed(compute_scale=2.0)
     view.session.current = now
-    view.session.draft = now.simulation.parameters
+    view.session.edit(now.setup)
     text = text_of(view.frame(120, 33))
     assert "was 14.774 s" in text
     assert "+13.973 s (+94.6 %)" in text
@@ -169,9 +177,9 @@ def test_what_a_value_was_is_shown_whole(
 ) -> None:
     results = run(two_stages(), **opened)
     view = ParametersView(Session(results), ascii_only=False)
-    view.session.edit(Parameters(**draft))  # type: ignore[arg-type]
+    view.session.edit(view.session.opened.setup.under(Parameters(**draft)))  # type: ignore[arg-type]
     field = next(one for one in view.form.fields if one.label == label)
-    was = field.text(results.simulation.parameters, results.simulation)
+    was = field.text(results.simulation)
     row = next(row for row in text_of(view.frame(120, 36)).split("\n") if f"* {label} " in row)
     assert f"was {was} " in row
     assert row[66:69] == " ││"

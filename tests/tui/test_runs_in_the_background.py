@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, small
@@ -31,10 +32,9 @@ class Gate:
         self.begun: list[Parameters] = []
         self.cancelled: list[Parameters] = []
 
-    def run(
-        self, opened: Results, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
-    ) -> Results:
-        """In place of `Results.with_parameters`."""
+    def run(self, opened: Results, setup: Setup, cancelled: Callable[[], bool] = lambda: False) -> Results:
+        """In place of `Results.rerun`."""
+        parameters = setup.parameters
         self.begun.append(parameters)
         while not self.opened.wait(0.005):
             if self.obeys and cancelled():
@@ -48,7 +48,7 @@ class Gate:
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """A gate before every run of the app."""
     found = Gate()
-    monkeypatch.setattr(Results, "with_parameters", lambda *arguments: found.run(*arguments))
+    monkeypatch.setattr(Results, "rerun", lambda *arguments: found.run(*arguments))
     yield found
     found.opened.set()
 
@@ -207,7 +207,7 @@ async def test_details_stay_those_of_their_span_when_another_run_comes(make_app:
         await press(pilot, "2", "tab", "G", "n")
         view = app.current_view
         assert isinstance(view, TimelineView)
-        app.session.edit(Parameters(world=16, pp=1))
+        app.session.edit(app.session.opened.setup.under(Parameters(world=16, pp=1)))
         app.runs.run_draft()
         await wait_until(pilot, lambda: gate.begun)
         await press(pilot, "enter")
@@ -225,7 +225,7 @@ async def test_the_history_says_which_run_is_shown_when_another_comes_under_it(
 ) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
-        app.session.edit(Parameters(microbatches=8))
+        app.session.edit(app.session.opened.setup.under(Parameters(microbatches=8)))
         app.runs.run_draft()
         await wait_until(pilot, lambda: gate.begun)
         await press(pilot, "R")

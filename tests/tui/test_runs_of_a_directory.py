@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simcore import inputs
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import Asked, Given, Parameters
 from tests.measured.traces import step, write_set
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import wltui
@@ -50,9 +50,9 @@ def session_on(path: str) -> Session:
     """As the program opens it."""
 
     def read(label: str) -> Run:
-        return results_of(inputs.open_input(path, Asked(label)), Parameters())
+        return results_of(Given(inputs.open_input(path, Asked(label)), Parameters()))
 
-    return Session(results_of(inputs.open_input(path), Parameters()), read)
+    return Session(results_of(Given(inputs.open_input(path), Parameters())), read)
 
 
 async def test_the_panel_reads_all_step_times_and_names_the_extremes(make_app: MakeApp, jobs: str) -> None:

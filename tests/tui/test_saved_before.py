@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simcore import inputs
-from simcore.parameters import Parameters
+from simcore.parameters import Given, Parameters
 from simcore.parameters_file import read_parameters
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT
@@ -29,7 +29,7 @@ def left(name: str, saved: str, monkeypatch: pytest.MonkeyPatch, state: Path) ->
     place = Path(session_path(path))
     place.parent.mkdir(parents=True)
     shutil.copy(SAVED / saved, place)
-    session = Session(results_of(inputs.open_input(path), Parameters()))
+    session = Session(results_of(Given(inputs.open_input(path), Parameters())))
     keeper = keeper_of(path, "", session, False)
     assert keeper is not None
     return session, keeper

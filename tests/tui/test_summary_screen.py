@@ -14,6 +14,7 @@ from simcore.analysis.rank_map import MEASURES
 from simcore.diagnostics import Diagnostic, by_weight
 from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration, whole_percent
 from simcore.workload import open_workload
@@ -301,13 +302,13 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
     assert isinstance(session, Session)
     go_on = threading.Event()
 
-    def waits(opened: Results, *arguments: object) -> Results:
+    def waits(opened: Results, setup: Setup, cancelled: Callable[[], bool]) -> Results:
         assert go_on.wait(20)
-        return Results(simulate(opened.simulation.workload, *arguments))  # type: ignore[arg-type]
+        return Results(simulate(setup.opened, setup.parameters, cancelled))
 
     async with app.run_test(size=(120, 36)) as pilot:
         await wait_until(pilot, lambda: "2.229 s" in screen_text(app))
-        monkeypatch.setattr(Results, "with_parameters", waits)
+        monkeypatch.setattr(Results, "rerun", waits)
         await press(pilot, "t")
         draft = session.draft
         await press(pilot, "tab", "tab", "tab", "j", "j", "t")

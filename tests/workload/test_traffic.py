@@ -12,6 +12,7 @@ from simcore.recovery.rescale import rescaled
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from simcore.workload import Workload, open_workload
+from simcore.workload.model import AskedDegrees
 from simcore.workload.traffic import (
     backward_unsent,
     forward_senders,
@@ -187,7 +188,7 @@ def test_of_rows_made_anew_the_other_step_is_that_of_their_file_edited_by_hand(t
     workload = open_workload(str(shared_folder("golden/aicb") / "006_gpt_13B_tp8_pp1_ep1_w32_plain.txt"))
     parameters = Parameters(rescale="on", tp=4, pp=2)
     results = Results(simulate(workload, parameters))
-    made = rescaled(workload, parameters)
+    made = rescaled(workload, parameters.part(AskedDegrees), parameters.microbatches)
     assert made is not None
     lines = made.text.splitlines()
     (layernorm,) = [number for number, line in enumerate(lines) if line.startswith("layernorm")]

@@ -23,6 +23,7 @@ from simcore.export.simai import export
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.run.figures import is_other_work, per_work
+from simcore.setup import Setup
 from simcore.simulation import simulate
 from simcore.step_time import StepTimes
 from simcore.workload import Workload, open_workload
@@ -72,7 +73,7 @@ def test_the_step_is_that_of_the_edited_file(
     assert found.step_time_ns == expected.step_time_ns
     assert found.layout == expected.layout
     assert found.workload.name == expected.workload.name
-    assert StepTimes(workload).of(asked).step_time_ns == expected.step_time_ns
+    assert StepTimes().of(Setup(workload, asked)).step_time_ns == expected.step_time_ns
 
 
 def test_another_run_begins_with_the_whole_file() -> None:

@@ -81,8 +81,9 @@ def main(words: list[str]) -> int:
     workload, measured = _inputs(arguments.workload, arguments.trace, asked_of(arguments))
 
     from simcore.calibration import calibrate
+    from simcore.setup import Setup
 
-    calibration = calibrate(workload, parameters, measured)
+    calibration = calibrate(Setup(workload, parameters), measured)
     from simcore.report.calibration import warnings
 
     for warning in warnings(calibration):
@@ -115,9 +116,10 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
 
     workload = workload_of(open_input(arguments.workload), "calibrate: WORKLOAD")
     from simcore.calibration.one_step import fit_step
+    from simcore.setup import Setup
     from simcore.units import change_percent, duration
 
-    fit = fit_step(workload, parameters, measured_ns)
+    fit = fit_step(Setup(workload, parameters), measured_ns)
     if arguments.json:
         from simcore.json_text import json_text
 
@@ -138,9 +140,9 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
         print("One step decides one factor: whether compute or the network is off, a trace says.")
     if arguments.output is not None:
         from simcore.export.saving import save
-        from simcore.parameters_file import parameters_toml
+        from simcore.parameters_file import toml_of
 
-        save(arguments.output, [parameters_toml(fit.parameters).encode()], arguments.force)
+        save(arguments.output, [toml_of(fit.after.parameters.stated_values()).encode()], arguments.force)
     elif not arguments.json:
         print(f"--compute-scale {fit.scale:g} gives it; -o FILE saves it for --params FILE")
     return 0
@@ -157,9 +159,9 @@ def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload
 def _save(calibration: Calibration, path: str, force: bool) -> None:
     """Raises `UsageError` where nothing was fitted, and what `save` raises."""
     from simcore.export.saving import save
-    from simcore.parameters_file import parameters_toml
+    from simcore.parameters_file import toml_of
     from simcore.report.calibration import NOTHING_SAVED
 
     if not calibration.is_fitted:
         raise UsageError(f"--output {printable(path)}: {NOTHING_SAVED}")
-    save(path, [parameters_toml(calibration.parameters).encode()], force)
+    save(path, [toml_of(calibration.after.parameters.stated_values()).encode()], force)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape
+from simcore.cluster import AskedCluster, Cluster, GroupShape, choose_cluster, group_shape
 from simcore.collectives import (
     NAMES,
     Done,
@@ -69,7 +69,7 @@ def main(words: list[str]) -> int:
         raise UsageError(f"--network {shown}: one of {', '.join(_NETWORKS)} is expected")
     collective = _COLLECTIVES[arguments.collective]
     sizes = parse_sizes("--size", arguments.size)
-    choice = choose_cluster(parameters_from(arguments))
+    choice = choose_cluster(parameters_from(arguments).part(AskedCluster))
     if arguments.ranks is not None:
         ranks = parse_ranks("--ranks", arguments.ranks)
     else:

@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import FLAGS, Parameters
+from simcore.parameters import FLAGS, Given
 from simcore.records import replace
 from simcore.units import plain_number
 from tui.commands.arguments import Parser, add_parameters, add_profile, asked_of, parameters_from
-from tui.commands.opened import open_input, own_parameters, results_of, say_warnings
+from tui.commands.opened import open_input, own_of, results_of, say_warnings
 
 if TYPE_CHECKING:
     import argparse
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from simcore.analysis.beside import Beside
     from simcore.analysis.compare import Comparison
     from simcore.analysis.two_ranks import TwoRanks
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
     from simcore.parameters import Asked
-    from simcore.workload import Workload
 
 _SLOWER = 1
 _RANK_DIGITS = 7
@@ -99,19 +96,19 @@ def main(words: list[str]) -> int:
         raise UsageError("--fail-if-slower: found two ranks of one run, expected two runs")
     parameters = parameters_from(arguments)
     # Looked at before a file is opened: what is wrong with it needs none.
-    with_parameters(parameters, arguments.with_words)
+    given_over(Given(None, parameters), arguments.with_words)
 
     first = open_input(arguments.file, asked_of(arguments))
     second = first if same_files else open_input(arguments.other or arguments.file, _asked_of_b(arguments))
-    mine = own_parameters(first, second, parameters)
-    theirs = with_parameters(own_parameters(second, first, parameters), arguments.with_words)
+    mine = own_of(Given(first, parameters), second)
+    theirs = given_over(own_of(Given(second, parameters), first), arguments.with_words)
     try:
-        changed = results_of(second, theirs)
+        changed = results_of(theirs)
     except UsageError as error:
-        if arguments.with_words is None or _fails(first, mine):
+        if arguments.with_words is None or _fails(mine):
             raise
         raise UsageError(f"--with: {error}") from None
-    a = changed if of_one_run else results_of(first, mine)
+    a = changed if of_one_run else results_of(mine)
     if ranks is None:
         from simcore.analysis.two_runs import compared
 
@@ -195,33 +192,30 @@ def joined(words: list[str]) -> list[str]:
     return joined
 
 
-def _fails(first: Workload | MeasuredRun | ExecutionSet, parameters: Parameters) -> bool:
+def _fails(given: Given) -> bool:
     """Whether the run of A fails by itself, so that --with is not to blame."""
     try:
-        results_of(first, parameters)
+        results_of(given)
     except UsageError:
         return True
     return False
 
 
-def with_parameters(parameters: Parameters, text: str | None) -> Parameters:
-    """`parameters` and, over them, those of `text`. Raises `UsageError` that names --with."""
+def given_over(given: Given, text: str | None) -> Given:
+    """The same and, over its parameters, those of `text`. Raises `UsageError` that names --with."""
     if text is None:
-        return parameters
+        return given
     parser = Parser(prog="wltui compare", add_help=False)
     add_parameters(parser)
     try:
-        given = parser.parse_args(shlex.split(text))
-        changes = parameters_from(given)
+        words = parser.parse_args(shlex.split(text))
+        changes = parameters_from(words)
     except ValueError as error:
         raise UsageError(f"--with {printable(text, 60)}: {str(error).lower()}") from None
     except UsageError as error:
         raise UsageError(f"--with: {error}") from None
-    values = {
-        flag.field: getattr(changes if _is_given(given, flag.field) else parameters, flag.field)
-        for flag in FLAGS
-    }
-    return Parameters(**values)
+    values = {flag.field: getattr(changes, flag.field) for flag in FLAGS if _is_given(words, flag.field)}
+    return given.changed(**values)
 
 
 def _is_given(arguments: object, field: str) -> bool:

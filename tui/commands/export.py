@@ -31,7 +31,7 @@ from tui.commands.arguments import (
     parameters_from,
     parse_ranks,
 )
-from tui.commands.opened import is_results, open_given, open_input, own_parameters, results_of
+from tui.commands.opened import is_results, open_given, open_input, own_of, results_of
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from simcore.chakra import ExecutionSet
     from simcore.export import ExportFormat
     from simcore.measured import MeasuredRun
-    from simcore.parameters import Parameters
+    from simcore.parameters import Given
     from simcore.workload import Workload
 
 # What takes less is over before it could be read.
@@ -158,7 +158,7 @@ def main(words: list[str]) -> int:
         _write(_of_sweep(chosen, arguments), arguments.output, arguments.force)
         return 0
     if chosen.of_runs:
-        opened, request = _of_runs(arguments, parameters)
+        opened, request = _of_runs(arguments)
         request = request._replace(ranks=ranks, every_rank=every_rank)
     else:
         _refuse_second(arguments)
@@ -188,28 +188,27 @@ def _of_sweep(chosen: ExportFormat, arguments: argparse.Namespace) -> Export:
 
 
 def _of_runs(
-    arguments: argparse.Namespace, parameters: Parameters
+    arguments: argparse.Namespace,
 ) -> tuple[Workload | MeasuredRun | ExecutionSet, Request]:
     """(what was opened, the request for a page of its run, beside that of --against or --with)."""
     # Loaded here: the other formats have no runs.
     from simcore.analysis.two_runs import compared
-    from tui.commands.compare import with_parameters
+    from tui.commands.compare import given_over
 
     if arguments.per_rank:
         raise UsageError("--per-rank: a page has all its ranks; --ranks says whose lanes it has")
-    opened = open_given(arguments)
+    given = Given(open_given(arguments), parameters_from(arguments))
     if arguments.against is None:
-        run = results_of(opened, with_parameters(parameters, arguments.with_words))
-        against = None if arguments.with_words is None else results_of(opened, parameters)
+        run = results_of(given_over(given, arguments.with_words))
+        against = None if arguments.with_words is None else results_of(given)
     else:
         other = open_input(arguments.against)
-        mine = own_parameters(opened, other, parameters)
-        run = results_of(opened, with_parameters(mine, arguments.with_words))
-        against = results_of(other, own_parameters(other, opened, parameters))
+        run = results_of(given_over(own_of(given, other), arguments.with_words))
+        against = results_of(own_of(Given(other, given.parameters), given.opened))
     if against is not None:
         # Whether they can be compared at all is found out before anything is written.
         compared(against, run)
-    return opened, Request(opened, parameters, run=run, against=against)
+    return given.opened, Request(given.opened, given.parameters, run=run, against=against)
 
 
 def _refuse_second(arguments: argparse.Namespace) -> None:

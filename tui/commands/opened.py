@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
-from simcore.parameters import Parameters
+from simcore.parameters import Given, Parameters
 
 if TYPE_CHECKING:
     import argparse
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from simcore.workload import Workload
 
 
-def results_of(source: Workload | MeasuredRun | ExecutionSet, parameters: Parameters) -> Run:
-    """A workload simulated with these parameters; a trace as measured, or replayed if they change it.
+def results_of(given: Given) -> Run:
+    """A workload simulated with its parameters; a trace as measured, or replayed if they change it.
 
     Raises `UsageError` for parameters that it does not have.
     """
     from simcore.workload import Workload
 
+    source, parameters = given.opened, given.parameters
     if isinstance(source, Workload):
         from simcore.analysis import Results
         from simcore.simulation import simulate
@@ -33,23 +34,20 @@ def results_of(source: Workload | MeasuredRun | ExecutionSet, parameters: Parame
         return Results(simulate(source, parameters))
     if source.format == "chakra":
         from simcore.executing import executed_results
+        from simcore.executing.executed import Execution
 
-        return executed_results(source, parameters)
+        return executed_results(Execution(source, parameters))
     from simcore.replay import measured_results
 
     return measured_results(source, parameters)
 
 
-def own_parameters(
-    source: Workload | MeasuredRun | ExecutionSet,
-    other: Workload | MeasuredRun | ExecutionSet,
-    given: Parameters,
-) -> Parameters:
-    """What of the given parameters is for `source`: a trace beside a workload is as measured."""
+def own_of(given: Given, other: Workload | MeasuredRun | ExecutionSet) -> Given:
+    """What was opened, with what of the parameters is for it: a trace beside a workload is as measured."""
     from simcore.workload import Workload
 
-    measured_alone = not isinstance(source, Workload) and isinstance(other, Workload)
-    return Parameters() if measured_alone else given
+    measured_alone = not isinstance(given.opened, Workload) and isinstance(other, Workload)
+    return given.under(Parameters()) if measured_alone else given
 
 
 def say_warnings(*opened: Workload | MeasuredRun | ExecutionSet) -> None:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, is_unicode
-from simcore.parameters import Parameters
+from simcore.parameters import Given
 from tui.commands.arguments import (
     Parser,
     add_model,
@@ -18,11 +18,8 @@ from tui.commands.opened import open_given
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
-    from simcore.chakra import ExecutionSet
     from simcore.cluster.choice import ClusterChoice
-    from simcore.measured import MeasuredRun
     from simcore.run.findings import WhatIf
-    from simcore.workload import Workload
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 
@@ -67,30 +64,27 @@ def main(words: list[str]) -> int:
             raise UsageError(f"{flag} prints text; --json has the figures of all rows")
     parameters = parameters_from(arguments)
     if arguments.explain is not None:
-        _print_explained(open_given(arguments), parameters, arguments.explain)
+        _print_explained(Given(open_given(arguments), parameters), arguments.explain)
         return 0
     print_report(
-        open_given(arguments), parameters, arguments.json,
+        Given(open_given(arguments), parameters), arguments.json,
         what_if=arguments.what_if, every_layer=arguments.all_layers,
     )  # fmt: skip
     return 0
 
 
-def _print_explained(
-    opened: Workload | MeasuredRun | ExecutionSet, parameters: Parameters, asked: str
-) -> None:
+def _print_explained(given: Given, asked: str) -> None:
     from simcore.analysis import Results
     from simcore.analysis.explain import explained
     from simcore.inputs import workload_of
     from simcore.simulation import simulate
 
-    workload = workload_of(opened, "--explain:")
-    print("\n".join(explained(Results(simulate(workload, parameters)), asked)))
+    workload = workload_of(given.opened, "--explain:")
+    print("\n".join(explained(Results(simulate(workload, given.parameters)), asked)))
 
 
 def print_report(
-    opened: Workload | MeasuredRun | ExecutionSet,
-    parameters: Parameters,
+    given: Given,
     as_json: bool = False,
     ascii_only: bool = False,
     what_if: bool = False,
@@ -103,8 +97,8 @@ def print_report(
     """
     from tui.commands.opened import results_of
 
-    cluster, parameters = _cluster_beside(opened, parameters)
-    results = results_of(opened, parameters)
+    cluster, given = _cluster_beside(given)
+    results = results_of(given)
     if what_if:
         _find_what_if(results)
     # Not before: what cannot be read or simulated has no page.
@@ -120,20 +114,17 @@ def print_report(
     print(run_page(results, ascii_only, what_if, every_layer, cluster), end="")
 
 
-def _cluster_beside(
-    opened: Workload | MeasuredRun | ExecutionSet, parameters: Parameters
-) -> tuple[tuple[str, ClusterChoice] | None, Parameters]:
-    """(the cluster on which the collectives of a profiler's run are also priced, the other parameters)."""
-    if parameters.cluster is None:
-        return None, parameters
-    from simcore.cluster import choose_cluster
+def _cluster_beside(given: Given) -> tuple[tuple[str, ClusterChoice] | None, Given]:
+    """(the cluster on which the collectives of a profiler's run are also priced, what is left without)."""
+    opened, name = given.opened, given.parameters.cluster
+    if name is None:
+        return None, given
+    from simcore.cluster import AskedCluster, choose_cluster
     from simcore.measured import MeasuredRun
-    from simcore.records import replace
 
     if not (isinstance(opened, MeasuredRun) and opened.of_devices):
-        return None, parameters
-    choice = choose_cluster(Parameters(cluster=parameters.cluster))
-    return (parameters.cluster, choice), replace(parameters, cluster=None)
+        return None, given
+    return (name, choose_cluster(AskedCluster(cluster=name))), given.changed(cluster=None)
 
 
 def _find_what_if(results: Run) -> list[WhatIf]:

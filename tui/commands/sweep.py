@@ -378,12 +378,12 @@ def _listed(arguments: argparse.Namespace, field: str) -> VariedParameter | None
 
 
 def _space(arguments: argparse.Namespace, parameters: Parameters, listed: list[VariedParameter]) -> Space:
-    from simcore.sweep.space import axis_of, space_of
+    from simcore.sweep.space import Space, axis_of, conditions
 
     axes = [*listed, *(axis_of(text) for text in arguments.vary)]
     if not axes and not arguments.layouts:
         raise UsageError("nothing varies: --vary NAME=VALUES, or --layouts of a model (wltui sweep --help)")
-    return space_of(parameters, axes, arguments.where, arguments.layouts)
+    return Space(parameters, tuple(axes), conditions(arguments.where), arguments.layouts)
 
 
 def _rule(arguments: argparse.Namespace) -> tuple[Rule, bool]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import InputError, UsageError, is_unicode, meant, printable
-from simcore.parameters import Asked, Parameters
+from simcore.parameters import Asked, Given, Parameters
 from simcore.records import replace
 from tui.cli import INPUT_HAS_ERRORS, print_version
 from tui.commands.arguments import (
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from simcore.chakra import ExecutionSet
-    from simcore.measured import MeasuredRun
-    from simcore.workload import Workload
     from tui.app import WltuiApp
     from tui.session import Run, Session
     from tui.state.keeper import Keeper
@@ -66,44 +63,43 @@ _COMMANDS = (
 )
 
 
-def _session(
-    path: str, source: Workload | MeasuredRun | ExecutionSet, parameters: Parameters, asked: Asked
-) -> Session:
+def _session(path: str, given: Given, asked: Asked) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from tui.commands.opened import results_of
     from tui.session import Session
 
     def read(label: str) -> Run:
-        return results_of(open_input(path, replace(asked, run=label, step=None)), Parameters())
+        return results_of(Given(open_input(path, replace(asked, run=label, step=None)), Parameters()))
 
-    return Session(results_of(source, parameters), read)
+    return Session(results_of(given), read)
 
 
-def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
-    """The session, with the run of `--against` beside it."""
+def _opened(given: Given, arguments: argparse.Namespace) -> Session:
+    """The session, with the run of `--against` beside it. given: the path with the parameters."""
+    path, parameters = given.opened, given.parameters
     if arguments.against is None:
-        return _session(path, open_given(arguments, True), parameters, asked_of(arguments, True))
+        return _session(path, Given(open_given(arguments, True), parameters), asked_of(arguments, True))
     from simcore.analysis.two_runs import compared
-    from tui.commands.opened import own_parameters, results_of
+    from tui.commands.opened import own_of, results_of
 
     mine, other = open_given(arguments, True), open_input(arguments.against)
-    session = _session(path, mine, own_parameters(mine, other, parameters), asked_of(arguments, True))
-    against = results_of(other, own_parameters(other, mine, parameters))
+    session = _session(path, own_of(Given(mine, parameters), other), asked_of(arguments, True))
+    against = results_of(own_of(Given(other, parameters), mine))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
     compared(against, session.current)
     session.against = against
     return session
 
 
-def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> None:
+def _print_compared(given: Given, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
     from simcore.report.comparison import comparison_page
-    from tui.commands.opened import own_parameters, results_of, say_warnings
+    from tui.commands.opened import own_of, results_of, say_warnings
 
     mine, other = open_given(arguments, True), open_input(arguments.against)
-    a = results_of(other, own_parameters(other, mine, parameters))
-    b = results_of(mine, own_parameters(mine, other, parameters))
+    a = results_of(own_of(Given(other, given.parameters), mine))
+    b = results_of(own_of(Given(mine, given.parameters), other))
     comparison = compared(a, b)
     say_warnings(other, mine)
     print(comparison_page(comparison, False), end="")
@@ -169,18 +165,18 @@ def main(words: list[str]) -> int:
     if is_results(path):
         return _results(path, arguments)
     if arguments.snapshot is not None:
-        _print_snapshot(path, parameters, arguments)
+        _print_snapshot(Given(path, parameters), arguments)
         return 0
     for flag, given in (("--size", arguments.size), ("--svg", arguments.svg)):
         if given:
             raise UsageError(f"{flag} is of --snapshot KEYS")
     if not is_terminal():
         if arguments.against is not None:
-            _print_compared(parameters, arguments)
+            _print_compared(Given(path, parameters), arguments)
             return 0
         from tui.commands.report import print_report
 
-        print_report(open_given(arguments), parameters, ascii_only=arguments.ascii)
+        print_report(Given(open_given(arguments), parameters), ascii_only=arguments.ascii)
         return 0
 
     if path == STANDARD_INPUT:
@@ -189,7 +185,7 @@ def main(words: list[str]) -> int:
         )
     check_open_files("the screen")
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
-    session = _opened(path, arguments, parameters)
+    session = _opened(Given(path, parameters), arguments)
 
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
     return show(session, first, keeper, ascii_only=arguments.ascii, mouse=not arguments.no_mouse)
@@ -253,7 +249,7 @@ def _begin_snapshot() -> None:
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"
 
 
-def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
+def _print_snapshot(given: Given, arguments: argparse.Namespace) -> None:
     """Print the screen as it is after the keys of `--snapshot`."""
     _begin_snapshot()
     from tui.snapshot import keys_in, size_in
@@ -262,7 +258,7 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     keys_in(arguments.snapshot)
     if arguments.size:
         size_in(arguments.size)
-    _print_screen(_opened(path, arguments, parameters), arguments, _first(arguments))
+    _print_screen(_opened(given, arguments), arguments, _first(arguments))
 
 
 def _print_screen(

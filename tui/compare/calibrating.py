@@ -144,7 +144,7 @@ class Calibrating:
         pair, tried = self._pair, self._tried
         if tried is None or self.is_open or self._here is not None or pair is None:
             return None
-        return tried if pair[0].parameters == tried.parameters else None
+        return tried if pair[0].parameters == tried.after.parameters else None
 
     def _fitted(self, otherwise: str) -> Calibration | None:
         """The calibration of the simulated run; None where there is none or it has fitted nothing, which
@@ -168,10 +168,10 @@ class Calibrating:
             return
         app, pair = self._app, self._pair
         beside = pair is not None and pair[0] is app.session.against
-        try_them = app.runs.try_beside if beside else app.runs.try_parameters
-        if calibration.parameters == calibration.before.parameters:
+        try_them = app.runs.try_beside if beside else app.runs.try_run
+        if calibration.after.parameters == calibration.before.parameters:
             app.say(_TRIED)
-        elif try_them(calibration.parameters):
+        elif try_them(calibration.after.setup):
             self.is_open, self._tried = False, calibration
 
     def save(self) -> None:
@@ -187,9 +187,9 @@ class Calibrating:
 
     def _write(self, calibration: Calibration, path: str, force: bool) -> str:
         from simcore.export.saving import save
-        from simcore.parameters_file import parameters_toml
+        from simcore.parameters_file import toml_of
 
-        save(path, [parameters_toml(calibration.parameters).encode()], force)
+        save(path, [toml_of(calibration.after.parameters.stated_values()).encode()], force)
         self._path, self._saved = path, (calibration, path)
         self._app.redraw_current()
         return f"saved: {cells(path, 200)}"

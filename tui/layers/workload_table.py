@@ -431,7 +431,7 @@ class WorkloadTable:
         if maker is not None:
             # A model's cells are sums of ops, which `report --explain` has one a line.
             phase = next(known for known in PHASES if known == phase_line.phase)
-            ops = maker.summed(simulation.parameters, rows[0].index, phase)
+            ops = maker.summed(simulation.setup.model, rows[0].index, phase)
             compute = f"compute {duration(cell.compute_ns)} a run"
             if factors:
                 compute += f" = {f'({ops})' if ops else duration(cell.stated_ns)}{factors}"

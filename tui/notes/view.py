@@ -16,9 +16,9 @@ from tui.prompt import LivePrompt
 from tui.session import Run, Session, notes_of
 
 if TYPE_CHECKING:
-    from simcore.chakra.opening import ExecutionSet
     from simcore.diagnostics import Diagnostic
-    from simcore.parameters import Parameters
+    from simcore.executing.executed import Execution
+    from simcore.parameters import Given
     from tui.runs.runs import RunsHost
 
 # The lines of a file stand below the notes in so many rows at least, where it takes no time to read; so many
@@ -186,19 +186,19 @@ class NotesView(ScreenView):
             Panel(title, lambda width: note_lines(diagnostic, source, width, glyphs, role), glyphs)
         )
 
-    def _taking(self, diagnostic: Diagnostic) -> Parameters | None:
-        """The parameters that take the files of a note that they were not taken; None for other notes."""
+    def _taking(self, diagnostic: Diagnostic) -> Given | None:
+        """The run that takes the files of a note that they were not taken; None for other notes."""
         run = self.session.current
         if diagnostic.code != "files-not-taken" or run.origin != "executed":
             return None
         # Imported here: no other run has such files.
         from simcore.executing.untaken import taken
 
-        return taken(cast("ExecutionSet", run.source), run.parameters)
+        return taken(cast("Execution", run.setup))
 
-    def _take(self, parameters: Parameters) -> None:
+    def _take(self, setup: Given) -> None:
         """That run, kept."""
-        self._app.runs.try_parameters(parameters)
+        self._app.runs.try_run(setup)
 
     def action_filter(self) -> None:
         """Only what has the words, while they are typed; Esc leaves the list as it was."""

@@ -7,29 +7,35 @@ draft while one types: what a key does must not depend on whether a run has ende
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
-from simcore.cluster import Cluster, choose_cluster
+from simcore.cluster import AskedCluster, Cluster, choose_cluster
 from simcore.diagnostics import InputError, UsageError
 from simcore.layout import MOST_RANKS, Layout
-from simcore.networks import network_model
-from simcore.parameters import Parameters
-from simcore.policies import chosen_dialect
+from simcore.parameters import Given
 from simcore.program.blocks import find_structure
 from simcore.program.ops import Program
 from simcore.program.plan import schedule_defaults
 from simcore.program.schedule_choice import chosen_schedule
-from simcore.simulation import place
+from simcore.records import Struct
+from simcore.setup import Placed, Setup
 from simcore.workload import Workload
 from simcore.workload.policies import NO_POLICY
+
+
+class HasSetup(Protocol):
+    """What fields of any form stand on: the parameters, and what is run."""
+
+    @property
+    def setup(self) -> Given: ...
 
 
 class Basis(Protocol):
     """What the form asks of a run, or of a draft that has not been run. program: of a run before it."""
 
     @property
-    def parameters(self) -> Parameters: ...
+    def setup(self) -> Setup: ...
     @property
     def workload(self) -> Workload: ...
     @property
@@ -42,44 +48,57 @@ class Basis(Protocol):
     def has_dimensions(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class DraftBasis:
-    """A draft, placed but not run. cluster: without dimensions where it cannot be known."""
+class DraftBasis(Struct, frozen=True, dict=True):
+    """A draft, placed but not run. near: another one over the same workload, as it is where it fits.
 
-    parameters: Parameters
-    workload: Workload
-    layout: Layout
-    cluster: Cluster
-    program: Program
+    Never raises: of a draft that cannot be run it is what can be known of it.
+    """
+
+    setup: Setup
+    near: Basis
+
+    @property
+    def workload(self) -> Workload:
+        return self.near.workload
+
+    @property
+    def program(self) -> Program:
+        return self.near.program
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Its ranks, else those near it."""
+        return self.near.layout if self._placed is None else self._placed.layout
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """Its network, without dimensions where it cannot be known."""
+        return self._cluster_alone() if self._placed is None else self._placed.cluster
 
     @property
     def has_dimensions(self) -> bool:
         """Whether the network's prices depend on the dimensions of the cluster."""
-        return network_model(self.parameters).place is None
+        return self.setup.rules.network.place is None
+
+    @cached_property
+    def _placed(self) -> Placed | None:
+        with suppress(UsageError, InputError):
+            return self.setup.placed
+        return None
+
+    def _cluster_alone(self) -> Cluster:
+        """The cluster of ranks that do not fit it, or each other."""
+        parameters = self.setup.parameters
+        world = parameters.world or self.near.layout.world
+        try:
+            return choose_cluster(parameters.part(AskedCluster)).unchecked(min(world, MOST_RANKS))
+        except (UsageError, InputError):
+            return Cluster((), ())
 
 
-def basis_of(parameters: Parameters, near: Basis) -> Basis:
-    """The basis of `parameters`; near: another one over the same workload, as it is where it fits.
-
-    Never raises: of a draft that cannot be run it is what can be known of it.
-    """
-    if parameters is near.parameters or parameters == near.parameters:
-        return near
-    layout = near.layout
-    try:
-        layout, cluster, _ = place(near.workload, parameters)
-    except (UsageError, InputError):
-        cluster = _cluster_alone(parameters, near)
-    return DraftBasis(parameters, near.workload, layout, cluster, near.program)
-
-
-def _cluster_alone(parameters: Parameters, near: Basis) -> Cluster:
-    """The cluster of ranks that do not fit it, or each other."""
-    world = parameters.world or near.layout.world
-    try:
-        return choose_cluster(parameters).unchecked(min(world, MOST_RANKS))
-    except (UsageError, InputError):
-        return Cluster((), ())
+def basis_of(setup: Setup, near: Basis) -> Basis:
+    """The basis of a draft; near: another one over the same workload."""
+    return near if setup.parameters == near.setup.parameters else DraftBasis(setup, near)
 
 
 def is_one_loop(basis: Basis) -> bool:
@@ -90,14 +109,14 @@ def is_one_loop(basis: Basis) -> bool:
 def _is_queued(basis: Basis) -> bool:
     """Whether the run is one of dialect astra-sim-1."""
     with suppress(UsageError):
-        return chosen_dialect(basis.workload.as_written, basis.parameters) == "astra-sim-1"
+        return basis.setup.rules.queued
     return basis.program.queued
 
 
-def values_of_model(parameters: Parameters, near: Basis) -> dict[str, object]:
+def values_of_model(basis: Basis) -> dict[str, object]:
     """By field, what a model takes for parameters that were not given; nothing of a file."""
-    maker = near.workload.maker
-    return {} if maker is None else maker.values(parameters)
+    maker = basis.workload.maker
+    return {} if maker is None else maker.values(basis.setup.model)
 
 
 def not_given(field: str, basis: Basis) -> object:
@@ -109,7 +128,7 @@ def not_given(field: str, basis: Basis) -> object:
         # The program of the other dialect has the whole file as one block.
         structure = find_structure(workload)[0]
     defaults = schedule_defaults(workload, basis.layout, structure, queued)
-    schedule = basis.parameters.schedule or defaults.schedule
+    schedule = basis.setup.parameters.schedule or defaults.schedule
     if field in ("virtual_stages", "microbatches"):
         # A schedule may imply its chunks, and one from a file has its micro-batches too.
         with suppress(UsageError, InputError):

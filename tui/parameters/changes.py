@@ -8,7 +8,7 @@ from typing import Any
 
 from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled, InputError, UsageError
-from simcore.parameters import Parameters
+from simcore.parameters import Given
 from simcore.records import NamedTuple
 from simcore.run.figures import Work
 from tui.parameters.fields import FormField
@@ -19,12 +19,12 @@ _MOST_KNOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One changed field in words. alone: the opened run's parameters with it; without: those of the
-    run without it; None where the value does not fit there."""
+    """One changed field in words. alone: the opened run with it; without: the run without it; None where
+    the value does not fit there."""
 
     words: str
-    alone: Parameters | None
-    without: Parameters | None
+    alone: Given | None
+    without: Given | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +51,28 @@ def changes_of(fields: Sequence[FormField], opened: Any, now: Any) -> list[Field
     changes = []
     for field in fields:
         if field.differs(opened, now):
-            words = field.words(field.text(now.parameters, now))
+            words = field.words(field.text(now))
             changes.append(FieldChange(words, _moved(field, now, opened), _moved(field, opened, now)))
     return changes
 
 
-def _moved(field: FormField, source: Any, target: Any) -> Parameters | None:
+def _moved(field: FormField, source: Any, target: Any) -> Given | None:
+    setup: Given = target.setup
     try:
-        return field.moved(source, target)
+        return setup.changed(**field.moved(source, target))
     except UsageError:
         return None
 
 
 class KnownStepTimes:
-    """Step times by parameters, each found once."""
+    """Step times by setup, each found once."""
 
     def __init__(self) -> None:
-        self._known: dict[Parameters, _Step | None] = {}
+        self._known: dict[Given, _Step | None] = {}
 
     def remember(self, run: Run) -> None:
         """Take the step time of a run that was found anyway."""
-        self._known[run.parameters] = _Step(run.step_time_ns, run.work)
+        self._known[run.setup] = _Step(run.step_time_ns, run.work)
 
     def of(
         self,
@@ -82,27 +83,27 @@ class KnownStepTimes:
     ) -> list[ChangeTimes]:
         """The times of all changes of a run. Raises `Cancelled` when `cancelled()` becomes true."""
         asked = dict.fromkeys(
-            parameters for change in changes for parameters in (change.alone, change.without) if parameters
+            setup for change in changes for setup in (change.alone, change.without) if setup
         )
         # A copy: a search that was cancelled may still write.
         known = dict(self._known)
-        # None is the parameters that cannot be, and has no time.
-        steps: dict[Parameters | None, _Step | None] = {None: None}
-        steps.update((parameters, known[parameters]) for parameters in asked if parameters in known)
-        missing = [parameters for parameters in asked if parameters not in known]
+        # None is what cannot be, and has no time.
+        steps: dict[Given | None, _Step | None] = {None: None}
+        steps.update((setup, known[setup]) for setup in asked if setup in known)
+        missing = [setup for setup in asked if setup not in known]
         if len(known) + len(missing) > _MOST_KNOWN:
-            self._known = {parameters: known[parameters] for parameters in asked if parameters in known}
-        for done, parameters in enumerate(missing):
+            self._known = {setup: known[setup] for setup in asked if setup in known}
+        for done, setup in enumerate(missing):
             if cancelled():
                 raise Cancelled
             progress(done, len(missing))
-            steps[parameters] = self._known[parameters] = _step(now, parameters, cancelled)
+            steps[setup] = self._known[setup] = _step(now, setup, cancelled)
         return [_times(change.words, steps[change.alone], steps[change.without]) for change in changes]
 
 
-def _step(now: Run, parameters: Parameters, cancelled: Callable[[], bool]) -> _Step | None:
+def _step(now: Run, setup: Given, cancelled: Callable[[], bool]) -> _Step | None:
     try:
-        run = now.with_parameters(parameters, cancelled)
+        run = now.rerun(setup, cancelled)
     except (UsageError, InputError):
         return None
     return _Step(run.step_time_ns, run.work)

@@ -9,10 +9,11 @@ from typing import Any
 from simcore.choices import choices
 from simcore.cluster import DEFAULT_PRESET, Cluster
 from simcore.diagnostics import InputError, UsageError
+from simcore.executing.executed import Execution
 from simcore.executing.results import TraceResults
 from simcore.executing.run import values_in_force
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import FLAGS, Parameters, replaced
+from simcore.parameters import FLAGS, Given
 from simcore.records import NamedTuple
 from simcore.units import duration, number, signed
 from tui.frame import Line
@@ -22,6 +23,7 @@ from tui.parameters.fields import (
     GIVEN,
     FormField,
     ParameterField,
+    Values,
     next_name,
     of_cluster,
     scrubbed_count,
@@ -37,7 +39,7 @@ class ExecutionBasis(NamedTuple):
     parameters that are not given: of the system file, of the cluster, or a default.
     """
 
-    parameters: Parameters
+    setup: Execution
     world: int
     used: Mapping[str, Any]
 
@@ -46,8 +48,8 @@ class ExecutionBasis(NamedTuple):
 class ExecutionField(ParameterField):
     """One parameter, typed as on the command line; `-` takes it back."""
 
-    def text(self, parameters: Parameters, basis: Any) -> str:
-        value = self._value(parameters, basis)
+    def text(self, basis: Any) -> str:
+        value = self._value(basis)
         if value is None or value == ():
             return _NONE
         if isinstance(value, bool):
@@ -56,29 +58,29 @@ class ExecutionField(ParameterField):
             return " ".join(value)
         return number(value) if isinstance(value, int | float) else str(value)
 
-    def shown(self, parameters: Parameters, basis: Any) -> str:
-        if self.flag.field != "dim" or parameters.dim:
-            return self.text(parameters, basis)
+    def shown(self, basis: Any) -> str:
+        if self.flag.field != "dim" or basis.setup.parameters.dim:
+            return self.text(basis)
         return " x ".join(_dimension_words(dimension) for dimension in basis.used["dim"])
 
-    def _value(self, parameters: Parameters, basis: Any) -> Any:
-        value = getattr(parameters, self.flag.field)
+    def _value(self, basis: Any) -> Any:
+        value = getattr(basis.setup.parameters, self.flag.field)
         return basis.used.get(self.flag.field) if value is None or value == () else value
 
-    def scrubbed(self, parameters: Parameters, basis: Any, direction: int, large: bool) -> Parameters:
-        field, value = self.flag.field, self._value(parameters, basis)
+    def scrubbed(self, basis: Any, direction: int, large: bool) -> Values:
+        field, value = self.flag.field, self._value(basis)
         if self.flag.kind == "switch":
-            return replaced(parameters, field, not value)
+            return {field: not value}
         if self.flag.kind == "word":
             names = self._names()
             now = _NONE if value is None else value
             name = next_name(names, now, direction)
-            return replaced(parameters, field, None if name == _NONE else name)
+            return {field: None if name == _NONE else name}
         if self.flag.kind == "scale":
             changed = value * 2.0**direction if large else max(round(value + direction * 0.1, 3), 0.0)
-            return replaced(parameters, field, changed)
+            return {field: changed}
         if self.flag.kind == "count" and value is not None:
-            return replaced(parameters, field, scrubbed_count(value, direction, large, 1, 1))
+            return {field: scrubbed_count(value, direction, large, 1, 1)}
         raise UsageError(f"{self.option}: type a value with Enter")
 
     def _names(self) -> tuple[str, ...]:
@@ -88,19 +90,19 @@ class ExecutionField(ParameterField):
             return ("analytical", "links")
         return choices(self.flag.field)
 
-    def typed(self, parameters: Parameters, basis: Any, text: str) -> Parameters:
+    def typed(self, basis: Any, text: str) -> Values:
         if text.strip() in ("", _NONE):
-            return replaced(parameters, self.flag.field, self.flag.default)
+            return {self.flag.field: self.flag.default}
         value = typed_value(self.flag, text.strip(), self._names() if self.flag.kind == "word" else ())
-        return replaced(parameters, self.flag.field, value)
+        return {self.flag.field: value}
 
-    def origin(self, parameters: Parameters, basis: Any) -> str:
-        if getattr(parameters, self.flag.field) != self.flag.default:
+    def origin(self, basis: Any) -> str:
+        if getattr(basis.setup.parameters, self.flag.field) != self.flag.default:
             return GIVEN
         if self.flag.field not in basis.used:
             return "default"
-        of_system = parameters.system is not None and self.flag.field != "dim"
-        return "the files" if of_system else of_cluster(parameters)
+        of_system = basis.setup.parameters.system is not None and self.flag.field != "dim"
+        return "the files" if of_system else of_cluster(basis)
 
 
 def _dimension_words(flag: str) -> str:
@@ -116,16 +118,16 @@ class ExecutionForm(FormSource):
         """Of a run that is there."""
         executed = run.executed
         return ExecutionBasis(
-            run.parameters, len(run.ranks), _used(executed.cluster, executed.used, run.parameters)
+            run.setup, len(run.ranks), _used(executed.cluster, executed.used, run.parameters.dim)
         )
 
-    def near(self, parameters: Parameters, basis: ExecutionBasis) -> ExecutionBasis:
+    def near(self, setup: Execution, basis: ExecutionBasis) -> ExecutionBasis:
         """Of a draft; what cannot be read leaves what was in force."""
         try:
-            used = _used(*values_in_force(parameters, basis.world), parameters)
+            used = _used(*values_in_force(setup, basis.world), setup.parameters.dim)
         except (UsageError, InputError):
             used = basis.used
-        return ExecutionBasis(parameters, basis.world, used)
+        return ExecutionBasis(setup, basis.world, used)
 
     def fields(self, basis: ExecutionBasis) -> list[FormField]:
         """Those of the table whose flag says so."""
@@ -142,7 +144,7 @@ class ExecutionForm(FormSource):
             if "execution" in flag.of
         ]
 
-    def balanced(self, run: TraceResults, parameters: Parameters) -> Parameters:
+    def balanced(self, run: TraceResults, draft: Given) -> Values:
         """Stages are not known."""
         raise UsageError("balancing is of measured stages; execution traces do not tell stages")
 
@@ -167,9 +169,9 @@ class ExecutionForm(FormSource):
         return lines
 
 
-def _used(cluster: Cluster, values: Mapping[str, Any], parameters: Parameters) -> Mapping[str, Any]:
+def _used(cluster: Cluster, values: Mapping[str, Any], given: Sequence[str]) -> Mapping[str, Any]:
     used = {**values, "dim": tuple(dim.written() for dim in cluster.dims)}
     if any(cluster.algorithms):
         named = ((index, name) for index, name in enumerate(cluster.algorithms) if name is not None)
         used["algorithm"] = tuple(f"{index}={name}" for index, name in named)
-    return used if parameters.dim else {**used, "cluster": DEFAULT_PRESET}
+    return used if given else {**used, "cluster": DEFAULT_PRESET}

@@ -22,18 +22,33 @@ from simcore.cluster import (
 )
 from simcore.diagnostics import UsageError
 from simcore.names import WORKLOAD_DIALECTS
-from simcore.networks import NETWORKS, network_model
+from simcore.networks import NETWORKS, AskedNetwork, check_network, unused_fields
 from simcore.networks.simai import simai_bandwidths
-from simcore.parameters import FLAGS, Flag, Parameters, belongs, flag_of, least_count, parse_value, replaced
+from simcore.parameters import FLAGS, Flag, belongs, flag_of, least_count, parse_value
 from simcore.records import replace
 from simcore.units import number, short_number
 from simcore.values import Unfit, check_item, form_of, text_value
-from tui.parameters.basis import Basis, Origin, basis_of, is_one_loop, not_given, origin_of, values_of_model
+from tui.parameters.basis import (
+    Basis,
+    HasSetup,
+    Origin,
+    basis_of,
+    is_one_loop,
+    not_given,
+    origin_of,
+    values_of_model,
+)
+
+# By field of the parameters: what it becomes.
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A parameter in the form. label, unit, help: what is shown of it. option: its flag."""
+    """A parameter in the form, of a basis: parameters with what they stand on.
+
+    label, unit, help: what is shown of it. option: its flag.
+    """
 
     group: str
     label: str
@@ -50,35 +65,35 @@ class FormField:
         """How the value of a list is written, for a field that is typed alone; empty for the others."""
         return ""
 
-    def shown(self, parameters: Parameters, basis: Basis) -> str:
+    def shown(self, basis: Basis) -> str:
         """The value as the form has it, where that is shorter than what is typed."""
-        return self.text(parameters, basis)
+        return self.text(basis)
 
     def is_named_by(self, refusal: str) -> bool:
         """Whether a refusal begins with the flag of the field."""
         return refusal.startswith((f"{self.option} ", f"{self.option}:"))
 
-    def text(self, parameters: Parameters, basis: Basis) -> str:
-        """The value now. basis: of the parameters, or of others that are near. Never raises."""
+    def text(self, basis: Basis) -> str:
+        """The value now. Never raises."""
         raise NotImplementedError
 
-    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
-        """The parameters with the value one step (or a factor of 2, `large`) up or down."""
+    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+        """What the value one step (or a factor of 2, `large`) up or down changes."""
         raise NotImplementedError
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
-        """The parameters with the value that was typed. Raises `UsageError`."""
+    def typed(self, basis: Basis, text: str) -> Values:
+        """What the value that was typed changes. Raises `UsageError`."""
         raise NotImplementedError
 
-    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
-        """The parameters with this value as it was when the file was opened."""
+    def reset(self, basis: Basis, opened: Basis) -> Values:
+        """What this value as it was when the file was opened changes."""
         raise NotImplementedError
 
-    def origin(self, parameters: Parameters, basis: Basis) -> str:
+    def origin(self, basis: Basis) -> str:
         """Where the value comes from, in a word or three."""
         raise NotImplementedError
 
-    def implied(self, parameters: Parameters) -> str:
+    def implied(self, basis: Basis) -> str:
         """What other parameters do in place of this one, said where its value comes from; "" for nothing."""
         return ""
 
@@ -86,8 +101,8 @@ class FormField:
         """Whether the two runs were given different values."""
         raise NotImplementedError
 
-    def moved(self, source: Basis, target: Basis) -> Parameters:
-        """The target's parameters with this value of the source's. Raises `UsageError`."""
+    def moved(self, source: Basis, target: Basis) -> Values:
+        """What this value of the source's changes of the target. Raises `UsageError`."""
         raise NotImplementedError
 
 
@@ -95,8 +110,9 @@ class FormField:
 GIVEN = "given"
 
 
-def of_cluster(parameters: Parameters) -> str:
+def of_cluster(basis: HasSetup) -> str:
     """Where the values of the cluster come from."""
+    parameters = basis.setup.parameters
     if parameters.cluster is None:
         return "default" if parameters.system is None else "the files"
     return "preset" if parameters.cluster in PRESETS else "the file"
@@ -136,28 +152,27 @@ class ParameterField(FormField):
     flag: Flag
 
     def differs(self, basis: Basis, other: Basis) -> bool:
-        return bool(getattr(basis.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
+        values = (getattr(one.setup.parameters, self.flag.field) for one in (basis, other))
+        return len({*values}) > 1
 
-    def moved(self, source: Basis, target: Basis) -> Parameters:
-        value = getattr(source.parameters, self.flag.field)
-        return replaced(target.parameters, self.flag.field, value)
+    def moved(self, source: Basis, target: Basis) -> Values:
+        return self.reset(target, source)
 
-    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
-        return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
+    def reset(self, basis: Basis, opened: Basis) -> Values:
+        return {self.flag.field: getattr(opened.setup.parameters, self.flag.field)}
 
 
 @dataclass(frozen=True, slots=True)
 class FlagField(ParameterField):
     """A field over one flag of a workload's command line."""
 
-    def _value(self, parameters: Parameters, basis: Basis) -> Any:
-        value = getattr(parameters, self.flag.field)
+    def _value(self, basis: Basis) -> Any:
+        value = getattr(basis.setup.parameters, self.flag.field)
         if value is not None:
             return value
-        of_model = values_of_model(parameters, basis)
+        of_model = values_of_model(basis)
         if self.flag.field in of_model:
             return of_model[self.flag.field]
-        basis = basis_of(parameters, basis)
         if self.flag.field in _DEGREES:
             return getattr(basis.layout, self.flag.field)
         if self.flag.field == "dialect":
@@ -165,13 +180,13 @@ class FlagField(ParameterField):
         if self.flag.kind == "text":
             return "none"
         if self.flag.field in _OF_TYPE:
-            return simai_bandwidths(parameters)[self.flag.field]
+            return simai_bandwidths(basis.setup.parameters.part(AskedNetwork))[self.flag.field]
         values = parameter_values(basis.cluster)
         return values[self.flag.field] if self.flag.field in values else not_given(self.flag.field, basis)
 
-    def text(self, parameters: Parameters, basis: Basis) -> str:
+    def text(self, basis: Basis) -> str:
         try:
-            value = self._value(parameters, basis)
+            value = self._value(basis)
         except UsageError:
             # What it would be taken from cannot be.
             return "default"
@@ -181,45 +196,44 @@ class FlagField(ParameterField):
             return " ".join(value) or "none"
         return number(value) if isinstance(value, int | float) else str(value)
 
-    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
         flag = self.flag
-        value = self._value(parameters, basis)
+        value = self._value(basis)
         if flag.kind == "switch":
-            return replaced(parameters, flag.field, not value)
+            return {flag.field: not value}
         if flag.kind == "word":
-            return replaced(parameters, flag.field, next_name(_of_workloads(flag), value, direction))
+            return {flag.field: next_name(_of_workloads(flag), value, direction)}
         if flag.field in _DEGREES:
-            return self._checked(parameters, max(value * 2 if direction > 0 else value // 2, 1))
+            return self._checked(max(value * 2 if direction > 0 else value // 2, 1))
         if flag.kind == "count":
             step = 10 if flag.field == "endpoint_delay" else 1
             changed = scrubbed_count(value, direction, large, step, least_count(flag))
-            return self._checked(parameters, changed)
+            return self._checked(changed)
         if flag.kind == "scale":
             changed_scale = value * 2.0**direction if large else value + direction * 0.1
-            return self._checked(parameters, max(round(changed_scale, 4), 0.0))
-        return self._checked(parameters, scrubbed_figure(value, direction, large))
+            return self._checked(max(round(changed_scale, 4), 0.0))
+        return self._checked(scrubbed_figure(value, direction, large))
 
-    def origin(self, parameters: Parameters, basis: Basis) -> str:
+    def origin(self, basis: Basis) -> str:
         field = self.flag.field
-        value = getattr(parameters, field)
+        value = getattr(basis.setup.parameters, field)
         if value is not None:
             return "default" if value == self.flag.default else GIVEN
         if basis.workload.maker is not None and (self.flag.in_file or "workload" not in self.flag.of):
             return "assumed"
         if self.flag.in_file:
-            here = basis_of(parameters, basis)
-            workload = here.workload.as_written
-            in_blocks = not is_one_loop(here)
-            return _ORIGINS[origin_of(workload, field, self._value(parameters, here), in_blocks)]
-        return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"
+            workload = basis.workload.as_written
+            in_blocks = not is_one_loop(basis)
+            return _ORIGINS[origin_of(workload, field, self._value(basis), in_blocks)]
+        return of_cluster(basis) if field in parameter_values(basis.cluster) else "default"
 
-    def _checked(self, parameters: Parameters, value: int | float) -> Parameters:
-        """The parameters with a value that the command line takes too. Raises `UsageError`."""
-        return replaced(parameters, self.flag.field, parse_value(self.flag, repr(value)))
+    def _checked(self, value: int | float) -> Values:
+        """A value that the command line takes too. Raises `UsageError`."""
+        return {self.flag.field: parse_value(self.flag, repr(value))}
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+    def typed(self, basis: Basis, text: str) -> Values:
         value = typed_value(self.flag, text, _of_workloads(self.flag))
-        return replaced(parameters, self.flag.field, value)
+        return {self.flag.field: value}
 
 
 def typed_value(flag: Flag, text: str, known: tuple[str, ...]) -> Any:
@@ -235,44 +249,40 @@ def typed_value(flag: Flag, text: str, known: tuple[str, ...]) -> Any:
 class TextField(FlagField):
     """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
 
-    def origin(self, parameters: Parameters, basis: Basis) -> str:
-        given = parameters.cluster or parameters.system or parameters.dim
+    def origin(self, basis: Basis) -> str:
+        given = basis.setup.parameters.cluster or basis.setup.parameters.system or basis.setup.parameters.dim
         if self.flag.field == "cluster" and not given and basis.workload.maker is None:
             # `none default` stood beside a note of h100-8.
             return f"{DEFAULT_PRESET} assumed"
-        return FlagField.origin(self, parameters, basis)
+        return FlagField.origin(self, basis)
 
-    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
         if self.flag.field != "cluster":
             raise UsageError(f"{self.flag.option}: type the name of a file")
-        name = next_name(tuple(PRESETS), parameters.cluster or DEFAULT_PRESET, direction)
-        return replaced(replaced(parameters, "cluster", name), "dim", ())
+        name = next_name(tuple(PRESETS), basis.setup.parameters.cluster or DEFAULT_PRESET, direction)
+        return {"cluster": name, "dim": ()}
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+    def typed(self, basis: Basis, text: str) -> Values:
         name = None if text in ("", "none") else text
-        changed = replaced(parameters, self.flag.field, name)
-        return replaced(changed, "dim", ()) if self.flag.field == "cluster" and name else changed
+        changed = {self.flag.field: name}
+        return changed | {"dim": ()} if self.flag.field == "cluster" and name else changed
 
-    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
-        changed = replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
-        return replaced(changed, "dim", opened.parameters.dim) if self.flag.field == "cluster" else changed
-
-    def moved(self, source: Basis, target: Basis) -> Parameters:
-        return self.reset(target.parameters, source)
+    def reset(self, basis: Basis, opened: Basis) -> Values:
+        changed = {self.flag.field: getattr(opened.setup.parameters, self.flag.field)}
+        return changed | {"dim": opened.setup.parameters.dim} if self.flag.field == "cluster" else changed
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkField(FlagField):
     """The network model; one that needs a file is typed: `busbw:FILE`."""
 
-    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
         names = tuple(name for name, model in NETWORKS.items() if model.argument is None)
-        return replaced(parameters, self.flag.field, next_name(names, parameters.network, direction))
+        return {self.flag.field: next_name(names, basis.setup.parameters.network, direction)}
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
-        changed = replaced(parameters, self.flag.field, text)
-        network_model(changed)
-        return changed
+    def typed(self, basis: Basis, text: str) -> Values:
+        check_network(text)
+        return {self.flag.field: text}
 
 
 def _of_workloads(flag: Flag) -> tuple[str, ...]:
@@ -292,62 +302,62 @@ class DimensionField(FormField):
         figure = text if text == "none" else short_number(float(text))
         return f"dim {self.index} {name} {figure} {self.unit}"
 
-    def text(self, parameters: Parameters, basis: Basis) -> str:
+    def text(self, basis: Basis) -> str:
         try:
-            dims = dims_of(parameters, basis)
+            dims = dims_of(basis)
         except UsageError:
             return "none"
         # Clusters differ in their number of dimensions, and the form may stand on another run's.
         return number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
 
-    def shown(self, parameters: Parameters, basis: Basis) -> str:
-        text = self.text(parameters, basis)
+    def shown(self, basis: Basis) -> str:
+        text = self.text(basis)
         return text if text == "none" else short_number(float(text))
 
-    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
-        value = getattr(self._dims(parameters, basis)[self.index], self.attribute)
-        return self._with(parameters, basis, scrubbed_figure(value, direction, large))
+    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+        value = getattr(self._dims(basis)[self.index], self.attribute)
+        return self._with(basis, scrubbed_figure(value, direction, large))
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
-        dims = [dimension.flag() for dimension in self._dims(parameters, basis)]
+    def typed(self, basis: Basis, text: str) -> Values:
+        dims = [dimension.flag() for dimension in self._dims(basis)]
         parts = dims[self.index].split(":")
         parts[2 if self.attribute == "bandwidth" else 3] = text
         dims[self.index] = parse_dimension(":".join(parts)).flag()
-        return replaced(parameters, "dim", tuple(dims))
+        return {"dim": tuple(dims)}
 
-    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
-        value = getattr(self._dims(opened.parameters, opened)[self.index], self.attribute)
-        changed = self._with(parameters, opened, value)
-        bare = replaced(parameters, "dim", ())
-        if not opened.parameters.dim and changed.dim == tuple(
-            dimension.flag() for dimension in dims_of(bare, opened)
+    def reset(self, basis: Basis, opened: Basis) -> Values:
+        value = getattr(self._dims(opened)[self.index], self.attribute)
+        changed = self._with(basis, value)
+        bare = basis_of(basis.setup.changed(dim=()), basis)
+        if not opened.setup.parameters.dim and changed["dim"] == tuple(
+            dimension.flag() for dimension in dims_of(bare)
         ):
             # As when none was given: then a preset grows with the world again.
-            return bare
+            return {"dim": ()}
         return changed
 
-    def origin(self, parameters: Parameters, basis: Basis) -> str:
-        return GIVEN if parameters.dim else of_cluster(parameters)
+    def origin(self, basis: Basis) -> str:
+        return GIVEN if basis.setup.parameters.dim else of_cluster(basis)
 
     def differs(self, basis: Basis, other: Basis) -> bool:
         # Of other kinds, sizes or another number of dimensions the change is that of all together.
-        given = basis.parameters.dim != other.parameters.dim
+        given = basis.setup.parameters.dim != other.setup.parameters.dim
         alike = given and shapes_of(basis) == shapes_of(other)
-        return alike and self.text(basis.parameters, basis) != self.text(other.parameters, other)
+        return alike and self.text(basis) != self.text(other)
 
-    def moved(self, source: Basis, target: Basis) -> Parameters:
-        text = self.text(source.parameters, source)
-        return self.typed(target.parameters, target, text)
+    def moved(self, source: Basis, target: Basis) -> Values:
+        text = self.text(source)
+        return self.typed(target, text)
 
-    def _with(self, parameters: Parameters, basis: Basis, value: float) -> Parameters:
-        dims = list(self._dims(parameters, basis))
+    def _with(self, basis: Basis, value: float) -> Values:
+        dims = list(self._dims(basis))
         changed = replace(dims[self.index], **{self.attribute: value})
         dims[self.index] = parse_dimension(changed.flag())
-        return replaced(parameters, "dim", tuple(dimension.flag() for dimension in dims))
+        return {"dim": tuple(dimension.flag() for dimension in dims)}
 
-    def _dims(self, parameters: Parameters, basis: Basis) -> tuple[Dimension, ...]:
+    def _dims(self, basis: Basis) -> tuple[Dimension, ...]:
         """All dimensions, this one among them. Raises `UsageError`."""
-        dims = dims_of(parameters, basis)
+        dims = dims_of(basis)
         if self.index >= len(dims):
             raise UsageError(f"{self.label}: this cluster has {len(dims)} dimensions")
         return dims
@@ -362,39 +372,43 @@ class AlgorithmField(FormField):
     def is_named_by(self, refusal: str) -> bool:
         return refusal.startswith(f"{self.option} {self.index}=")
 
-    def text(self, parameters: Parameters, basis: Basis) -> str:
-        given = dict(text.partition("=")[::2] for text in parameters.algorithm)
+    def text(self, basis: Basis) -> str:
+        given = dict(text.partition("=")[::2] for text in basis.setup.parameters.algorithm)
         return given.get(str(self.index), "default")
 
-    def shown(self, parameters: Parameters, basis: Basis) -> str:
+    def shown(self, basis: Basis) -> str:
         """With what one collective alone has: `default, all-reduce ring`."""
-        parts = [text.partition("=") for text in parameters.algorithm]
+        parts = [text.partition("=") for text in basis.setup.parameters.algorithm]
         own = [f"{which.partition(':')[0]} {name}" for which, _, name in parts
                if which.endswith(f":{self.index}")]  # fmt: skip
-        return ", ".join([self.text(parameters, basis), *own])
+        return ", ".join([self.text(basis), *own])
 
-    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
         names = ("default", *ALGORITHM_NAMES)
-        return self.typed(parameters, basis, next_name(names, self.text(parameters, basis), direction))
+        return self.typed(basis, next_name(names, self.text(basis), direction))
 
-    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
-        return self.typed(parameters, opened, self.text(opened.parameters, opened))
+    def reset(self, basis: Basis, opened: Basis) -> Values:
+        return self.typed(basis, self.text(opened))
 
-    def origin(self, parameters: Parameters, basis: Basis) -> str:
-        return "by kind" if self.shown(parameters, basis) == "default" else GIVEN
+    def origin(self, basis: Basis) -> str:
+        return "by kind" if self.shown(basis) == "default" else GIVEN
 
     def differs(self, basis: Basis, other: Basis) -> bool:
-        return self.shown(basis.parameters, basis) != self.shown(other.parameters, other)
+        return self.shown(basis) != self.shown(other)
 
-    def moved(self, source: Basis, target: Basis) -> Parameters:
-        return self.reset(target.parameters, source)
+    def moved(self, source: Basis, target: Basis) -> Values:
+        return self.reset(target, source)
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+    def typed(self, basis: Basis, text: str) -> Values:
         given = f"{self.index}={text}"
         check_algorithm(given, text, also=("default",))
-        others = [choice for choice in parameters.algorithm if choice.split("=", 1)[0] != str(self.index)]
+        others = [
+            choice
+            for choice in basis.setup.parameters.algorithm
+            if choice.split("=", 1)[0] != str(self.index)
+        ]
         mine = [] if text == "default" else [given]
-        return replaced(parameters, "algorithm", tuple(sorted([*others, *mine])))
+        return {"algorithm": tuple(sorted([*others, *mine]))}
 
 
 def dimension_place(index: int, dims: Sequence[Dimension]) -> str:
@@ -423,14 +437,14 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
 
 def shapes_of(basis: Basis) -> list[tuple[str, int]]:
     """Kind and size of each dimension of a run."""
-    return [(dimension.kind, dimension.size) for dimension in dims_of(basis.parameters, basis)]
+    return [(dimension.kind, dimension.size) for dimension in dims_of(basis)]
 
 
-def dims_of(parameters: Parameters, basis: Basis) -> tuple[Dimension, ...]:
-    """The dimensions of the network of `parameters`. Raises `UsageError` for one that cannot be."""
-    if parameters.dim:
-        return tuple(parse_dimension(text) for text in parameters.dim)
-    return basis_of(parameters, basis).cluster.dims
+def dims_of(basis: Basis) -> tuple[Dimension, ...]:
+    """The dimensions of its network. Raises `UsageError` for one that cannot be."""
+    if basis.setup.parameters.dim:
+        return tuple(parse_dimension(text) for text in basis.setup.parameters.dim)
+    return basis.cluster.dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,16 +455,15 @@ class ListField(FlagField):
     def form(self) -> str:
         return form_of(self.flag.field)
 
-    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
-        return parameters
+    def scrubbed(self, basis: Basis, direction: int, large: bool) -> Values:
+        return {}
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+    def typed(self, basis: Basis, text: str) -> Values:
         items: tuple[str, ...] = () if text == "none" else parse_value(self.flag, text)
-        placed = basis_of(parameters, basis)
-        world, dimensions = parameters.world or placed.layout.world, len(placed.cluster.dims)
+        world, dimensions = basis.setup.parameters.world or basis.layout.world, len(basis.cluster.dims)
         for item in items:
             check_item(self.flag.field, item, world, dimensions, "workload")
-        return replaced(parameters, self.flag.field, items)
+        return {self.flag.field: items}
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,31 +476,31 @@ class DimensionsField(ListField):
     def words(self, text: str) -> str:
         return f"{self.label} {text}"
 
-    def text(self, parameters: Parameters, basis: Basis) -> str:
+    def text(self, basis: Basis) -> str:
         try:
-            dims = dims_of(parameters, basis)
+            dims = dims_of(basis)
         except UsageError:
-            return " ".join(parameters.dim) or "none"
+            return " ".join(basis.setup.parameters.dim) or "none"
         return " ".join(dim.flag() for dim in dims) or "none"
 
-    def shown(self, parameters: Parameters, basis: Basis) -> str:
+    def shown(self, basis: Basis) -> str:
         # Bandwidths and latencies have fields of their own, which are marked when they are changed.
         try:
-            dims = dims_of(parameters, basis)
+            dims = dims_of(basis)
         except UsageError:
-            return self.text(parameters, basis)
+            return self.text(basis)
         return ", ".join(f"{dim.kind} {dim.size}" for dim in dims) or "none"
 
-    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
-        changed = ListField.typed(self, parameters, basis, text)
-        return replaced(changed, "dim", tuple(parse_dimension(item).flag() for item in changed.dim))
+    def typed(self, basis: Basis, text: str) -> Values:
+        items = ListField.typed(self, basis, text)["dim"]
+        return {"dim": tuple(parse_dimension(item).flag() for item in items)}
 
-    def origin(self, parameters: Parameters, basis: Basis) -> str:
-        return GIVEN if parameters.dim else of_cluster(parameters)
+    def origin(self, basis: Basis) -> str:
+        return GIVEN if basis.setup.parameters.dim else of_cluster(basis)
 
     def differs(self, basis: Basis, other: Basis) -> bool:
-        given = basis.parameters.dim != other.parameters.dim
-        return given and self.shown(basis.parameters, basis) != self.shown(other.parameters, other)
+        given = basis.setup.parameters.dim != other.setup.parameters.dim
+        return given and self.shown(basis) != self.shown(other)
 
 
 _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
@@ -508,13 +521,15 @@ def fields_for(basis: Basis) -> list[FormField]:
     that is no op table. Raises `UsageError` for a network that there is not.
     """
     form_fields: list[FormField] = []
-    model = network_model(basis.parameters)
+    network = basis.setup.parameters.network
+    check_network(network)
+    unused = unused_fields(network)
     # What a model is made with stands beside its degrees.
     of_model = ("layout", "model") if basis.workload.maker is not None else ()
     for flag in sorted(FLAGS, key=lambda flag: flag.group not in of_model):
         if flag.group == "cluster" and not basis.has_dimensions:
             continue
-        if flag.group == "network" and flag.field not in ("network", *model.flags):
+        if flag.field in unused:
             continue
         if flag.field == "dim":
             for index in range(len(basis.cluster.dims)):
@@ -530,10 +545,10 @@ def fields_for(basis: Basis) -> list[FormField]:
 
 def _asks_for_rescaling(basis: Basis) -> bool:
     """Whether rows could be made anew, and would differ: another degree than the file's is given."""
-    if basis.parameters.rescale == "on":
+    if basis.setup.parameters.rescale == "on":
         return True
     header = basis.workload.as_written.header
-    given = ((getattr(basis.parameters, name), getattr(header, name)) for name in ("tp", "pp", "ep"))
+    given = ((getattr(basis.setup.parameters, name), getattr(header, name)) for name in ("tp", "pp", "ep"))
     if all(value is None or value == of_file for value, of_file in given):
         return False
     from simcore.recovery.rescale import can_rescale
@@ -557,13 +572,13 @@ def _is_left_out(flag: Flag, basis: Basis) -> bool:
         return not basis.workload.is_table
     if maker is None and flag.field in ("gpu", "memory_limit"):
         # Of files that AICB wrote: where one was given, it can be changed.
-        return basis.parameters.gpu is None
+        return basis.setup.parameters.gpu is None
     if flag.field == "rescale":
         return maker is not None or not _asks_for_rescaling(basis)
     if flag.field == "without_lines":
         # Where it was given, and of a file whose count of rows is not that of its rows.
         doubted = any(one.code == "row-count" for one in basis.workload.as_written.diagnostics)
-        return not doubted and not basis.parameters.without_lines
+        return not doubted and not basis.setup.parameters.without_lines
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 

@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import UsageError
-from simcore.parameters import Parameters
 from tui.frame import Glyphs, Line, cells, middle_cut, rule, wrapped
 from tui.parameters.fields import FormField
 from tui.parameters.source import FormSource, WorkloadForm
 from tui.session import Run, Session
+
+if TYPE_CHECKING:
+    from simcore.run.findings import WhatIf
 
 
 def form_source(run: Run) -> FormSource:
@@ -63,10 +65,12 @@ class DraftForm:
         """Return what the draft makes of what is not given. The fields become the draft's, and the cursor
         stays on its field when others come or go."""
         draft, now = self._session.draft, self.source.basis(self._session.current)
-        if draft == now.parameters:
+        if draft == now.setup.parameters:
             basis = now
+        elif self._basis.setup.parameters is draft:
+            basis = self._basis
         else:
-            basis = self._basis if self._basis.parameters is draft else self.source.near(draft, now)
+            basis = self.source.near(now.setup.under(draft), now)
         if basis is not self._basis:
             self._basis = basis
             here = self.fields[self.cursor] if self.fields else None
@@ -105,12 +109,12 @@ class DraftForm:
             self.cursor = number
         return number is not None
 
-    def go_to_change(self, parameters: Parameters) -> bool:
-        """Move to the first field in which these differ from the draft; returns whether there is one."""
-        draft, basis = self._session.draft, self.follow()
-        near = self.source.near(parameters, basis)
+    def go_to_change(self, knob: WhatIf) -> bool:
+        """Move to the first field in which a change differs from the draft; returns whether there is one."""
+        basis = self.follow()
+        near = self.source.near(basis.setup.under(knob.parameters), basis)
         for number, field in enumerate(self.fields):
-            if field.text(parameters, near) != field.text(draft, basis):
+            if field.text(near) != field.text(basis):
                 self.cursor = number
                 return True
         return False
@@ -132,17 +136,15 @@ class DraftForm:
 
     def rows(self, width: int) -> list[FormRow]:
         """Return the fields as they are shown. width: of the titles of their groups, cells."""
-        draft = self._session.draft
         basis, opened = self.follow(), self.source.basis(self._session.opened)
         rows = []
         titles: dict[str, str] = {}
         for field in self.fields:
-            value, was = field.shown(draft, basis), field.shown(opened.parameters, opened)
+            value, was = field.shown(basis), field.shown(opened)
             group = titles.setdefault(field.group, self.source.title(field.group, basis, width))
-            implied = field.implied(draft)
+            implied = field.implied(basis)
             # 2 micro-batches that were counted, and as many that are given where one is left to be counted.
-            asked = (draft, basis) if was == value else (opened.parameters, opened)
-            origin = implied or field.origin(*asked)
+            origin = implied or field.origin(basis if was == value else opened)
             was = was if was != value and not implied else ""
             rows.append(FormRow(group, _cut(field), value, field.unit, was, origin, field.form))
         return rows
@@ -231,7 +233,7 @@ class Refusal:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._value = self._file = ""
-        self._draft: Parameters = session.draft
+        self._draft = session.draft
         self.touched: str | None = None
 
     def clear(self) -> None:

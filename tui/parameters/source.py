@@ -7,23 +7,24 @@ from typing import Any
 
 from simcore.cluster import Dimension
 from simcore.diagnostics import UsageError
-from simcore.parameters import Parameters
+from simcore.parameters import Given
+from simcore.setup import Setup
 from tui.frame import Glyphs, Line
 from tui.parameters.basis import Basis, basis_of
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, compact_lines, effect_lines, figure_lines
-from tui.parameters.fields import FormField, dimension_place, fields_for
+from tui.parameters.fields import FormField, Values, dimension_place, fields_for
 from tui.session import Run
 
 
 class FormSource:
-    """Of a workload, or of a trace. A basis is what its fields know besides the parameters."""
+    """Of a workload, or of a trace. A basis: what its fields know, the parameters with what they stand on."""
 
     def basis(self, run: Any) -> Any:
         """Of a run that is there."""
         raise NotImplementedError
 
-    def near(self, parameters: Parameters, basis: Any) -> Any:
+    def near(self, setup: Any, basis: Any) -> Any:
         """Of a draft that has not been run; basis: one that is near. Never raises."""
         raise NotImplementedError
 
@@ -35,8 +36,8 @@ class FormSource:
         """What stands over the fields of a group: its name, if nothing else is said."""
         return group
 
-    def balanced(self, run: Any, parameters: Parameters) -> Parameters:
-        """Those with which all stages compute equally long. Raises `UsageError`."""
+    def balanced(self, run: Any, draft: Given) -> Values:
+        """What makes all stages compute equally long. Raises `UsageError`."""
         raise NotImplementedError
 
     def effect(
@@ -83,14 +84,14 @@ class WorkloadForm(FormSource):
     effect = staticmethod(effect_lines)
     compact = staticmethod(compact_lines)
 
-    def near(self, parameters: Parameters, basis: Basis) -> Basis:
-        return basis_of(parameters, basis)
+    def near(self, setup: Setup, basis: Basis) -> Basis:
+        return basis_of(setup, basis)
 
     def title(self, group: str, basis: Any, width: int) -> str:
         """The cluster's says what its dimensions are."""
         return _cluster_title(basis.cluster.dims, width) if group == "cluster" else group
 
-    def balanced(self, run: Run, parameters: Parameters) -> Parameters:
+    def balanced(self, run: Run, draft: Given) -> Values:
         """A simulated stage computes what its rows say."""
         raise UsageError("balancing is of measured stages; --stage-layout says which rows a stage runs")
 

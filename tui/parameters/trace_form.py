@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from simcore.diagnostics import UsageError, printable
 from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
 from simcore.measured.vocabulary import COPY
 from simcore.overrides import MOST_FACTOR
-from simcore.parameters import Flag, Parameters, flag_of, replaced
-from simcore.records import NamedTuple
+from simcore.parameters import Flag, Given, flag_of
+from simcore.records import NamedTuple, asdict
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import parameters_of, rounded, stage_word
 from simcore.replay.what_if import balanced
@@ -22,7 +23,7 @@ from simcore.units import duration, number, plural, signed
 from tui.frame import Line, largest
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, step_line
-from tui.parameters.fields import GIVEN, FlagField, FormField
+from tui.parameters.fields import GIVEN, FlagField, FormField, Values
 from tui.parameters.source import FormSource
 
 _HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
@@ -31,7 +32,7 @@ _HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference'
 class TraceBasis(NamedTuple):
     """What the fields of a trace know: the parameters, and the run as it was measured."""
 
-    parameters: Parameters
+    setup: Given
     results: MeasuredResults
 
 
@@ -42,41 +43,41 @@ class FactorField(FormField):
     flag: Flag
     key: str = ""
 
-    def _factor(self, parameters: Parameters) -> float:
-        value = getattr(parameters, self.flag.field)
+    def _factor(self, basis: TraceBasis) -> float:
+        value = getattr(basis.setup.parameters, self.flag.field)
         return float(value) if not self.key else _factors(value).get(self.key, 1.0)
 
-    def _with(self, parameters: Parameters, factor: float) -> Parameters:
+    def _with(self, basis: TraceBasis, factor: float) -> Values:
         field = self.flag.field
         if not self.key:
-            return replaced(parameters, field, factor)
+            return {field: factor}
         # A factor of 1 is none: the run is then the one that never had it.
-        factors = {**_factors(getattr(parameters, field)), self.key: factor}
+        factors = {**_factors(getattr(basis.setup.parameters, field)), self.key: factor}
         factors_typed = (
             f"{key}={repr(factor).removesuffix('.0')}" for key, factor in factors.items() if factor != 1.0
         )
-        return replaced(parameters, field, tuple(factors_typed))
+        return {field: tuple(factors_typed)}
 
     def words(self, text: str) -> str:
         return f"{self.label} x{text}"
 
-    def text(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
-        return number(rounded(self._factor(parameters)))
+    def text(self, basis: TraceBasis) -> str:  # type: ignore[override]
+        return number(rounded(self._factor(basis)))
 
     def scrubbed(  # type: ignore[override]
-        self, parameters: Parameters, basis: TraceBasis, direction: int, large: bool
-    ) -> Parameters:
+        self, basis: TraceBasis, direction: int, large: bool
+    ) -> Values:
         """A tenth more or less of what was measured; `large`: twice or half."""
-        value = self._factor(parameters)
+        value = self._factor(basis)
         changed = value * 2.0**direction if large else value + direction * 0.1
-        return self._with(parameters, min(max(rounded(changed), self._least), MOST_FACTOR))
+        return self._with(basis, min(max(rounded(changed), self._least), MOST_FACTOR))
 
     @property
     def _least(self) -> float:
         """A slow rank's factor is above 0, by its flag: scrubbing stops before it."""
         return 0.1 if self.flag.field == "slow_rank" else 0.0
 
-    def typed(self, parameters: Parameters, basis: TraceBasis, text: str) -> Parameters:  # type: ignore[override]
+    def typed(self, basis: TraceBasis, text: str) -> Values:  # type: ignore[override]
         try:
             value = float(text)
         except ValueError:
@@ -86,30 +87,31 @@ class FactorField(FormField):
             found = printable(text, 40) or "nothing"
             expected = "a factor above 0 and up to 1e6" if above else "a factor from 0 to 1e6"
             raise UsageError(f"{self.option}: found {found}, expected {expected}")
-        return self._with(parameters, value)
+        return self._with(basis, value)
 
-    def reset(self, parameters: Parameters, opened: TraceBasis) -> Parameters:  # type: ignore[override]
-        return self._with(parameters, self._factor(opened.parameters))
+    def reset(self, basis: TraceBasis, opened: TraceBasis) -> Values:  # type: ignore[override]
+        return self._with(basis, self._factor(opened))
 
-    def origin(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
-        return "as measured" if self._factor(parameters) == 1.0 else GIVEN
+    def origin(self, basis: TraceBasis) -> str:  # type: ignore[override]
+        return "as measured" if self._factor(basis) == 1.0 else GIVEN
 
     def differs(self, trace_basis: TraceBasis, other: TraceBasis) -> bool:  # type: ignore[override]
-        return self._factor(trace_basis.parameters) != self._factor(other.parameters)
+        return self._factor(trace_basis) != self._factor(other)
 
-    def moved(self, source: TraceBasis, target: TraceBasis) -> Parameters:  # type: ignore[override]
-        return self._with(target.parameters, self._factor(source.parameters))
+    def moved(self, source: TraceBasis, target: TraceBasis) -> Values:  # type: ignore[override]
+        return self._with(target, self._factor(source))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayField(FlagField):
     """Whether the trace is replayed where no factor asks for it."""
 
-    def implied(self, parameters: Parameters) -> str:
-        return "" if parameters.replay or parameters == Parameters() else "by factors"
+    def implied(self, basis: Any) -> str:
+        parameters = basis.setup.parameters
+        return "" if parameters.replay or not parameters.given else "by factors"
 
-    def shown(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
-        return "implied" if self.implied(parameters) else self.text(parameters, basis)  # type: ignore[arg-type]
+    def shown(self, basis: TraceBasis) -> str:  # type: ignore[override]
+        return "implied" if self.implied(basis) else self.text(basis)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=64)
@@ -135,13 +137,13 @@ class TraceForm(FormSource):
         """Of a run that is there."""
         trace_basis = next((basis for known, basis in self._known if known is run), None)
         if trace_basis is None:
-            trace_basis = TraceBasis(run.parameters, run.as_read)
+            trace_basis = TraceBasis(run.setup, run.as_read)
             self._known = [(run, trace_basis), *self._known[:3]]
         return trace_basis
 
-    def near(self, parameters: Parameters, basis: TraceBasis) -> TraceBasis:
+    def near(self, setup: Given, basis: TraceBasis) -> TraceBasis:
         """Of a draft."""
-        return basis._replace(parameters=parameters)
+        return basis._replace(setup=setup)
 
     def fields(self, basis: TraceBasis) -> list[FormField]:
         """None of an order without times. They are those of the trace, whatever its parameters."""
@@ -149,9 +151,9 @@ class TraceForm(FormSource):
             self._fields = (basis.results.measured, _fields_of(basis.results))
         return self._fields[1]
 
-    def balanced(self, run: MeasuredResults, parameters: Parameters) -> Parameters:
-        """The parameters and, beside them, stages that compute equally long. Raises `UsageError`."""
-        return parameters_of(balanced(run.with_parameters(parameters)))
+    def balanced(self, run: MeasuredResults, draft: Given) -> Values:
+        """Beside what the draft has, stages that compute equally long. Raises `UsageError`."""
+        return asdict(parameters_of(balanced(run.with_parameters(draft.parameters))))
 
     def compact(
         self,

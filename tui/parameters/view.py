@@ -15,7 +15,8 @@ from textual.binding import BindingType
 from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.parameters import Parameters, as_flags
+from simcore.parameters import Parameters
+from simcore.records import asdict, replace
 from simcore.run.findings import different_changes
 from tui.change_words import LESS_TIME
 from tui.exporting import FileQuestion
@@ -24,7 +25,7 @@ from tui.frame_view import ScreenView, binding
 from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, KnownStepTimes, changes_of
 from tui.parameters.effect import state_lines
-from tui.parameters.fields import GIVEN, FormField
+from tui.parameters.fields import GIVEN, FormField, Values
 from tui.parameters.form import DraftForm, Refusal, form_lines, help_lines, is_reason
 from tui.session import Run, Session
 from tui.summary.panels import help_line
@@ -58,7 +59,7 @@ class TypedValue:
     def _unfit(self, field: FormField, text: str) -> str:
         """Why a text is no value of the field; nothing if it is."""
         try:
-            field.typed(self._view.session.draft, self._view.form.follow(), text)
+            field.typed(self._view.form.follow(), text)
         except UsageError as error:
             return str(error).rpartition(": ")[2]
         return ""
@@ -69,8 +70,8 @@ class TypedValue:
         if text is not None:
             typed, basis = text.strip(), view.form.follow()
             view.refusal.clear()
-            if typed != field.text(view.session.draft, basis):
-                view.change(field, lambda: field.typed(view.session.draft, basis, typed))
+            if typed != field.text(basis):
+                view.change(field, lambda: field.typed(basis, typed))
         view.redraw()
 
 
@@ -112,9 +113,9 @@ class SavedParameters:
 
     def _write(self, path: str, force: bool) -> str:
         from simcore.export.saving import save
-        from simcore.parameters_file import parameters_toml
+        from simcore.parameters_file import toml_of
 
-        text = _HEAD + parameters_toml(self._view.session.draft)
+        text = _HEAD + toml_of(self._view.session.draft.stated_values())
         save(path, [text.encode()], force)
         self._path = path
         refused = cells(self._view.session.error.replace("\n", "; "), 200)
@@ -134,13 +135,13 @@ class SavedParameters:
             return
         path = os.path.expanduser(typed.strip())
 
-        def read() -> Parameters:
+        def read() -> Values:
             # What the file does not name is at its default, as it is with --params alone.
-            parameters = Parameters(**read_parameters(path))
+            values = asdict(Parameters(**read_parameters(path)))
             self._path = path
-            if parameters == self._view.session.draft:
+            if values == asdict(self._view.session.draft):
                 self._app.say("the parameters are those of the file already")
-            return parameters
+            return values
 
         self._view.take(read)
 
@@ -232,7 +233,7 @@ class ParametersView(ScreenView):
     def go_to_knob(self, knob: WhatIf) -> None:
         """The cursor to the field of a change of the what-if table."""
         if knob.parameters is not None:
-            self.go_to_change(knob.parameters)
+            self.go_to_change(knob)
 
     def go_to_field(self, label: str, value: str | None = None) -> None:
         """The cursor to the field of a label; value: which it is to have."""
@@ -242,11 +243,11 @@ class ParametersView(ScreenView):
             self.redraw()
         else:
             field, basis = self.form.at, self.form.follow()
-            self.change(field, lambda: field.typed(self.session.draft, basis, value))
+            self.change(field, lambda: field.typed(basis, value))
 
-    def go_to_change(self, parameters: Parameters) -> None:
-        """The cursor to the first field in which these differ from what is edited."""
-        if self.form.go_to_change(parameters):
+    def go_to_change(self, knob: WhatIf) -> None:
+        """The cursor to the first field in which a change differs from what is edited."""
+        if self.form.go_to_change(knob):
             self.redraw()
 
     # -- drawing ---------------------------------------------------------------------
@@ -328,7 +329,7 @@ class ParametersView(ScreenView):
         self._beside = f"{where}{self.refusal.words}" if self.refusal.words and not seen else ""
         self._on_rows = [-1] * above + [self.form.number_on(line) for line in shown]
         shown += [[] for _ in range(rows - len(shown))]
-        flags = " ".join(map(shlex.quote, as_flags(self.session.draft))) or "(as in the file)"
+        flags = " ".join(map(shlex.quote, self.session.draft.as_flags())) or "(as in the file)"
         hidden = len(lines) - self.top - rows
         title = f"{hidden} more below" if hidden > 0 else ""
         return [*shown, rule(title, width, self.glyphs),
@@ -419,22 +420,20 @@ class ParametersView(ScreenView):
         if field.form:
             self._app.say(f"Enter types it: {field.form}; several with spaces")
             return
-        self.change(field, lambda: field.scrubbed(self.session.draft, basis, direction, large))
+        self.change(field, lambda: field.scrubbed(basis, direction, large))
 
     def action_reset(self) -> None:
         if self._is_empty:
             return
-        field, before = self.form.at, self.session.draft
-        self.change(
-            field, lambda: field.reset(self.session.draft, self.form.source.basis(self.session.opened))
-        )
+        field, before, basis = self.form.at, self.session.draft, self.form.follow()
+        self.change(field, lambda: field.reset(basis, self.form.source.basis(self.session.opened)))
         if self.session.draft is before and not self.refusal.words:
             self._app.say(f"{field.label} is as opened already")
 
     def action_type(self) -> None:
         if self._is_empty:
             return
-        self._typed.ask(self.form.at.text(self.session.draft, self.form.follow()))
+        self._typed.ask(self.form.at.text(self.form.follow()))
 
     def action_balance(self) -> None:
         """Of a trace: the stages' compute made equal."""
@@ -442,13 +441,14 @@ class ParametersView(ScreenView):
             return
         draft = self.session.draft
         try:
-            changed = self.form.source.balanced(self.session.opened, draft)
+            draft_setup = self.session.opened.setup.under(draft)
+            changed = self.form.source.balanced(self.session.opened, draft_setup)
         except UsageError as error:
             self._app.say(str(error))
             return
         self.refusal.touched = None
         self.take(lambda: changed)
-        if changed == draft:
+        if self.session.draft == draft:
             self._app.say("all stages compute equally long already")
 
     def action_undo(self) -> None:
@@ -476,34 +476,35 @@ class ParametersView(ScreenView):
         self.redraw()
         self._saved.load()
 
-    def change(self, field: FormField, change: Callable[[], Parameters]) -> None:
+    def change(self, field: FormField, change: Callable[[], Values]) -> None:
         """Make a change of a field; back at its value as opened it is as it was given then, or not given."""
         self.refusal.touched = field.label
 
-        def changed() -> Parameters:
-            parameters, opened = change(), self.form.source.basis(self.session.opened)
-            basis, as_opened = self.form.follow(), field.reset(parameters, opened)
-            text = field.text(parameters, basis)
-            is_back = text == field.text(opened.parameters, opened) == field.text(as_opened, basis)
-            return as_opened if is_back else parameters
+        def changed() -> Values:
+            source, basis = self.form.source, self.form.follow()
+            values, opened = change(), source.basis(self.session.opened)
+            now = source.near(basis.setup.changed(**values), basis)
+            as_opened = values | field.reset(now, opened)
+            back = source.near(basis.setup.changed(**as_opened), basis)
+            return as_opened if field.text(now) == field.text(opened) == field.text(back) else values
 
         self.take(changed)
 
-    def take(self, change: Callable[[], Parameters]) -> None:
+    def take(self, change: Callable[[], Values]) -> None:
         """Make a change the draft and run it; what cannot be is said in its place.
 
         Where the draft cannot be run, the next change goes on from it: scrubbing leads past it.
         """
         self.refusal.clear()
         try:
-            parameters = change()
+            draft = self.session.opened.setup.under(replace(self.session.draft, **change()))
         except UsageError as error:
             self.refusal.of_value(str(error))
         except InputError as error:
             self.refusal.of_file(str(error))
         else:
-            if parameters != self.session.draft:
-                self.session.edit(parameters)
+            if draft.parameters != self.session.draft:
+                self.session.edit(draft)
                 self._run()
         self.redraw()
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.parameters import Parameters, as_flags
+from simcore.parameters import Parameters
 from simcore.records import NamedTuple
 from simcore.run.figures import Work, is_other_work, per_work
 from simcore.units import duration, plural
@@ -95,7 +95,7 @@ def _throughput(run: KeptRun) -> tuple[str, str]:
 
 def _flags(run: KeptRun, of_several: bool) -> str:
     """What asks for the run on a command line. of_several: whether it is one of a directory's runs."""
-    flags = as_flags(run.parameters)
+    flags = run.parameters.as_flags()
     if of_several and run.label is not None:
         flags = ["--run", run.label, *flags]
     return " ".join(map(shlex.quote, flags)) or "(as in the file)"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
-from simcore.parameters import Parameters
+from simcore.parameters import Given
 from simcore.units import duration
 from tui.background import Background, ModelsBehind, Watched
 from tui.chrome import run_difference
@@ -50,7 +50,7 @@ class Runs:
         self._session = session
         self.seconds = 0.0
         # Parameters whose run is kept when it is done, and what is done next when a run is there.
-        self._keep: Parameters | None = None
+        self._keep: Given | None = None
         self._next: tuple[KeptRun, Callable[[], None]] | None = None
         self._wanted: KeptRun | None = None
 
@@ -79,7 +79,7 @@ class Runs:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
         else:
             assert knob.parameters is not None, "each row of the table is a run"
-            self.try_parameters(knob.parameters)
+            self.try_run(self._session.opened.setup.under(knob.parameters))
 
     def try_best(self) -> None:
         """Try the best change once it is known, where no key is pressed before."""
@@ -94,31 +94,31 @@ class Runs:
 
         self._app.what_ifs.then(try_it)
 
-    def try_parameters(self, parameters: Parameters) -> bool:
-        """Run these as the draft and keep the run; False, which is said, while another one is looked for."""
+    def try_run(self, setup: Given) -> bool:
+        """Run this as the draft and keep the run; False, which is said, while another one is looked for."""
         if self._session.running:
             self._app.say(STILL_RUNNING)
             return False
-        self._session.edit(parameters)
-        self._keep = parameters
+        self._session.edit(setup)
+        self._keep = setup
         self.run_draft()
         return True
 
-    def try_beside(self, parameters: Parameters) -> bool:
-        """Take other parameters for the run of the other file; False, which is said, while a run is made."""
+    def try_beside(self, setup: Given) -> bool:
+        """Take another setup for the run of the other file; False, which is said, while a run is made."""
         beside = self._session.against
         if self._session.running or beside is None:
             self._app.say(STILL_RUNNING)
             return False
         self._app.run_worker(
-            lambda: self._find_beside(beside, parameters), thread=True, exclusive=True, group="run"
+            lambda: self._find_beside(beside, setup), thread=True, exclusive=True, group="run"
         )
         return True
 
-    def _find_beside(self, beside: Run, parameters: Parameters) -> None:
+    def _find_beside(self, beside: Run, setup: Given) -> None:
         watched = Watched(lambda seconds: None)
         try:
-            run = beside.with_parameters(parameters, watched)
+            run = beside.rerun(setup, watched)
             run.compute_accounts(watched)
         except Cancelled:
             return
@@ -183,7 +183,7 @@ class Runs:
         session.running = False
         changed = session.draft != session.current.parameters
         if changed:
-            session.edit(session.current.parameters)
+            session.edit(session.current.setup)
         app.changed()
         app.say("the run was stopped" + ("; u has the change again" if changed else ""))
 
@@ -202,7 +202,7 @@ class Runs:
             return
         session.show(run)
         app.show_everywhere(run)
-        if wanted.parameters == self._keep:
+        if self._keep is not None and wanted.parameters == self._keep.parameters:
             self._keep = None
             session.keep()
             listed = ", R lists all runs" if len(session.history) > 2 else ""
@@ -258,7 +258,7 @@ class Runs:
     def _put(self, wanted: KeptRun) -> None:
         """A run that is there goes on the screen, and its parameters are what a change begins with."""
         if wanted.label == self._session.opened.label:
-            self._session.edit(wanted.parameters)
+            self._session.edit(self._session.opened.setup.under(wanted.parameters))
         self._wanted = wanted
         self._finished(wanted, wanted.results, "")
 
@@ -302,7 +302,7 @@ class Runs:
             self._put(run)
             return
         if run.label == session.opened.label:
-            session.edit(run.parameters)
+            session.edit(session.opened.setup.under(run.parameters))
         self._begin(run)
 
     def say_run(self, more: str = "") -> None:

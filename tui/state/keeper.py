@@ -61,7 +61,7 @@ class Keeper:
             step_ns, work = (run.step_ns, run.work) if known else (None, None)
             session.recall(KeptRun(run.parameters, run.name, step_ns, None, run.label or label, work=work))
         shown = KeptRun(stored.parameters or Parameters(), label=stored.label or label)
-        if stored.parameters is not None and not session.history[0].is_of(shown.label, shown.parameters):
+        if stored.parameters is not None and not session.history[0].is_of(shown):
             if same and not parameters_given:
                 self.run = shown
             else:
@@ -118,7 +118,7 @@ class Keeper:
             __version__,
             screen,
             # The run as opened is what the command line says, which is not the session's.
-            None if first.is_of(label, parameters) else parameters,
+            None if first.is_of(KeptRun(parameters, label=label)) else parameters,
             tuple(
                 StoredRun(run.parameters, run.name, run.step_ns, _other(run.label, first), run.work)
                 for run in runs
@@ -185,9 +185,7 @@ def _other(label: str | None, first: KeptRun) -> str | None:
 def _which(session: Session, run: KeptRun) -> str:
     """`run 3 of 3`, or a draft, as the row on top has it when the run is there."""
     count = len(session.history)
-    numbers = (
-        number for number, kept in enumerate(session.history, 1) if kept.is_of(run.label, run.parameters)
-    )
+    numbers = (number for number, kept in enumerate(session.history, 1) if kept.is_of(run))
     number = next(numbers, None)
     return f"draft after run {count}" if number is None else f"run {number} of {count}"
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcore.overrides import MOST_FACTOR
-from simcore.parameters import FLAGS, Flag, Parameters, stated
+from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.records import NamedTuple
 from simcore.run.figures import Work
 from simcore.values import Unfit, plain_value
@@ -83,9 +83,9 @@ def as_text(stored: Stored) -> str:
         "version": stored.version,
         "input": stored.input.as_json(),
         "screen": stored.screen,
-        "parameters": None if stored.parameters is None else _stated(stored.parameters),
+        "parameters": None if stored.parameters is None else stored.parameters.stated_values(),
         "runs": [
-            {"name": run.name, "parameters": _stated(run.parameters), "step_ns": run.step_ns}
+            {"name": run.name, "parameters": run.parameters.stated_values(), "step_ns": run.step_ns}
             | ({} if run.label is None else {"label": run.label})
             | ({} if run.work is None else {"work": [run.work.replicas, *run.work.counts]})
             for run in stored.runs
@@ -106,12 +106,13 @@ def from_text(given: str) -> Stored:
     if screen not in SCREENS:
         raise wrong(screen, "screen", f"one of {', '.join(SCREENS)}")
     screens = table(entries.get("screens"), "screens")
-    parameters = optional(entries.get("parameters"), "parameters", _parameters)
+    values = optional(entries.get("parameters"), "parameters", _values)
+    parameters = None if values is None else Parameters(**values)
     runs = items(entries.get("runs"), "runs", _run, MOST_RUNS)
     lost = ""
     if entries.get("replay") is not None:
         shown, replay, lost = read_replay(entries["replay"], "replay")
-        parameters, runs = (replay, runs) if shown else (parameters, (*runs, StoredRun(replay)))
+        parameters, runs = (replay.parameters, runs) if shown else (parameters, (*runs, replay))
     return Stored(
         Identity.read(entries.get("input"), "input"),
         text(entries.get("version"), "version", 60),
@@ -131,7 +132,7 @@ def from_text(given: str) -> Stored:
 def _run(value: object, where: str) -> StoredRun:
     entries = table(value, where)
     return StoredRun(
-        _parameters(entries.get("parameters"), f"{where}.parameters"),
+        Parameters(**_values(entries.get("parameters"), f"{where}.parameters")),
         text(entries.get("name"), f"{where}.name", MOST_NAME),
         optional(entries.get("step_ns"), f"{where}.step_ns", whole),
         optional(entries.get("label"), f"{where}.label", text),
@@ -146,12 +147,8 @@ def _work(value: object, where: str) -> Work:
     return Work(numbers[1:], numbers[0])
 
 
-def _stated(parameters: Parameters) -> dict[str, Any]:
-    """The parameters that are not at their default."""
-    return {flag.field: getattr(parameters, flag.field) for flag in stated(parameters)}
-
-
-def _parameters(value: object, where: str) -> Parameters:
+def _values(value: object, where: str) -> dict[str, Any]:
+    """By field, the parameters that are stated."""
     entries = table(value, where)
     known = {flag.field: flag for flag in FLAGS}
     values = {}
@@ -159,7 +156,7 @@ def _parameters(value: object, where: str) -> Parameters:
         if name not in known:
             raise wrong(name, where, "the name of a parameter")
         values[name] = _value(known[name], entry, f"{where}.{name}")
-    return Parameters(**values)
+    return values
 
 
 def _value(flag: Flag, value: object, where: str) -> Any:
@@ -181,8 +178,8 @@ _PARTS = ("compute", "comm", "gaps", "host")
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
-    """(whether it was on the screen, its parameters, what of it is lost in words). Raises `Damaged`."""
+def read_replay(value: object, where: str) -> tuple[bool, StoredRun, str]:
+    """(whether it was on the screen, the run, what of it is lost in words). Raises `Damaged`."""
     from simcore.replay.parameters import Scales, parameters_of
 
     entries = table(value, where)
@@ -209,7 +206,7 @@ def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
             entries.get("stages"), f"{where}.stages", lambda stage, place: optional(stage, place, _number)
         ),
     )
-    return shown, parameters_of(scales), lost
+    return shown, StoredRun(parameters_of(scales)), lost
 
 
 def _factors(value: object, where: str, key: Callable[[object, str], _Key]) -> dict[_Key, float]:

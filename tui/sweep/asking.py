@@ -9,11 +9,12 @@ from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.training import resolve
-from simcore.parameters import Parameters, as_flags, flag_of
+from simcore.parameters import Parameters, flag_of
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
 from simcore.sweep.layouts import VARIED
 from simcore.sweep.space import DP, axis_of
+from simcore.workload.model import AskedModel
 from tui.commands import sweep as command
 from tui.session import Run
 from tui.sweep.sweeping import Prepared
@@ -45,7 +46,7 @@ def suggested(run: Run) -> str:
         maker = cast("ModelMaker", cast("Results", run).source.maker)
         assert maker.model is not None
         try:
-            training = resolve(maker.model, given)
+            training = resolve(maker.model, given.part(AskedModel))
         except (UsageError, InputError):
             return "--layouts --world 256 --global-batch 1024"
         if given.world is None:
@@ -86,7 +87,7 @@ def _words(run: Run, typed: str) -> list[str]:
     varied += ["world"] if DP in varied else []
     varied += VARIED if given.layouts else []
     defaults = {name: flag_of(name).default for name in varied if name != DP}
-    return [*opened_words(run), *as_flags(replace(base, **defaults)), *arguments]
+    return [*opened_words(run), *replace(base, **defaults).as_flags(), *arguments]
 
 
 def opened_words(run: Run) -> tuple[str, ...]:
@@ -100,5 +101,5 @@ def command_words(run: Run, typed: str) -> str:
     try:
         arguments = _words(run, typed)
     except UsageError:
-        arguments = [*opened_words(run), *as_flags(Parameters()), *shlex.split(typed)]
+        arguments = [*opened_words(run), *Parameters().as_flags(), *shlex.split(typed)]
     return shlex.join(["wltui", "sweep", *arguments, "--screen"])

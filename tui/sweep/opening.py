@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable
 
 from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.inputs import open_input, open_model, workload_of
 from simcore.model.opening import named_model
-from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.sweep.evaluating import Evaluator, opened_of, parameters_of
+from simcore.sweep.evaluating import Evaluator, candidate_of, opened_of
 from simcore.sweep.front import per_work
 from simcore.sweep.layouts import layouts_of
 from simcore.sweep.outcome import Outcome
@@ -38,7 +36,7 @@ def run_of(shown_sweep: ShownSweep, path: str) -> Run:
     if first is None:
         raise UsageError(f"{printable(path)}: no point of it was simulated")
     workload, shown_sweep.opened = _input_of(opened_of(first), path)
-    return Results(simulate(workload, parameters_of(first)))
+    return Results(simulate(workload, candidate_of(first).parameters))
 
 
 def _input_of(opened: tuple[str, ...], path: str) -> tuple[Workload, tuple[str, ...]]:
@@ -70,7 +68,7 @@ def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) ->
     try:
         if workload is None:
             workload, _ = _input_of(opened_of(fastest), path)
-        results = Results(simulate(workload, parameters_of(fastest)))
+        results = Results(simulate(workload, candidate_of(fastest).parameters))
     except (InputError, UsageError) as error:
         return [f"not known, for its input does not open: {' '.join(str(error).split())}"]
     is_of_unequal = not results.microbatches_alike and per_work(outcome.front.points) is not None
@@ -86,26 +84,24 @@ def first_run(evaluator: Evaluator) -> Run:
     else the first that can be run. Raises as that does where none can.
     """
     space = evaluator.definition.space
-    combinations: Iterable[Parameters] = space.combinations()
-    if space.layouts:
-        combinations = layouts_of(evaluator.workload, space)
-    first: Parameters | None = None
+    candidates = layouts_of(evaluator.workload, space) if space.layouts else space.combinations()
+    first: Candidate | None = None
     error: Exception = UsageError("no point of the sweep can be run")
-    for number, parameters in enumerate(itertools.islice(combinations, _LOOKED_AT)):
-        looked = evaluator.look(Candidate(number, parameters))
+    for candidate in itertools.islice(candidates, _LOOKED_AT):
+        looked = evaluator.look(candidate)
         if looked.why:
             error = UsageError(f"no point of the sweep can be run: {looked.why}")
             continue
         if not looked.fits:
-            first = first or parameters
+            first = first or candidate
             continue
         try:
-            return Results(simulate(evaluator.workload, parameters))
+            return Results(simulate(evaluator.workload, candidate.parameters))
         except (UsageError, InputError) as failed:
             error = failed
     if first is None:
         raise error
-    return Results(simulate(evaluator.workload, first))
+    return Results(simulate(evaluator.workload, first.parameters))
 
 
 def differs(point: Point, run: Run) -> str:

@@ -9,10 +9,11 @@ from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.sweep.evaluating import command_of, parameters_of
+from simcore.sweep.evaluating import candidate_of
 from simcore.sweep.front import Rule
 from simcore.sweep.point import Point
 from simcore.sweep.results_file import write_all
+from simcore.sweep.space import Candidate
 from simcore.units import byte_size, plural
 from tui.exporting import FileQuestion
 from tui.frame import Line, cells, end_cut, rule, width_of, wrapped
@@ -213,12 +214,12 @@ class SweepView(TableView):
 
     # -- a point and its run ---------------------------------------------------------
 
-    def _chosen(self) -> tuple[Point, Parameters] | None:
+    def _chosen(self) -> tuple[Point, Candidate] | None:
         """The point at the cursor that can be run; None, which is said, for others."""
         point = self._here_point
         return None if point is None else self._runnable(point)
 
-    def _runnable(self, point: Point) -> tuple[Point, Parameters] | None:
+    def _runnable(self, point: Point) -> tuple[Point, Candidate] | None:
         if not point.is_run and point.reason == "cannot be":
             self._app.say(f"point {point.number} was not run: {cells(point.skipped or '', 300)}")
             return None
@@ -226,7 +227,7 @@ class SweepView(TableView):
             self._app.say("a run is in progress: wait for it, or stop it (5, Esc)")
             return None
         try:
-            return point, parameters_of(point)
+            return point, candidate_of(point)
         except UsageError as error:
             self._app.say(str(error))
             return None
@@ -238,16 +239,16 @@ class SweepView(TableView):
         chosen = self._chosen()
         if chosen is None:
             return
-        point, parameters = chosen
-        self._show(point, parameters, lambda: self._opened(point))
+        point, candidate = chosen
+        self._show(point, candidate, lambda: self._opened(point))
 
-    def _show(self, point: Point, parameters: Parameters, then: Callable[[], None]) -> None:
+    def _show(self, point: Point, candidate: Candidate, then: Callable[[], None]) -> None:
         self._app.say(f"opening point {point.number}")
-        self._app.runs.show(self._kept(parameters), then)
+        self._app.runs.show(self._kept(candidate), then)
 
-    def _kept(self, parameters: Parameters) -> KeptRun:
+    def _kept(self, candidate: Candidate) -> KeptRun:
         """The run of a point: that of the history, where it has it."""
-        wanted = KeptRun(parameters, label=self.session.opened.label)
+        wanted = KeptRun(candidate.parameters, label=self.session.opened.label)
         return self.session.kept(wanted) or wanted
 
     def _opened(self, point: Point) -> None:
@@ -261,7 +262,7 @@ class SweepView(TableView):
             if self._here_point is None:
                 self._app.say(_NO_POINT)
             return
-        self._app.runs.try_parameters(chosen[1])
+        self._app.runs.try_run(self.session.opened.setup.under(chosen[1].parameters))
 
     def action_mark(self) -> None:
         point = self._here_point
@@ -297,7 +298,7 @@ class SweepView(TableView):
         if first is None or second is None:
             return True
         self._app.say(f"A is point {point.number}, B is point {other.number}")
-        self._comparing, self._asked = other, second[1]
+        self._comparing, self._asked = other, second[1].parameters
         self._app.runs.compare(self._kept(second[1]), self._kept(first[1]))
         return True
 
@@ -308,7 +309,7 @@ class SweepView(TableView):
         if point is None or shown_sweep is None:
             return None
         try:
-            return command_of(shown_sweep.opened, parameters_of(point))
+            return candidate_of(point).command(shown_sweep.opened)
         except UsageError:
             return None
 

@@ -219,7 +219,7 @@ def _compute(comparison: Comparison) -> str:
 
 def _time_scale(comparison: Comparison) -> str:
     """What of the run takes another share of its time than before."""
-    before, after = (dict(time_scales(side.parameters)) for side in (comparison.a, comparison.b))
+    before, after = (dict(time_scales(side.parameters.time_scale)) for side in (comparison.a, comparison.b))
     changed = [part for part in {**before, **after} if before.get(part, 1.0) != after.get(part, 1.0)]
     part = changed[0]
     factor = number(after.get(part, 1.0) / before[part] if before.get(part) else after.get(part, 1.0))

@@ -82,9 +82,11 @@ def what_if(
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:
     if rerun.is_fixed and knob.chosen is not None and not _is_on(on_path, rerun, knob.chosen):
         # The path takes what it took, and nothing takes longer.
-        return WhatIf(knob.name, step, step, parameters=knob.parameters)
+        return WhatIf(knob.name, step, step, parameters=knob.better.parameters)
     free, better = knob.step_ns(0.0), knob.step_ns(BETTER)
-    return WhatIf(knob.name, free, better, anomaly=max(free, better) > step, parameters=knob.parameters)
+    return WhatIf(
+        knob.name, free, better, anomaly=max(free, better) > step, parameters=knob.better.parameters
+    )
 
 
 def _is_on(on_path: set[tuple[int, int]], rerun: Rerun, chosen: Chosen) -> bool:

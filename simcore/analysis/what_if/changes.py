@@ -16,8 +16,6 @@ from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import with_gathered_buffer
 from simcore.names import STAGE_LAYOUTS
 from simcore.networks import Sharing
-from simcore.overrides import slow_ranks_of
-from simcore.parameters import Parameters
 from simcore.program.schedule_choice import fitting_chunks
 from simcore.program.schedules import FULL_GAIN, SCHEDULES
 from simcore.records import NamedTuple, asdict, replace
@@ -25,7 +23,7 @@ from simcore.run.figures import alike_work_ns
 from simcore.run.findings import FOR_OVERLAP, NO_MORE_MEMORY, WORTH, Change, WhatIf
 from simcore.simulation import Simulation, simulate
 from simcore.units import change_percent, duration, plural
-from simcore.workload.model import base_name
+from simcore.workload.model import AskedModel, base_name
 
 # Ranks of a run that somebody made slow: each is asked for, up to so many.
 _MOST_RANKS = 4
@@ -105,7 +103,7 @@ def _microbatches(simulation: Simulation) -> Iterator[Change]:
 
 def _mended_ranks(simulation: Simulation) -> Iterator[Change]:
     """Each rank that somebody made slow as fast as its peers."""
-    slow = slow_ranks_of(simulation.parameters, simulation.layout.world)
+    slow = simulation.setup.overrides.slow_ranks
     later = sorted((-factor, rank) for rank, factor in slow.items() if factor > 1)
     for _, rank in later[:_MOST_RANKS]:
         left = tuple(f"{number}={1 if number == rank else f'{factor!r}'}" for number, factor in slow.items())
@@ -349,7 +347,7 @@ def fitting(simulation: Simulation, step: Try) -> list[WhatIf]:
         if tried is not None:
             row = WhatIf(
                 f"{change.flags} {_fits(smaller_run.most)}", None, tried.ns, flags=change.flags,
-                parameters=smaller_run.parameters, memory_bytes=tried.memory_bytes,
+                parameters=replace(simulation.parameters, **change.fields), memory_bytes=tried.memory_bytes,
             )  # fmt: skip
             rows.append(row)
     return sorted(rows, key=lambda row: row.better10_ns)
@@ -372,7 +370,9 @@ def with_room(
     figures = model_figures(simulation)
     assert figures is not None
     rooms = {
-        gain.flags: most_bytes(simulation, gain.parameters) for gain in gains if gain.parameters is not None
+        gain.flags: most_bytes(simulation, gain.parameters.part(AskedModel))
+        for gain in gains
+        if gain.parameters is not None
     }
     there = [gain for gain in gains if (room := rooms.get(gain.flags)) is not None and room <= figures.limit]
     other = [replace(gain, name=f"{gain.name} (does not fit)") for gain in gains if gain not in there]
@@ -380,7 +380,7 @@ def with_room(
     gain = next((gain for gain in gains if not gain.microbatches), None)
     if fits and gain is not None:
         fields = _changed(simulation, fits[0]) | _changed(simulation, gain)
-        asked = replace(simulation.parameters, **fields)
+        asked = replace(simulation.setup.model, **fields)
         both = Change(fields, caveat="; ".join(_caveats(simulation, gain, asked)))
         room = most_bytes(simulation, asked)
         tried = step(both) if room is not None and room <= figures.limit else None
@@ -390,7 +390,7 @@ def with_room(
     return [*fits, *there, *other]
 
 
-def _caveats(simulation: Simulation, gain: WhatIf, asked: Parameters) -> list[str]:
+def _caveats(simulation: Simulation, gain: WhatIf, asked: AskedModel) -> list[str]:
     """What has to be known of a change that gains, in a run of a model with these parameters: it may have
     other stages and micro-batches than the run that the change was tried on.
     """

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 
 from simcore.analysis.rerun import Chosen, Rerun
 from simcore.cluster import Cluster
-from simcore.parameters import Parameters, replaced
 from simcore.program import StageProgram
 from simcore.records import Struct, replace
-from simcore.simulation import place, simulate
+from simcore.setup import Setup
+from simcore.simulation import simulated
 from simcore.time_scales import TimeParts
 
 # What takes 10 % less time takes 0.9 of it; 10 % faster is 1 / 0.9 of the bandwidth.
@@ -24,13 +24,13 @@ _NO_TIME_GBPS = 1e30
 class Cheaper(Struct, frozen=True):
     """Something that takes time. step_ns(factor): the step time when it takes `factor` of that.
 
-    chosen: the ops whose durations it is, None where it is no ops' alone. parameters: those of the run with
+    chosen: the ops whose durations it is, None where it is no ops' alone. better: the run with
     `BETTER` of it.
     """
 
     name: str
     step_ns: Callable[[float], int]
-    parameters: Parameters
+    better: Setup
     chosen: Chosen | None = None
 
 
@@ -41,7 +41,7 @@ def knobs(rerun: Rerun) -> list[Cheaper]:
 
 def _parts(rerun: Rerun) -> Iterator[Cheaper]:
     """Compute of each phase, all that rows of one name do, names without digits, and each stream."""
-    parameters = rerun.simulation.parameters
+    setup = rerun.simulation.setup
     parts = TimeParts(rerun.program, rerun.simulation.workload.name)
     for part in parts.words:
 
@@ -51,8 +51,8 @@ def _parts(rerun: Rerun) -> Iterator[Cheaper]:
         def step_ns(factor: float, chosen: Chosen = chosen) -> int:
             return rerun.step_ns(chosen, factor)
 
-        scales = (*parameters.time_scale, f"{part}={BETTER}")
-        yield Cheaper(part, step_ns, replaced(parameters, "time_scale", scales), chosen)
+        scales = (*setup.parameters.time_scale, f"{part}={BETTER}")
+        yield Cheaper(part, step_ns, setup.changed(time_scale=scales), chosen)
 
 
 def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
@@ -69,28 +69,26 @@ def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
             def step_ns(factor: float, number: int = number, what: str = what) -> int:
                 other = cheaper_dimension(cluster, number, what, factor)
                 if may_move and factor:
-                    workload, asked = rerun.simulation.workload, _with_dims(rerun, other)
-                    return simulate(workload, asked, rerun.cancelled).step_time_ns
+                    return simulated(_with_dims(rerun, other), rerun.cancelled).step_time_ns
                 return rerun.step_ns_on(other)
 
             asked = _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
-            yield Cheaper(f"dimension {number} {what}", step_ns, parameters=asked)
+            yield Cheaper(f"dimension {number} {what}", step_ns, better=asked)
 
 
-def _with_dims(rerun: Rerun, cluster: Cluster) -> Parameters:
-    """The parameters of the run on a cluster, to the last digit of its figures.
+def _with_dims(rerun: Rerun, cluster: Cluster) -> Setup:
+    """The run on a cluster, to the last digit of its figures.
 
     A file that does not tell its world may take it from a cluster that is given: there it is said, too.
     """
     simulation = rerun.simulation
     dims = (f"{dim.kind}:{dim.size}:{dim.bandwidth!r}:{dim.latency_ns!r}" for dim in cluster.dims)
-    parameters = replaced(simulation.parameters, "dim", tuple(dims))
+    setup = simulation.setup.changed(dim=tuple(dims))
     world = simulation.layout.world
-    if parameters.world is None and simulation.workload.header.all_gpus is None:
-        layout, _, _ = place(simulation.workload, parameters)
-        if layout.world != world:
-            return replaced(parameters, "world", world)
-    return parameters
+    of_file = simulation.workload.header.all_gpus
+    if setup.parameters.world is of_file is None and setup.layout.world != world:
+        return setup.changed(world=world)
+    return setup
 
 
 def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -> Cluster:

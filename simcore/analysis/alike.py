@@ -1,9 +1,8 @@
-"""Ranks named by their figure, who waits for whom, and where a rank waits longest.
+"""Ranks named by their figure, and who waits for whom.
 
 Classes that have the same figure are named together. A class is split wherever an override comes near it,
 also where that changes nothing of the figure that is named; counted and named are the ranks. Members of a
-collective that are early wait for the one that is late. Waits, bubbles and idle times are where a rank does
-not compute and nothing is sent for it.
+collective that are early wait for the one that is late.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.accounts import Accounts
-from simcore.sources.simulated import (
-    WAIT,
-)
+from simcore.sources.simulated import WAIT
 from simcore.timeline import Timeline
+from simcore.trace.waits import waits_by_sums
 from simcore.units import largest
 from simcore.workload.model import GroupKind
 
@@ -39,27 +37,16 @@ class ClassWaiting(Struct, frozen=True):
 
 def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[ClassWaiting]:
     """Who waits for whom, the longest wait first; ties in the order of the classes."""
-    waited: dict[tuple[int, int], int] = {}
-    for number, class_accounts in enumerate(accounts):
-        if not class_accounts.wait_ns:
-            continue
-        ops, _, _ = timeline.columns(number)
-        groups = timeline.groups_of(number)
-        for segment, account in enumerate(class_accounts.account):
-            if account == WAIT:
-                group = groups[KIND_OF_STREAM[ops.stream[class_accounts.op[segment]]]]
-                key = (group, number)
-                waited[key] = (
-                    waited.get(key, 0) + class_accounts.edge[segment + 1] - class_accounts.edge[segment]
-                )
-    waits = []
-    for (group, number), ns in waited.items():
-        group_class = timeline.folding.group_classes[group]
-        least = min(waited.get((group, member), 0) for member in group_class.members)
-        late = tuple(member for member in group_class.members if waited.get((group, member), 0) == least)
-        if number not in late:
-            waits.append(ClassWaiting(number, late[0], group_class.kind, ns, late))
-    return sorted(waits, key=lambda wait: (-wait.ns, wait.early))
+    groups = timeline.folding.group_classes
+
+    def group_of(number: int, op: int) -> int:
+        stream = timeline.stage_program(number).ops.stream[op]
+        return timeline.groups_of(number)[KIND_OF_STREAM[stream]]
+
+    waits = waits_by_sums(accounts, group_of, lambda group: groups[group].members)
+    return [
+        ClassWaiting(wait.early, wait.late, groups[wait.group].kind, wait.ns, wait.all_late) for wait in waits
+    ]
 
 
 def alike(figures: Sequence[int], figure: int) -> list[int]:

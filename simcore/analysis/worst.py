@@ -14,6 +14,7 @@ from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.run.findings import Place
 from simcore.sources.simulated import BUBBLE, FIRST_EXPOSED, WAIT
+from simcore.trace.waits import longest
 from simcore.units import duration, percent
 from simcore.workload.model import base_name
 
@@ -61,19 +62,6 @@ def _stages(results: Finished, numbers: Collection[int]) -> str:
     return f"stages {stages.text()} alike" if stages is not None and len(stages) > 1 else ""
 
 
-def _longest(results: Finished, account: int) -> tuple[int, int, int] | None:
-    """(class, start, end) of the longest stretch with one account; the first of equal ones."""
-    best: tuple[int, int, int] | None = None
-    for number, accounts in enumerate(results.accounts):
-        edge = accounts.edge
-        for index, span_account in enumerate(accounts.account):
-            if span_account == account and (
-                best is None or edge[index + 1] - edge[index] > best[2] - best[1]
-            ):
-                best = (number, edge[index], edge[index + 1])
-    return best
-
-
 def _wait(results: Finished) -> Place | None:
     """Who waits longest in all for a slower member."""
     if not results.waiting:
@@ -89,10 +77,10 @@ def _wait(results: Finished) -> Place | None:
 
 def _bubble(results: Finished) -> Place | None:
     """The longest bubble at a stretch."""
-    best = _longest(results, BUBBLE)
+    best = longest(results.accounts, (BUBBLE,))
     if best is None:
         return None
-    number, start, end = best
+    number, start, end, _ = best
     bubbles = [
         (class_number, accounts.edge[index], accounts.edge[index + 1])
         for class_number, accounts in enumerate(results.accounts)

@@ -18,6 +18,7 @@ from simcore.sources.measured import (
     IDLE,
     WAIT,
 )
+from simcore.trace.waits import longest
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -100,10 +101,10 @@ def _bubble(results: Timed) -> Place | None:
 
 
 def _waiting(results: Timed, account: int, what: str) -> Place | None:
-    longest = _longest(results, lambda other: other == account)
-    if longest is None:
+    stretch = longest(results.accounts, (account,))
+    if stretch is None:
         return None
-    number, start, end, piece = longest
+    number, start, end, piece = stretch
     name = said_op(piece_name(results, number, piece), _NAME)
     words = f"{_took(results, end - start)} at a stretch: rank {_number(results, number)} in {name}"
     return Place(what, words, number, start, end, end - start)
@@ -129,8 +130,8 @@ def _op(results: Timed) -> Place | None:
 
 def _exposed(results: Timed) -> Place | None:
     """The longest communication at a stretch."""
-    longest = _longest(results, lambda account: FIRST_EXPOSED <= account < WAIT)
-    return None if longest is None else _place(results, "exposed", *longest)
+    stretch = longest(results.accounts, range(FIRST_EXPOSED, WAIT))
+    return None if stretch is None else _place(results, "exposed", *stretch)
 
 
 def _gap(results: Timed) -> Place | None:
@@ -138,7 +139,7 @@ def _gap(results: Timed) -> Place | None:
 
     Stretches that touch are one, as on the timeline: a step may begin within such a time.
     """
-    longest: tuple[int, int, int] | None = None
+    stretch: tuple[int, int, int] | None = None
     for rank, accounts in enumerate(results.accounts):
         start: int | None = None
         for index, account in enumerate(accounts.account):
@@ -146,11 +147,11 @@ def _gap(results: Timed) -> Place | None:
                 start = None
                 continue
             start, end = accounts.edge[index] if start is None else start, accounts.edge[index + 1]
-            if longest is None or end - start > longest[2] - longest[1]:
-                longest = rank, start, end
-    if longest is None:
+            if stretch is None or end - start > stretch[2] - stretch[1]:
+                stretch = rank, start, end
+    if stretch is None:
         return None
-    number, start, end = longest
+    number, start, end = stretch
     took = f"{_took(results, end - start)} at a stretch from {duration(start)} on"
     return Place("idle", f"{took}: rank {_number(results, number)}", number, start, end, end - start)
 
@@ -159,17 +160,6 @@ def _place(results: Timed, what: str, number: int, start: int, end: int, piece: 
     name = said_op(piece_name(results, number, piece), _NAME)
     words = f"{_took(results, end - start)} of rank {_number(results, number)}: {name}"
     return Place(what, words, number, start, end, end - start)
-
-
-def _longest(results: Timed, is_one: Callable[[int], bool]) -> tuple[int, int, int, int] | None:
-    """(rank, start, end, piece) of the longest segment with such an account; the first of equal ones."""
-    best: tuple[int, int, int, int] | None = None
-    for number, accounts in enumerate(results.accounts):
-        edge = accounts.edge
-        for index, account in enumerate(accounts.account):
-            if is_one(account) and (best is None or edge[index + 1] - edge[index] > best[2] - best[1]):
-                best = (number, edge[index], edge[index + 1], accounts.op[index])
-    return best
 
 
 _RULES: tuple[Callable[[Timed], Place | None], ...] = (_late, _end, _wait, _bubble, _op, _exposed, _gap)

@@ -1,6 +1,6 @@
 """What a run answers that no command prints in full, a part each, as text.
 
-All is asked through `Run` and `RunLanes`; what these do not offer is in `_accounts` and `_op_slacks` alone.
+All is asked through `Run` and `Lanes`; what these do not offer is in `_accounts` and `_op_slacks` alone.
 How a run numbers its tracks, ops and names inside is in no text: tracks are named by their ranks.
 """
 
@@ -13,20 +13,22 @@ from contextlib import redirect_stderr
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
+from simcore.parameters import Given
 from simcore.run.findings import path_sums, spot_of
 from simcore.run.lanes import KINDS, NAMELESS
+from simcore.run.pieces import GAP
 from simcore.run.track import ranks_of
 from tui.commands.arguments import asked_of, parameters_from
 from tui.commands.opened import open_input, results_of
 from tui.commands.report import build_parser
 
 if TYPE_CHECKING:
-    from simcore.run.named_work import NamedWork
-
     from simcore.analysis.run import Run
     from simcore.run.accounts import Accounts
     from simcore.run.findings import Spot
-    from simcore.run.lanes import RunLanes, Spans, StretchFigures
+    from simcore.run.lanes import Spans, StretchFigures
+    from simcore.trace.lanes import Lanes
+    from simcore.trace.named_work import NamedWork
 
 
 def opened_run(words: list[str]) -> Run | None:
@@ -34,7 +36,8 @@ def opened_run(words: list[str]) -> Run | None:
     with redirect_stderr(io.StringIO()):
         try:
             arguments = build_parser().parse_args(words)
-            return results_of(open_input(arguments.file, asked_of(arguments)), parameters_from(arguments))
+            opened = open_input(arguments.file, asked_of(arguments))
+            return results_of(Given(opened, parameters_from(arguments)))
         except (InputError, UsageError):
             return None
 
@@ -65,7 +68,11 @@ def _op_slacks(run: Any) -> Iterator[str]:
         for nodes, column in zip(run.executed.nodes, run.slack_ns, strict=True):
             yield " ".join(f"{node}:{ns}" for node, ns in zip(nodes.id, column, strict=True))
     elif run.timed:
-        for by_op in run.op_slack_ns:
+        for pieces, column in zip(run.ties.pieces, run.slack_ns, strict=True):
+            by_op: dict[int, int] = {}
+            for op, kind, ns in zip(pieces.op, pieces.kind, column, strict=True):
+                if kind != GAP:
+                    by_op[op] = min(ns, by_op.get(op, ns))
             yield " ".join(f"{op}:{ns}" for op, ns in sorted(by_op.items()))
 
 
@@ -149,34 +156,35 @@ def _worst(run: Run) -> Iterator[str]:
 def _lanes(run: Run) -> Iterator[str]:
     """Each lane of the timeline: its titles, and its spans with kind and name."""
     lanes = run.lanes
-    yield f"{lanes.length} {lanes.counted} {sorted(lanes.kinds)}"
+    yield f"{lanes.facts.length} {lanes.facts.counted} {sorted(lanes.kinds)}"
     yield from _by_text(
         (_label(lanes, number, stream), _text_of_lane(lanes, number, stream))
         for number, stream in _all_lanes(lanes)
     )
 
 
-def _all_lanes(lanes: RunLanes) -> Iterator[tuple[int, str | None]]:
-    for number in lanes.numbers:
+def _all_lanes(lanes: Lanes) -> Iterator[tuple[int, str | None]]:
+    for number in lanes.facts.numbers:
         for stream in (None, *lanes.streams(number)):
             yield number, stream
 
 
-def _label(lanes: RunLanes, number: int, stream: str | None) -> str:
-    title = lanes.title(number) if stream is None else lanes.stream_title(number, stream)
-    headings = "/".join(lanes.headings(number))
-    return f"{lanes.ranks(number).text()} {stream} [{headings}: {title!r} {lanes.beside(number)}]"
+def _label(lanes: Lanes, number: int, stream: str | None) -> str:
+    track = lanes.track(number)
+    title = track.title if stream is None else lanes.streams(number)[stream]
+    headings = "/".join(track.headings)
+    return f"{track.ranks.text()} {stream} [{headings}: {title!r} {track.beside}]"
 
 
-def _text_of_lane(lanes: RunLanes, number: int, stream: str | None) -> str:
-    spans, drawn = lanes.spans(number, stream), lanes.drawn(number, stream)
+def _text_of_lane(lanes: Lanes, number: int, stream: str | None) -> str:
+    spans, drawn = lanes.content(number, stream)
     lines = _lines_of_spans(lanes, number, spans)
     if drawn is not spans:
         lines += ["drawn", *_lines_of_spans(lanes, number, drawn)]
     return "\n".join(lines)
 
 
-def _lines_of_spans(lanes: RunLanes, number: int, spans: Spans) -> list[str]:
+def _lines_of_spans(lanes: Lanes, number: int, spans: Spans) -> list[str]:
     names: dict[int, str] = {}
     lines = []
     for start, end, op, kind in zip(spans.start, spans.end, spans.op, spans.category, strict=True):
@@ -193,29 +201,30 @@ def _lines_of_spans(lanes: RunLanes, number: int, spans: Spans) -> list[str]:
 def _lane_walks(run: Run) -> Iterator[str]:
     """What one moves by on the timeline, and how much of the step and of its middle is what."""
     lanes = run.lanes
-    for number, index in lanes.all_waits():
-        start = lanes.spans(number, None).start[index]
-        yield f"wait {lanes.ranks(number).text()} {start} {lanes.waited_ns(number, index)}"
-    for start, end, _, rank, stream in lanes.path() or ():
+    for number, wait in lanes.all_waits():
+        start = lanes.spans(number, None).start[wait.span]
+        yield f"wait {lanes.track(number).ranks.text()} {start} {-wait.minus_ns}"
+    for start, end, _, rank, stream in lanes.path() if lanes.facts.timed and lanes.facts.concurrent else ():
         yield f"path {start} {end} {rank} {stream}"
-    for number in lanes.numbers:
-        ranks = lanes.ranks(number).text()
+    for number in lanes.facts.numbers:
+        ranks = lanes.track(number).ranks.text()
         for stretch in lanes.passes(number):
             yield f"pass {ranks} {_plain(stretch)}"
-        yield f"seams {ranks} {list(lanes.seams(number))}"
-        yield f"measures {ranks} {[lanes.measure_ns(order.id, number) for order in lanes.orders[1:]]}"
+        yield f"seams {ranks} {list(lanes.track(number).seams)}"
+        yield f"measures {ranks} {[lanes.measure_ns(order.id, number) for order in lanes.facts.orders[1:]]}"
         for first, last in _stretches(lanes):
             yield f"figures {ranks} {_text_of_figures(lanes.figures(number, first, last))}"
     for first, last in _stretches(lanes):
-        yield f"all {_text_of_figures(lanes.all_figures(first, last))}"
+        yield f"all {_text_of_figures(lanes.figures(None, first, last))}"
 
 
 def _text_of_figures(figures: StretchFigures) -> str:
     return f"{figures.room_ns} {figures.ranks} {' '.join(map(_plain, figures.of))}"
 
 
-def _stretches(lanes: RunLanes) -> tuple[tuple[int, int], ...]:
-    return (0, lanes.length), (lanes.length // 3, lanes.length * 2 // 3)
+def _stretches(lanes: Lanes) -> tuple[tuple[int, int], ...]:
+    length = lanes.facts.length
+    return (0, length), (length // 3, length * 2 // 3)
 
 
 def _span_words(run: Run) -> Iterator[str]:
@@ -224,7 +233,7 @@ def _span_words(run: Run) -> Iterator[str]:
     """
     lanes, words = run.lanes, run.lanes.words
     for number, stream in _all_lanes(lanes):
-        ranks, count = lanes.ranks(number), len(lanes.spans(number, stream).start)
+        ranks, count = lanes.track(number).ranks, len(lanes.spans(number, stream).start)
         yield f"{ranks.text()} {stream} {_plain(words.said(number, stream, None, ranks))}"
         for index in sorted({0, count // 2, count - 1} if count else ()):
             yield _plain(words.said(number, stream, index, ranks))
@@ -239,7 +248,7 @@ def _searched(run: Run) -> Iterator[str]:
     """How many spans of each lane a search finds by which words, names and micro-batch."""
     lanes = run.lanes
     for number, stream in _all_lanes(lanes):
-        yield f"{lanes.ranks(number).text()} {stream}"
+        yield f"{lanes.track(number).ranks.text()} {stream}"
         of = lanes.searched(number, stream)
         counts = Counter(zip(of.kind, of.name, of.microbatch, strict=True))
         yield from sorted(

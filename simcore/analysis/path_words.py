@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from simcore.analysis.accounts import IDLE_OP, op_kind
 from simcore.analysis.dependencies import Dependencies
@@ -10,7 +10,7 @@ from simcore.analysis.layers import NOT_MODELLED
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, ComputeCost, Ops
 from simcore.run.figures import PathSegment
 from simcore.simulation import Simulation
-from simcore.trace.critical_path import CriticalPath, LegOf
+from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
@@ -20,20 +20,18 @@ NO_LAYER = "no layer"
 _PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
 
 
-class SimulatedPath:
-    """`PathSource` of a simulated run. A layer: the rows of one name without digits, raw text of the file."""
+class SimulatedPath(PathSource):
+    """Of a simulated run. A layer: the rows of one name without digits, raw text of the file."""
 
-    groupings: tuple[str, ...] = ("kind", "layer", "stage", "rank")
+    groupings = ("kind", "layer", "stage", "rank")
 
     def __init__(self, simulation: Simulation, dependencies: Dependencies) -> None:
         self._timeline, self._names = simulation.timeline, simulation.workload.name
+        self._layers = [base_name(name) or NO_LAYER for name in self._names]
         self._dependencies = dependencies
 
     def _ops(self, number: int) -> Ops:
         return self._timeline.stage_program(number).ops
-
-    def number(self, track: int, rank: int) -> int:
-        return track
 
     def stage(self, track: int) -> int:
         return self._timeline.stage_of(track)
@@ -57,16 +55,10 @@ class SimulatedPath:
         pairs = zip(path.track, path.span, strict=True)
         return {(self.stage(track), span) for track, span in pairs if span != IDLE_OP}
 
-    def part_of(self, by: str) -> Callable[[int, int, int], str]:
-        if by == "kind":
-            return lambda track, span, rank: self.kind(track, span)
-        if by == "stage":
-            return lambda track, span, rank: f"stage {self.stage(track)}"
-        if by == "rank":
-            return lambda track, span, rank: f"rank {rank}"
-        # One entry more, for no row.
-        names = [*(base_name(name) or NO_LAYER for name in self._names), NO_LAYER]
-        return lambda track, span, rank: names[self.row(track, span)]
+    def part(self, by: str, track: int, span: int) -> str:
+        """By `layer`."""
+        row = self.row(track, span)
+        return self._layers[row] if row >= 0 else NO_LAYER
 
     def leg(self, track: int, span: int) -> LegOf:
         """`forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
@@ -112,7 +104,7 @@ class SimulatedPath:
     def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
         """Some segments, or all: what runs the same on a way is described once."""
         if indices is not None:
-            yield from (self.segment(path, index) for index in indices)
+            yield from super().segments(path, indices)
             return
         known: dict[object, list[PathSegment]] = {}
         begun = 0

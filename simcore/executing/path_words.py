@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP, RECV, SEND, integer
@@ -11,7 +10,7 @@ from simcore.diagnostics import in_short
 from simcore.executing.columns import pattern_of
 from simcore.executing.trace import ACCOUNTS, account_of, phase_of_node
 from simcore.run.figures import PathSegment
-from simcore.trace.critical_path import CriticalPath, LegOf
+from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.reasons import BUSY, FIRST, LATE, NAMES, NEEDS, REASONS, RECEIVED, Facts
 
 if TYPE_CHECKING:
@@ -29,10 +28,10 @@ _MICROBATCH = re.compile(r"(?:^|[ .])mb(\d{1,9})(?:$|[ .])")
 _OF_SIMAI = 1000
 
 
-class ExecutedPath:
-    """`PathSource` of execution traces: a track is a class of ranks, whose lowest rank stands for it."""
+class ExecutedPath(PathSource):
+    """Of execution traces: a track is a class of ranks, whose lowest rank stands for it."""
 
-    groupings: tuple[str, ...] = ("kind", "op", "group", "rank")
+    groupings = ("kind", "op", "group", "rank")
 
     def __init__(self, results: RanTraces) -> None:
         self._results, self._executed = results, results.executed
@@ -40,9 +39,6 @@ class ExecutedPath:
 
     def number(self, track: int, rank: int) -> int:
         return rank
-
-    def stage(self, track: int) -> None:
-        return None
 
     def kind(self, track: int, span: int) -> str:
         """What the time goes to. On the path a collective is itself, beside compute too: what is exposed of
@@ -54,15 +50,11 @@ class ExecutedPath:
         """The name of the node, raw text of the file."""
         return self._results.name_of(self._first[track], span)
 
-    def part_of(self, by: str) -> Callable[[int, int, int], str]:
+    def part(self, by: str, track: int, span: int) -> str:
         """By `op`: nodes by name, `#` for each number; by `group`: the stream."""
-        if by == "kind":
-            return lambda track, span, rank: self.kind(track, span)
-        if by == "rank":
-            return lambda track, span, rank: f"rank {rank}"
         if by == "group":
-            return lambda track, span, rank: self._results.stream_of(rank, span)
-        return lambda track, span, rank: pattern_of(self.name(track, span))
+            return self._results.stream_of(self._first[track], span)
+        return pattern_of(self.name(track, span))
 
     def leg(self, track: int, span: int) -> LegOf:
         """`forward`, `backward`, `optimizer` or `pp` of a micro-batch where the names of nodes tell one, as
@@ -100,17 +92,13 @@ class ExecutedPath:
             kind = facts.after(self._first[reason.track], place, before)
         return WORDS[kind].format_map(facts)
 
-    # -- segment by segment ------------------------------------------------------------
-
-    def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        """Some segments, or all, with their words."""
-        for index in range(len(path)) if indices is None else indices:
-            track, span, rank = path.track[index], path.span[index], path.rank[index]
-            yield PathSegment(
-                path.edge[index], path.edge[index + 1], rank, self._results.stream_of(rank, span),
-                self.kind(track, span), self.name(track, span), None, None, self.reason(path, index),
-                self._executed.nodes[rank].id[span],
-            )  # fmt: skip
+    def segment(self, path: CriticalPath, index: int) -> PathSegment:
+        track, span, rank = path.track[index], path.span[index], path.rank[index]
+        return PathSegment(
+            path.edge[index], path.edge[index + 1], rank, self._results.stream_of(rank, span),
+            self.kind(track, span), self.name(track, span), None, None, self.reason(path, index),
+            self._executed.nodes[rank].id[span],
+        )  # fmt: skip
 
 
 class NodeFacts(Facts):

@@ -4,7 +4,6 @@ began.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from simcore.replay.idle import CALL, gap_in, gap_reason
@@ -13,7 +12,7 @@ from simcore.run.figures import PathSegment
 from simcore.run.pieces import GAP
 from simcore.run.ties import Ties
 from simcore.sources.measured import ACCOUNTS, IDLE, own_account
-from simcore.trace.critical_path import CriticalPath, LegOf
+from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.graph import TraceGraph
 from simcore.trace.reasons import (
     BEHIND,
@@ -38,17 +37,14 @@ WORDS = REASONS | {BUSY: "waiting for the collective before it"}
 _OF_GAPS = (FIRST, IDLES, HOST_LATE, NOT_STARTED)
 
 
-class MeasuredPath:
-    """`PathSource` of a measured run."""
+class MeasuredPath(PathSource):
+    """Of a measured run."""
 
-    groupings: tuple[str, ...] = ("kind", "op", "stage", "rank")
+    groupings = ("kind", "op", "stage", "rank")
 
     def __init__(self, results: Timed) -> None:
         self._results, self._ties = results, results.ties
         self._ranks = results.measured.ranks
-
-    def number(self, track: int, rank: int) -> int:
-        return track
 
     def stage(self, track: int) -> int | None:
         return self._ranks[track].stage
@@ -67,14 +63,9 @@ class MeasuredPath:
         """The operation or sub-operation, raw text of the file; `idle` where there is none."""
         return piece_name(self._results, track, span)
 
-    def part_of(self, by: str) -> Callable[[int, int, int], str]:
-        if by == "kind":
-            return lambda track, span, rank: self.kind(track, span)
-        if by == "stage":
-            return lambda track, span, rank: _stage_words(self.stage(track))
-        if by == "rank":
-            return lambda track, span, rank: f"rank {rank}"
-        return lambda track, span, rank: self.name(track, span)
+    def part(self, by: str, track: int, span: int) -> str:
+        """By `op`: the operation or sub-operation."""
+        return self.name(track, span)
 
     def leg(self, track: int, span: int) -> LegOf:
         """The operation's name, raw text of the file; IDLE_NAME where there is none."""
@@ -131,12 +122,7 @@ class MeasuredPath:
 
     # -- segment by segment ------------------------------------------------------------
 
-    def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        """Some segments, or all, with their words."""
-        for index in range(len(path)) if indices is None else indices:
-            yield self._segment(path, index)
-
-    def _segment(self, path: CriticalPath, index: int) -> PathSegment:
+    def segment(self, path: CriticalPath, index: int) -> PathSegment:
         track, span = path.track[index], path.span[index]
         ops, op = self._ranks[track].ops, self._ties.pieces[track].op[span]
         is_gap, batch, account = self._is_gap(track, span), ops.batch[op], self.account(track, span)
@@ -147,10 +133,6 @@ class MeasuredPath:
             None if is_gap else self.name(track, span), None if is_gap else ops.state[op],
             None if is_gap or batch < 0 else batch, self.reason(path, index),
         )  # fmt: skip
-
-
-def _stage_words(stage: int | None) -> str:
-    return "no stage" if stage is None else f"stage {stage}"
 
 
 def kind_behind(ties: Ties, rank: int, piece: int) -> str:

@@ -88,16 +88,6 @@ class MeasuredGraph:
             return [rank for rank, _, _ in self.ties.members[number]]
         return (self.ties.transfers[number][0][0],)
 
-    def piece_of(self, node: int, rank: int) -> tuple[int, int]:
-        """(rank, piece) of which a node, not a join, is a part; of a collective, where `rank` waits in it."""
-        column, number = self._place(node)
-        ranks = len(self.over)
-        if column < 2 * ranks:
-            return column % ranks, number
-        if column == 2 * ranks:
-            return rank, self.waiting_piece(number, rank)
-        return self.ties.transfers[number][0]
-
     def meeting_of(self, node: int) -> int:
         """The collective that a node, not a join, is; NONE for all others."""
         column, number = self._place(node)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
 from operator import ne
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from simcore.records import NamedTuple
+from simcore.run.figures import PathSegment
 from simcore.run.findings import Leg, LegKey, stretches
 from simcore.run.graph import BEFORE, Cause, ChainStep, never
 from simcore.run.repeats import Way
@@ -191,31 +192,58 @@ class LegOf(NamedTuple):
     is_placeholder: bool = False
 
 
-class PathSource(Protocol):
-    """What a kind of run says of its critical path."""
+class PathSource:
+    """What a kind of run says of its critical path. groupings: what it can be summed by, `kind`, `stage`,
+    `rank`, or what `part` knows.
+    """
 
-    # What it can be summed by.
     groupings: tuple[str, ...]
 
-    def part_of(self, by: str) -> Callable[[int, int, int], str]:
-        """The part of a segment, by its track, span and rank. by: of `groupings`."""
-        ...
+    def kind(self, track: int, span: int) -> str:
+        """What the time goes to."""
+        raise NotImplementedError
+
+    def part(self, by: str, track: int, span: int) -> str:
+        """The part of a segment by what this kind of run alone has."""
+        raise NotImplementedError
 
     def leg(self, track: int, span: int) -> LegOf:
         """What it is a part of."""
-        ...
+        raise NotImplementedError
 
-    def number(self, track: int, rank: int) -> int:
-        """The track of a screen."""
-        ...
-
-    def stage(self, track: int) -> int | None:
-        """The stage of a pipeline, None where it is not known."""
-        ...
+    def segment(self, path: CriticalPath, index: int) -> PathSegment:
+        """A segment, with its words."""
+        raise NotImplementedError
 
     def reason(self, path: CriticalPath, index: int) -> str:
         """Why a segment could not start earlier."""
-        ...
+        raise NotImplementedError
+
+    def number(self, track: int, rank: int) -> int:
+        """The track of a screen."""
+        return track
+
+    def stage(self, track: int) -> int | None:
+        """The stage of a pipeline, None where it is not known."""
+        return None
+
+    def part_of(self, by: str) -> Callable[[int, int, int], str]:
+        """The part of a segment, by its track, span and rank. by: of `groupings`."""
+        if by == "kind":
+            return lambda track, span, rank: self.kind(track, span)
+        if by == "stage":
+            return lambda track, span, rank: _stage_words(self.stage(track))
+        if by == "rank":
+            return lambda track, span, rank: f"rank {rank}"
+        return lambda track, span, rank: self.part(by, track, span)
+
+    def segments(self, path: CriticalPath, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
+        """Some segments, or all."""
+        return (self.segment(path, index) for index in (range(len(path)) if indices is None else indices))
+
+
+def _stage_words(stage: int | None) -> str:
+    return "no stage" if stage is None else f"stage {stage}"
 
 
 def path_parts(path: CriticalPath, source: PathSource, by: str) -> Iterator[tuple[str, int]]:

@@ -80,8 +80,7 @@ def test_a_profiler_trace_fits_a_model(name: str, tmp_path: Path, capsys: pytest
     text = capsys.readouterr().out
     assert "the trace does not say how many micro-batches its step has" in " ".join(text.lower().split())
     found = calibrate(
-        ModelMaker("small", SMALL).opened(),
-        Parameters(gpu="h100", world=8),
+        Setup(ModelMaker("small", SMALL).opened(), Parameters(gpu="h100", world=8)),
         measured_of_file(open_input(str(path)), "TRACE"),
     )
     assert set(found.compute.factors) == {"forward", "backward", "optimizer"}

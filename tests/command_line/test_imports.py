@@ -102,7 +102,8 @@ ROOMS = {
     "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.memory",
     "simcore.names",
     "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",
-    "simcore.program", "simcore.ranks", "simcore.running", "simcore.simulation", "simcore.timeline",
+    "simcore.once", "simcore.program", "simcore.ranks", "simcore.running", "simcore.setup",
+    "simcore.simulation", "simcore.timeline",
     "simcore.records", "simcore.time_scales", "simcore.units", "simcore.workload", "tui", "tui.cli",
     "tui.commands",
 }  # fmt: skip

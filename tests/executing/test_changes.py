@@ -201,6 +201,7 @@ def test_algorithms_of_several_changes_stand_behind_those_that_are_there() -> No
     one, other = (Change({"algorithm": (word,)}) for word in ("all-reduce:0=ring", "all-gather:1=direct"))
     both = what_if._together(one, other)
     assert both.flags == "--algorithm all-reduce:0=ring --algorithm all-gather:1=direct"
-    applied = what_if._applied(Parameters(algorithm=("0=direct",)), both)
-    assert applied.algorithm == ("0=direct", "all-reduce:0=ring", "all-gather:1=direct")
+    given = Execution(None, Parameters(algorithm=("0=direct",)))  # type: ignore[arg-type]
+    applied = what_if._applied(given, both)
+    assert applied.parameters.algorithm == ("0=direct", "all-reduce:0=ring", "all-gather:1=direct")
     assert what_if._together(one, Change({"splits": 4})).flags == "--algorithm all-reduce:0=ring --splits 4"

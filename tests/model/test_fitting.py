@@ -23,7 +23,7 @@ def test_what_does_not_fit_says_what_would() -> None:
     ways = results.smaller_runs
     assert any(way.fits for way in ways)
     for one in ways:
-        again = model_figures(simulate(results.source, one.parameters))
+        again = model_figures(results.with_parameters(replace(results.parameters, **one.fields)).simulation)
         assert again is not None
         assert again.fullest.needed == one.most
 
@@ -68,7 +68,7 @@ def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> 
     first = changes[: len(fitting)]
     assert results.what_if()[: len(first)] == first
     assert [one.better10_ns for one in first] == sorted(one.better10_ns for one in first)
-    assert {one.parameters for one in first} == {one.parameters for one in fitting}
+    assert {one.parameters for one in first} == {replace(results.parameters, **one.fields) for one in fitting}
     # What gains and leaves the run too large comes behind, and says so.
     assert changes[len(first) :]
     for one in changes[len(first) :]:

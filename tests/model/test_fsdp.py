@@ -39,7 +39,11 @@ def of_ns(ns: int) -> list[Op]:
 
 
 def training_of(model: Model = SMALL, **parameters: Any) -> Training:
-    return ModelMaker(model.name, model).made(AskedModel(**{"gpu": "h100", **parameters})).training
+    return (
+        ModelMaker(model.name, model)
+        .made(Parameters(**{"gpu": "h100", **parameters}).part(AskedModel))
+        .training
+    )
 
 
 def three_units(microbatches: int = 1, roots: tuple[int, ...] = (), **given: Any) -> Simulation:

@@ -38,7 +38,7 @@ _BOUNDS = {name: Bounds(workload) for name, workload in _MODELS.items()}
 def test_no_step_is_shorter(name: str, given: dict[str, Any]) -> None:
     parameters = Parameters(**layout_of(name, given))
     try:
-        found = _TIMES[name].of(parameters)
+        found = _TIMES[name].of(Setup(_BOUNDS[name].workload, parameters))
     except (UsageError, InputError):
         return
     model = _MODELS[name].maker.model  # type: ignore[union-attr]

@@ -179,7 +179,7 @@ async def test_a_trace_that_was_opened_first_has_the_workload_beside_it_fitted(m
         await run_over(pilot)
         assert app.said.startswith("the run beside it has these parameters now: step ")
         assert session.against is not None
-        assert session.against.parameters == fitted.parameters
+        assert session.against.parameters == fitted.after.parameters
         # What is on the screen is still the trace.
         assert session.current is session.opened
         assert screen_rows(app)[2].startswith(" A  against")
@@ -354,8 +354,22 @@ async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(m
         await press(pilot, "F")
         await run_over(pilot)
         panel = screen_text(app)
-        for key in ("w", "s", "a", "d", "h", "l", "full_stop", "f", "i", "vertical_line", "tab", "enter",
-                    "left_parenthesis", "right_parenthesis"):
+        for key in (
+            "w",
+            "s",
+            "a",
+            "d",
+            "h",
+            "l",
+            "full_stop",
+            "f",
+            "i",
+            "vertical_line",
+            "tab",
+            "enter",
+            "left_parenthesis",
+            "right_parenthesis",
+        ):
             await press(pilot, key)
             assert screen_text(app) == panel
         await press(pilot, "escape")

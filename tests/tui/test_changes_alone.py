@@ -46,7 +46,7 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
 ) -> None:
     opened = small().simulation
     try:
-        of_now = run(two_stages(), **{"dim": DIMS, **values})
+        of_now = run(small().source, **{"dim": DIMS, **values})
     except (UsageError, InputError):
         assume(False)
         raise
@@ -61,7 +61,7 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
     # A change that is made over the opened run is one change.
     for change in changes:
         if change.alone is not None:
-            alone = simulate(two_stages(), change.alone)
+            alone = simulate(two_stages(), change.alone.parameters)
             assert [one.words for one in changes_of(fields_for(now), opened, alone)] == [change.words]
 
 
@@ -79,7 +79,7 @@ def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None
 
 
 def test_known_step_times_are_not_simulated_again_and_others_can_be_stopped() -> None:
-    of_now = run(two_stages(), dim=DIMS, compute_scale=2.0, comm_scale=3.0)
+    of_now = run(small().source, dim=DIMS, compute_scale=2.0, comm_scale=3.0)
     now = of_now.simulation
     changes = changes_of(fields_for(now), small().simulation, now)
     times = KnownStepTimes()

@@ -18,7 +18,7 @@ from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.simulation import simulate
 from simcore.sweep.engines import HereEngine
-from simcore.sweep.evaluating import parameters_of
+from simcore.sweep.evaluating import candidate_of
 from simcore.sweep.front import Rule
 from simcore.sweep.point import Point
 from simcore.sweep.results_file import ResultsReader, write_all
@@ -244,7 +244,7 @@ async def test_enter_opens_the_timeline_of_the_point(make_app: MakeApp) -> None:
         await _over(pilot, app)
         assert app.screen_name == "timeline"
         assert app.session.current.step_time_ns == point.step_time_ns
-        assert app.session.current.parameters == parameters_of(point)
+        assert app.session.current.parameters == candidate_of(point).parameters
         assert "7 has the sweep again" in app.said
         assert len(app.session.history) == 1
 
@@ -256,7 +256,7 @@ async def test_t_keeps_the_run_of_the_point(make_app: MakeApp) -> None:
         await press(pilot, "t")
         await _over(pilot, app)
         assert app.screen_name == "sweep"
-        assert app.session.history[-1].parameters == parameters_of(point)
+        assert app.session.history[-1].parameters == candidate_of(point).parameters
         assert app.session.current.step_time_ns == point.step_time_ns
 
 

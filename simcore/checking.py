@@ -47,7 +47,7 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | ExecutionSet]
         return Checked(None, error.found)
     diagnostics = list(workload.diagnostics)
     if not isinstance(workload, Workload):
-        if workload.format == "chakra":
+        if workload.source == "executed":
             from simcore.chakra.opening import structure_of
 
             diagnostics += structure_of(workload).errors

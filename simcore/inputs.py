@@ -13,7 +13,6 @@ from simcore.parameters import Asked
 from simcore.records import replace
 from simcore.workload import Workload, open_workload
 from simcore.workload.formats import format_of, head_of
-from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.formats.unopened import is_schedule
 from simcore.workload.opening import read_beginning, read_file, read_source, stream_source
 
@@ -84,13 +83,13 @@ def read_input(
     source = stream_source(stream, name)
     known = format_of(source.head)
     kind = "workload" if known is None else known.kind
-    if kind == "profile":
+    if known is not None and kind == "profile":
         from simcore.kineto import read_profile
 
-        if form_of(source.head) == "nsys":
+        if known.key == "nsys":
             message = "found an Nsight Systems export in a stream, expected the name of its file"
             raise InputError(Diagnostic("error", "unsupported-format", message, name))
-        return read_profile(name, source.all(is_part_enough=True), asked)
+        return read_profile(name, known, source.all(is_part_enough=known.spans is None), asked)
     _refuse_choice(asked, "one file")
     if kind == "model":
         return _made_model(name, source.all())
@@ -109,7 +108,7 @@ def workload_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) ->
 
 def measured_of(opened: Workload | MeasuredRun | ExecutionSet, asked_by: str) -> MeasuredRun:
     """The measured run that was opened. Raises `UsageError` where it is another kind."""
-    if isinstance(opened, Workload) or opened.format == "chakra":
+    if isinstance(opened, Workload) or opened.source == "executed":
         named = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
         raise UsageError(f"{named}; rank traces or profiler traces, a directory or one of them, are expected")
     return opened

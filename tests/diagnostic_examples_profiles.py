@@ -59,6 +59,21 @@ def _files(asked: Asked | None = None, **content: str) -> Example:
     return example
 
 
+def _spans(*rows: str) -> Example:
+    """What opening a CSV of spans with these rows says."""
+
+    def example(folder: Path) -> list[Diagnostic]:
+        path = folder / "spans.csv"
+        path.write_text("\n".join(["rank,start_ns,end_ns,name,kind,group", *rows]))
+        try:
+            found = open_input(str(path)).diagnostics
+        except InputError as error:
+            found = error.diagnostics
+        return relative(found, folder)
+
+    return example
+
+
 def _export(folder: Path) -> list[Diagnostic]:
     path = folder / "export.sqlite"
     path.write_bytes(b"SQLite format 3\0" + bytes(100))
@@ -83,7 +98,7 @@ def _ended(folder: Path) -> list[Diagnostic]:
         path.write_text(_trace(_event()))
     loading._guarded = _killed
     try:
-        files = [ProfilerFile(str(path), "kineto", 0, 1) for path in paths]
+        files = [ProfilerFile(str(path), 0, 1) for path in paths]
         with pytest.raises(InputError) as caught:
             list(loading._in_processes(files, loading.HowRead(), 2, ReadingLine([])))
     finally:
@@ -166,4 +181,10 @@ EXAMPLES: dict[str, Example] = {
         rank1=_trace(_of_three(), rank=1, world=3),
     ),
     "group-by-ends": _files(rank0=_host(0), rank1=_host(1)),
+    "bad-csv": _spans(f"0,0,10,{'a' * 140_000},compute,0"),
+    "unknown-kind": _spans("0,0,10,gemm,kernel,0"),
+    "reversed-times": _spans("0,20,10,gemm,compute,0"),
+    "repeated-span": _spans(*["0,0,10,gemm,compute,0"] * 2),
+    "overlapping-spans": _spans("0,0,10,layer,compute,0", "0,2,8,gemm,compute,0"),
+    "rank-not-in-group": _spans("5,0,10,sum,all-reduce,0-3"),
 }

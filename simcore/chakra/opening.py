@@ -176,9 +176,14 @@ class ExecutionSet(Struct, frozen=True, dict=True):
     kinds: Kinds
 
     @property
-    def format(self) -> Literal["chakra"]:
+    def format(self) -> str:
         """The format as reports name it."""
         return "chakra"
+
+    @property
+    def source(self) -> Literal["executed"]:
+        """Which kind of run it makes."""
+        return "executed"
 
     @property
     def noun(self) -> str:

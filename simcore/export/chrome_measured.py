@@ -16,7 +16,7 @@ from simcore.json_text import microseconds, quoted_json
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import match_devices
-from simcore.measured.facts import stream_word
+from simcore.measured.facts import stream_name, stream_word
 
 
 def export_measured(run: MeasuredRun, request: Request) -> Export:
@@ -62,7 +62,7 @@ def _threads(rank: RankTrace, spans: list[MeasuredSpan]) -> tuple[list[int], lis
         rows = nested_rows((spans[place].start, spans[place].end) for place in own)
         for place, row in zip(own, rows, strict=True):
             threads[place] = len(names) + row
-        word = f"{stream_word(rank)} {stream}"
+        word = f"{stream_word(rank)} {stream_name(rank, stream)}"
         names += [word if row == 0 else f"{word} ({row + 1})" for row in range(max(rows, default=0) + 1)]
     return threads, [(1 + row, name, row) for row, name in enumerate(names)]
 

@@ -98,7 +98,7 @@ class ExportFormat(NamedTuple):
         if isinstance(opened, Workload):
             request.parameters.refuse_others("workload" if opened.maker is None else "model")
             made: Export = import_module(f"simcore.export.{self.name}").export(request)
-        elif opened.format == "chakra":
+        elif opened.source == "executed":
             name = printable(opened.path, 60)
             raise UsageError(f"FILE {name}: found execution traces, expected a workload or a measured run")
         elif self.of_traces:

@@ -28,7 +28,7 @@ from simcore.measured.columns import (
 from simcore.records import replace
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 9
+_VERSION = 10
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -80,6 +80,10 @@ class _Kept(msgspec.Struct):
     count: int
     held: int | None
     gaps: _KeptGaps
+    form: str
+    on_one_clock: bool
+    streams: dict[int, str]
+    counted: str
     host: _KeptHost | None = None
 
 
@@ -90,8 +94,8 @@ class _File(msgspec.Struct):
 
 
 _NUMBERS = {
-    "start": "q", "end": "q", "line": "q", "stated": "B", "step": "q", "stream": "q", "correlation": "q",
-    "bytes": "q", "occupancy": "h",
+    "start": "q", "end": "q", "line": "q", "batch": "q", "stated": "B", "step": "q", "stream": "q",
+    "correlation": "q", "bytes": "q", "occupancy": "h",
 }  # fmt: skip
 _HOST_NUMBERS = {
     "start": "q", "end": "q", "thread": "i", "line": "q", "launch": "q", "launched": "q",
@@ -202,7 +206,7 @@ def _kept(recording: Recording) -> _Kept:
         numbered = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
         places[name] = array("i", numbered).tobytes()
     numbers = {
-        "start": ops.start, "end": ops.end, "line": ops.line, "step": recording.step,
+        "start": ops.start, "end": ops.end, "line": ops.line, "batch": ops.batch, "step": recording.step,
         "stream": columns.stream, "correlation": columns.correlation, "bytes": columns.bytes,
         "occupancy": columns.occupancy,
     }  # fmt: skip
@@ -213,6 +217,8 @@ def _kept(recording: Recording) -> _Kept:
         {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
         [_utf8(text) for text in texts], places, columns.collectives,
         recording.first_ns, recording.last_ns, recording.count, recording.held, _kept_gaps(columns.gaps),
+        recording.form, recording.on_one_clock,
+        {stream: _utf8(name) for stream, name in columns.streams.items()}, columns.counted,
         None if columns.host is None else _kept_host(columns.host),
     )  # fmt: skip
 
@@ -269,21 +275,24 @@ def _recording(kept: _Kept, path: str) -> Recording:
     texts: list[str | None] = [*kept.texts, None]
     text = {name: list(map(texts.__getitem__, array("i", kept.places[name]))) for name in _TEXTS}
     count = len(number["start"])
-    lengths = {*map(len, number.values()), *map(len, text.values())}
+    # Profilers know no micro-batches.
+    batch = number.pop("batch") or array("q", (-1,)) * count
+    lengths = {len(batch), *map(len, number.values()), *map(len, text.values())}
     if lengths != {count} or None in text["name"]:
         raise ValueError("columns of different lengths")
     names = [name for name in text["name"] if name is not None]
     ops = OpColumns(
-        name=names, group=text["group"], start=number["start"], end=number["end"], line=number["line"],
+        name=names, group=text["group"], batch=batch, start=number["start"], end=number["end"],
+        line=number["line"],
         known=bytearray((MEASURED,)) * count, shape=text["shape"], dtype=text["dtype"],
         stated=bytearray(number["stated"]),
     )  # fmt: skip
     columns = DeviceColumns(
         number["stream"], number["correlation"], text["operation"], text["layer"], number["bytes"],
         text["grid"], text["block"], number["occupancy"], kept.collectives, kept.on_device,
-        None if kept.host is None else _host(kept.host, count), _gaps(kept.gaps),
+        None if kept.host is None else _host(kept.host, count), _gaps(kept.gaps), kept.streams, kept.counted,
     )  # fmt: skip
     steps = tuple(ProfilerStep(*step) for step in kept.steps)
     return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,
                      kept.groups, kept.cut, kept.job, kept.process, kept.first, kept.last,
-                     kept.count, kept.held)  # fmt: skip
+                     kept.count, kept.held, form=kept.form, on_one_clock=kept.on_one_clock)  # fmt: skip

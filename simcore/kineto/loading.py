@@ -22,7 +22,7 @@ from simcore.kineto.sets import ProfilerFile
 from simcore.memory import free_bytes
 from simcore.records import NamedTuple
 from simcore.units import byte_size
-from simcore.workload.formats.profiler_trace import form_of
+from simcore.workload.formats import Format, format_of
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import MOST_BYTES
 
@@ -109,12 +109,28 @@ def _kept(path: str, places: Sequence[str]) -> Read | None:
 
 
 def _read(path: str, part: HowRead, told: Told | None) -> Read:
-    if form_of(read_beginning(path)[:16]) == "nsys":
+    known = format_of(read_beginning(path))
+    if known is not None and known.key == "nsys":
         from simcore.kineto.nsys import read_nsys
 
         return read_nsys(path, part.names, part.step_names)
-    data = read_file(path, most_bytes(path), is_part_enough=True)
-    return read_file_events(path, data, part.names, part.host, told, part.step_names)
+    data = read_file(path, most_bytes(path), is_part_enough=known is None or known.spans is None)
+    return read_bytes(known, path, data, part, told)
+
+
+def read_bytes(known: Format | None, path: str, data: bytes, part: HowRead, told: Told | None = None) -> Read:
+    """The recordings in the bytes of a file of a format, and what was found; `path` is for messages."""
+    if known is None or known.spans is None:
+        return read_file_events(path, data, part.names, part.host, told, part.step_names)
+    from simcore.kineto.span_tables import recordings_of
+
+    for option, pattern in (("--comm-names", part.names), ("--step-names", part.step_names)):
+        if pattern is not None:
+            message = f"found {known.name}, which states kinds and steps, expected profiler traces"
+            raise UsageError(f"{option}: {message}")
+    table, said = known.spans(path, data)
+    recordings, more = recordings_of(path, known.key, table)
+    return recordings, [*said, *more]
 
 
 def read_all(files: Sequence[ProfilerFile], part: HowRead) -> Read:

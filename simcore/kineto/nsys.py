@@ -268,7 +268,17 @@ class _Reader:
         launch = [made[0] if (made := launches.get(row[5])) is not None else None for row in rows]
         step, profiler_steps = steps_of_device(steps, ops, launch)
         return Recording(
-            self.path, None, None, rows[0][3], ops, columns, step, profiler_steps, {}, job="nsys"
+            self.path,
+            None,
+            None,
+            rows[0][3],
+            ops,
+            columns,
+            step,
+            profiler_steps,
+            {},
+            job="nsys",
+            form="nsys",
         )
 
     def _add_gaps(self, recording: Recording, started: dict[int, Place], ranges: Threads) -> None:

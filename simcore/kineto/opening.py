@@ -9,18 +9,17 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal
+from typing import TypeVar
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
 from simcore.kineto.groups import name_groups
-from simcore.kineto.loading import HowRead, read_all, read_one
+from simcore.kineto.loading import HowRead, read_all, read_bytes, read_one
 from simcore.kineto.partitions import part_groups
 from simcore.kineto.progress import ReadingLine
-from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import ProfilerStep, Recording
-from simcore.kineto.sets import Job, jobs_of, profiler_files
+from simcore.kineto.sets import Job, ProfilerFile, jobs_of, profiler_files
 from simcore.measured.columns import RankTrace
-from simcore.measured.device_clocks import DeviceClocks, device_clocks
+from simcore.measured.device_clocks import DeviceClocks, device_clocks, one_clock
 from simcore.measured.device_matching import beyond_world, match_devices, meetings_lacking
 from simcore.measured.places import Degrees
 from simcore.measured.run import (
@@ -35,6 +34,7 @@ from simcore.measured.run import (
 from simcore.parameters import Asked
 from simcore.ranks import RankSet
 from simcore.units import duration, plural
+from simcore.workload.formats import Format
 
 ALL_STEPS = "all"
 _LISTED = 8
@@ -55,13 +55,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
             recordings, said = read_one(path, part, partial(progress.tell, 0))
         return _run(path, recordings, said, asked, is_set=False)
     files, others = profiler_files(path)
-    if asked.ranks is not None:
-        wanted = _wanted_ranks(asked.ranks)
-        files = [file for file in files if file.rank is None or file.rank in wanted]
-        if not files:
-            raise UsageError(
-                f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}"
-            )
+    files = _of_ranks(path, files, asked)
     step = _step_asked(asked)
     number = None if step in (None, ALL_STEPS) else int(step or 0)
     recordings, said = read_all(
@@ -74,10 +68,11 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     return _run(path, recordings, said, asked, is_set=True)
 
 
-def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
-    """The run in a Kineto file's bytes; `path` is for messages."""
+def read_profile(path: str, known: Format, data: bytes, asked: Asked) -> MeasuredRun:
+    """The run in the bytes of a file of a format; `path` is for messages."""
     _check(asked)
-    recordings, said = read_file_events(path, data, asked.comm_names, asked.host, step_names=asked.step_names)
+    part = HowRead(asked.comm_names, asked.step_names, asked.cache, host=asked.host)
+    recordings, said = read_bytes(known, path, data, part)
     return _run(path, recordings, said, asked, is_set=False)
 
 
@@ -111,6 +106,20 @@ def _wanted_ranks(text: str) -> set[int]:
     return wanted_ranks
 
 
+_Item = TypeVar("_Item", ProfilerFile, Recording)
+
+
+def _of_ranks(path: str, some: Sequence[_Item], asked: Asked) -> list[_Item]:
+    """Those of the ranks that are asked for, or of which no rank is known yet."""
+    if asked.ranks is None:
+        return list(some)
+    wanted = _wanted_ranks(asked.ranks)
+    fitting = [one for one in some if one.rank is None or one.rank in wanted]
+    if not fitting:
+        raise UsageError(f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}")
+    return fitting
+
+
 def _run(
     path: str, recordings: Sequence[Recording], said: list[Diagnostic], asked: Asked, is_set: bool
 ) -> MeasuredRun:
@@ -118,10 +127,9 @@ def _run(
     if not recordings:
         message = "found no event with a time, expected a profiler's trace"
         raise InputError(Diagnostic("error", "no-events", message, path))
-    paths = {recording.path for recording in recordings}
-    form: Literal["kineto", "nsys"] = (
-        "nsys" if all(recording.job == "nsys" for recording in recordings) else "kineto"
-    )
+    recordings = _of_ranks(path, recordings, asked)
+    forms = {recording.form for recording in recordings}
+    paths = {(recording.path, recording.rank) for recording in recordings}
     unit = "rank"
     if len(paths) == 1 and len(recordings) > 1:
         unit = "device"
@@ -168,12 +176,16 @@ def _run(
     if not traces:
         raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
     said += [*_ahead(path, unit, shown), *_beside_others(path, unit, shown)]
+    # A file may have all ranks.
+    is_set |= unit == "rank" and len(job.ranks) > 1
     if is_set:
         said += name_groups(path, traces, groups)
         said += part_groups(path, traces, job.world)
     world = job.world if unit == "rank" else None
     return _device_run(
-        path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,
+        path, traces, said, form=forms.pop() if len(forms) == 1 else "kineto",
+        on_one_clock=all(recording.on_one_clock for recording in recordings),
+        step=step, steps=steps, world=world, is_set=is_set, unit=unit,
         stamp=_step_label(job.stamp, step), label=_step_label(labels[id(job)], step),
         others=(
             *(_step_label(labels[id(job)], job_step.number) for job_step in steps if job_step.number != step),
@@ -247,11 +259,11 @@ def _beside_others(
 
 def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diagnostic]) -> list[Recording]:
     """Of each file the device with most operations: a set has one a rank."""
-    best: dict[str, Recording] = {}
+    best: dict[tuple[str, int | None], Recording] = {}
     for recording in recordings:
-        known = best.get(recording.path)
+        known = best.get((recording.path, recording.rank))
         if known is None or recording.count > known.count:
-            best[recording.path] = recording
+            best[recording.path, recording.rank] = recording
     left = len(recordings) - len(best)
     message = (
         f"{plural(left, 'device')} left aside, besides the one that each rank uses most: open its file alone"
@@ -427,7 +439,8 @@ def _device_run(
     ranks: Sequence[RankTrace],
     diagnostics: Sequence[Diagnostic],
     *,
-    form: Literal["kineto", "nsys"],
+    form: str,
+    on_one_clock: bool,
     step: int | None,
     steps: tuple[RecordedStep, ...],
     world: int | None,
@@ -439,9 +452,9 @@ def _device_run(
 ) -> MeasuredRun:
     """The run of these ranks, their times still on the clocks of their hosts.
 
-    diagnostics: of the files. form: `kineto` or `nsys`. step: of all of them, None for all that was
-    recorded. world: how many ranks there are, None if not told. Raises InputError for a step longer than an
-    axis can be.
+    diagnostics: of the files. form: the key of their format. on_one_clock: whether their clocks are one.
+    step: of all of them, None for all that was recorded. world: how many ranks there are, None if not told.
+    Raises InputError for a step longer than an axis can be.
     """
     notes: list[Diagnostic] = []
 
@@ -451,11 +464,11 @@ def _device_run(
     ranks = sorted(ranks, key=lambda rank: rank.number)
     degrees = Degrees(world) if unit == "rank" else Degrees()
     missing = missing_ranks(degrees, ranks, is_set, say) if unit == "rank" and world != 1 else RankSet(())
-    clocks = device_clocks(ranks, degrees)
+    clocks = one_clock(len(ranks)) if on_one_clock else device_clocks(ranks, degrees)
     ranks = [rank.moved(shift) for rank, shift in zip(ranks, clocks.shifts, strict=True)]
     if any(clocks.matched):
         say("note", "clock-offset", _offset_words(ranks, clocks), "clocks brought together by collectives")
-    further, concurrent = _on_one_axis(ranks, clocks, unit, say)
+    further, concurrent = ([0] * len(ranks), True) if on_one_clock else _on_one_axis(ranks, clocks, unit, say)
     shifts = tuple(map(sum, zip(clocks.shifts, further, strict=True)))
     recorded = Recorded(form, step, steps, shifts, clocks.matched, clocks.residual_ns)
     ranks = [rank.moved(shift) for rank, shift in zip(ranks, further, strict=True)]

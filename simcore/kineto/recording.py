@@ -52,7 +52,8 @@ class Recording(Struct):
     cut: whether the file ends in the middle. job: what tells the job from others in the same directory.
     process: number of the process that launched, None if not told.
     first_ns, last_ns, count: when the first operation starts and the last one ends, how many there are. held:
-    the only step whose operations are here, None of all.
+    the only step whose operations are here, None of all. form: the key of its `Format`. on_one_clock: whether
+    the times of its file are on the clock of all other ranks, which none of them is moved to then.
     """
 
     path: str
@@ -72,6 +73,8 @@ class Recording(Struct):
     count: int = 0
     held: int | None = None
     rank_from: Literal["file", "name", "place"] = "file"
+    form: str = "kineto"
+    on_one_clock: bool = False
 
     def __post_init__(self) -> None:
         if not self.count:
@@ -145,7 +148,8 @@ def _ops(ops: OpColumns, kept: range | list[int]) -> OpColumns:
     none: list[str | None] = [None] * count
     return OpColumns(
         name=_listed(ops.name, kept), state=none, group=_listed(ops.group, kept),
-        batch=array("q", (-1,)) * count, start=_taken(ops.start, kept), end=_taken(ops.end, kept),
+        batch=_taken(ops.batch, kept) if ops.batch else array("q", (-1,)) * count,
+        start=_taken(ops.start, kept), end=_taken(ops.end, kept),
         known=bytearray((MEASURED,)) * count, line=_taken(ops.line, kept), description=none,
         shape=_listed(ops.shape, kept), dtype=_listed(ops.dtype, kept),
         stated=bytearray(_listed(ops.stated, kept)),
@@ -162,6 +166,7 @@ def _columns(columns: DeviceColumns, kept: range | list[int], window: tuple[int,
         array("h", _listed(columns.occupancy, kept)),
         {new: calls[op] for new, op in enumerate(kept) if op in calls} if calls else {}, columns.on_device,
         None if host is None else host.part(kept, window), columns.gaps.part(window),
+        columns.streams, columns.counted,
     )  # fmt: skip
 
 

@@ -7,13 +7,12 @@ import re
 import stat
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
-from typing import Literal
 
 from simcore.diagnostics import InputError
 from simcore.kineto.recording import Recording
 from simcore.records import Struct
 from simcore.workload.aside import Aside
-from simcore.workload.formats.profiler_trace import form_of
+from simcore.workload.formats import format_of
 from simcore.workload.opening import read_beginning
 
 _HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7})')
@@ -31,18 +30,17 @@ _MOST_FILES = 100_000
 
 
 class ProfilerFile(Struct, frozen=True):
-    """A profiler's file. rank: as its beginning says it, else its name; None where neither does. bytes: of
-    the file as it is stored. form: `kineto` or `nsys`.
+    """A file of a recording. rank: as its beginning says it, else its name; None where neither does, or
+    each of its spans does. bytes: of the file as it is stored.
     """
 
     path: str
-    form: Literal["kineto", "nsys"]
     rank: int | None
     bytes: int
 
 
 def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], Aside]:
-    """(the profiler's files of a directory, by name; the other files that it has).
+    """(the files of recordings of a directory, by name; the other files that it has).
 
     Folders are looked into where the directory itself has none. Raises OSError when it cannot be read.
     """
@@ -56,20 +54,19 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
                 continue
             size = entry.stat()
             head = read_beginning(entry.path) if stat.S_ISREG(size.st_mode) else b""
-            form = form_of(head)
+            known = format_of(head)
+            is_recording = known is not None and known.kind == "profile"
         except OSError:
             others.add(entry.name, b"")
             continue
         except InputError:
             # Damaged gzip data: that a rank is missing is said with the reason when it is read.
-            head, form = b"", "kineto" if entry.name.endswith(_PACKED) else None
-        if form is None:
+            head, known, is_recording = b"", None, entry.name.endswith(_PACKED)
+        if not is_recording:
             others.add(entry.name, head)
             continue
-        said = _HEAD_RANK.search(head) if form == "kineto" else None
-        named = _NAME_RANK.search(entry.name)
-        rank = int(said[1]) if said else int(named[1]) if named else None
-        files.append(ProfilerFile(entry.path, form, rank, size.st_size))
+        rank = None if known is not None and known.spans is not None else _rank_of(entry.name, head)
+        files.append(ProfilerFile(entry.path, rank, size.st_size))
         if len(files) > _MOST_FILES:
             break
     if not files and depth:
@@ -81,6 +78,12 @@ def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[ProfilerFile], 
             files += inner
             others.add_all(left)
     return files, others
+
+
+def _rank_of(name: str, head: bytes) -> int | None:
+    """The rank that a file's beginning says, else its name; None where neither does."""
+    said, named = _HEAD_RANK.search(head), _NAME_RANK.search(name)
+    return int(said[1]) if said else int(named[1]) if named else None
 
 
 class Job(Struct, frozen=True):

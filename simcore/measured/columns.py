@@ -216,7 +216,7 @@ class DeviceColumns(Struct):
     block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of
     those that communicate. on_device: False of a host without a device. host: what it did meanwhile, None
     where that is not known. gaps: in which it ran nothing, as far as they matter and the file tells what
-    launched what comes next.
+    launched what comes next. streams: those that have names. counted: what `OpColumns.line` counts.
     """
 
     stream: array[int] = field(default_factory=lambda: array("q"))
@@ -231,6 +231,8 @@ class DeviceColumns(Struct):
     on_device: bool = True
     host: HostColumns | None = None
     gaps: GapColumns = field(default_factory=GapColumns)
+    streams: dict[int, str] = field(default_factory=dict)
+    counted: str = "event"
 
 
 class SubColumns(Struct):

@@ -42,6 +42,12 @@ class _Bound(NamedTuple):
     least: int
 
 
+def one_clock(count: int) -> DeviceClocks:
+    """The clocks of `count` ranks that are one."""
+    none = (0,) * count
+    return DeviceClocks(none, none, (0, 0), none, none)
+
+
 def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     """The clock of each rank."""
     matches = match_devices(ranks, degrees, on_one_clock=False)

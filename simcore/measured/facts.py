@@ -81,7 +81,7 @@ def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
     device = rank.device
     if device is None or not 0 <= item < len(rank.ops):
         return []
-    facts = [(stream_word(rank), str(device.stream[item]))]
+    facts = [(stream_word(rank), stream_name(rank, device.stream[item]))]
     if device.operation[item] is not None:
         facts.append(("launched in", device.operation[item] or ""))
     if device.layer[item] is not None:
@@ -173,3 +173,8 @@ def stream_word(rank: RankTrace) -> str:
     """What its streams are: of a host without a device its threads."""
     device = rank.device
     return "thread" if device is not None and not device.on_device else "stream"
+
+
+def stream_name(rank: RankTrace, stream: int) -> str:
+    """What a stream is called: its name where it has one, else its number."""
+    return str(stream) if rank.device is None else rank.device.streams.get(stream, str(stream))

@@ -37,13 +37,13 @@ class RecordedStep(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """What is known of a set of profiler traces beside its ranks. format: `kineto` or `nsys`. step: the one
+    """What is known of a recording beside its ranks. format: the key of its `Format`. step: the one
     that is shown, None for all that was recorded; steps: all of them in order. shifts: ns by which the clock
     of each rank was corrected, matched: by how many collectives; residual_ns: by how much ends of one
     collective still differ, the middle and the most of all. rule: what was taken of what waits for what.
     """
 
-    format: Literal["kineto", "nsys"]
+    format: str
     step: int | None
     steps: tuple[RecordedStep, ...]
     shifts: tuple[int, ...] = ()
@@ -77,9 +77,14 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     recorded: Recorded | None = None
 
     @property
-    def format(self) -> Literal["rank-trace", "kineto", "nsys"]:
+    def format(self) -> str:
         """The format as reports name it."""
         return "rank-trace" if self.recorded is None else self.recorded.format
+
+    @property
+    def source(self) -> Literal["measured"]:
+        """Which kind of run it makes."""
+        return "measured"
 
     @property
     def noun(self) -> str:
@@ -132,12 +137,18 @@ class MeasuredRun(Struct, frozen=True, dict=True):
 
 
 def _microbatches(ranks: Sequence[RankTrace]) -> int:
-    """Of the rank that has most forward steps, by their counter; 0 where there are none."""
-    return max(
-        (batch + 1 for rank in ranks
-         for name, batch in zip(rank.ops.name, rank.ops.batch, strict=True) if name == "forward_step"),
-        default=0,
-    )  # fmt: skip
+    """Of the rank that has most, by the counter of forward steps, of devices of all that states one; 0 where
+    none does.
+    """
+    return max(map(_batches_of, ranks), default=0)
+
+
+def _batches_of(rank: RankTrace) -> int:
+    ops = rank.ops
+    if rank.device is not None:
+        return max(ops.batch, default=-1) + 1
+    batches = (batch + 1 for name, batch in zip(ops.name, ops.batch, strict=True) if name == "forward_step")
+    return max(batches, default=0)
 
 
 def make_run(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import in_short
 from simcore.kernel_names import shown_name
 from simcore.measured.columns import RankTrace
-from simcore.measured.facts import span_facts, stream_word
+from simcore.measured.facts import span_facts, stream_name, stream_word
 from simcore.measured.lanes import (
     ANNOTATIONS_LANE,
     CALLS_LANE,
@@ -191,8 +191,11 @@ class MeasuredLanes:
             return "no group"
         if stream == ANNOTATIONS_LANE or stream.startswith(CALLS_LANE):
             return in_short(stream.removeprefix(HOST_LANE), 14)
+        if stream.startswith(STREAM_LANE):
+            name = stream_name(rank, int(stream.removeprefix(STREAM_LANE)))
+            return in_short(f"{stream_word(rank)} {name}", 14)
         if rank.device is not None:
-            return in_short(stream.replace(STREAM_LANE, f"{stream_word(rank)} "), 14)
+            return in_short(stream, 14)
         size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(stream)
         name = GROUPS.get(stream) or in_short(stream, 14)
         return name if size is None else f"{name} x{size}"

@@ -13,6 +13,7 @@ from simcore.ranks import RankSet
 from simcore.replay.parameters import Scales
 from simcore.run.figures import throughput_words
 from simcore.units import IN_TIME, change_percent, duration, plural, short_layout, signed
+from simcore.workload.formats import words_of
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -65,7 +66,7 @@ def format_words(run: MeasuredRun) -> str:
     """What wrote the files; of a profiler also which of its steps is shown."""
     if run.recorded is None:
         return f"rank-trace, {'Megatron' if run.unit == 'rank' else 'Megatron schedule plan'}"
-    who = "PyTorch profiler (Kineto)" if run.format == "kineto" else "Nsight Systems"
+    who = words_of(run.format)
     numbers = [step.number for step in run.recorded.steps]
     which = f"{plural(len(numbers), 'step')} ({RankSet.of(numbers).text()})"
     if run.recorded.step is None:

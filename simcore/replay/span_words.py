@@ -321,7 +321,7 @@ class MeasuredSpanWords:
             rows += [(label, words) for words in self._all_words(number, stream, index, direction)]
         known = [*device_facts(trace, item), *host_facts(trace, item)]
         rows += [(name, in_short(words, 200)) for name, words in known]
-        where = "line" if trace.device is None else "event"
+        where = "line" if trace.device is None else trace.device.counted
         rows.append((where, f"{facts.line} of {in_short(facts.path)}"))
         return rows
 

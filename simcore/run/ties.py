@@ -70,15 +70,17 @@ def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) ->
         events.append((start, True, op))
         waited[op] = walk.waited(start, end)
         events.append((waited[op][1], False, op))
-    # Of one without a length the beginning comes first.
-    events.sort(
-        key=lambda event: (
-            event[0],
-            event[1] and rank.ops.end[event[2]] > rank.ops.start[event[2]],
-            not event[1],
-            event[2],
-        )
-    )
+
+    def order(event: tuple[int, bool, int]) -> tuple[int, int, bool, int, int]:
+        """What is over comes before what takes no time, then what begins. Of several that are over the one
+        that is waited for longest comes first, of one without a length its beginning.
+        """
+        time, begins, op = event
+        lasts = rank.ops.end[op] > rank.ops.start[op]
+        turn = 2 * begins if lasts else 1
+        return time, turn, not begins, 0 if begins else waited[op][0], op
+
+    events.sort(key=order)
     for time, begins, op in events:
         meeting = meetings[Call(number, op)]
         if begins:

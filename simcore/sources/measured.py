@@ -120,7 +120,7 @@ def _streams(ties: Ties) -> Column:
         ops, numbers = trace.ops, array("i")
         for kind, op in zip(pieces.kind, pieces.op, strict=True):
             stated = CATEGORIES[ops.stated[op]] if kind != GAP else None
-            if stated is None or stated in COMPUTE:
+            if stated in (None, "host", *COMPUTE):
                 numbers.append(NONE)
             else:
                 name = COPY if stated == COPY else ops.group[op] or "comm"

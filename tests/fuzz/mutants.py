@@ -24,6 +24,9 @@ SMALL = {
     b"checkpoint_initiates: 1 2\n3\nQ -1 50 ALLREDUCE 4000 60 NONE 0 70 ALLREDUCE 9000 10\n"
     b"K -1 50 ALLGATHER_EP 4000 60 ALLTOALL 8 70 ALLREDUCE_DP_EP 9000 10\n"
     b"V -1 50 NONE 0 60 REDUCESCATTER 7 70 NONE 0 10\n",
+    "spans.csv": b"rank,stream,start_ns,end_ns,name,kind,group,step,microbatch\n0,7,10,50,a,forward,,3,0\n"
+    b'0,8,50,75,sum,all-reduce,tp:0-1,3,0\n0,8,75,90,"a ""b"", c",send,"0,1",3,0\n0,7,75,80,,host,,,\n'
+    b'1,7,10,60,a,forward,,3,0\n1,8,60,75,sum,all-reduce,tp:0-1,3,0\n1,8,80,90,act,receive,"0,1",3,0\n',
 }
 NUMBERS = (
     b"0", b"-1", b"1", b"1e9", b"1e400", b"9" * 18, b"9223372036854775807", b"9223372036854775808",

@@ -117,7 +117,7 @@ class Shown(progress.ReadingLine):
 
 loading._guarded = slow
 shown = Shown([(f"rank {rank}", 1) for rank in range(6)])
-files = [ProfilerFile(f"rank{rank}.json", "kineto", rank, 1) for rank in range(6)]
+files = [ProfilerFile(f"rank{rank}.json", rank, 1) for rank in range(6)]
 threading.Timer(0.7, os.kill, (0, signal.SIGINT)).start()
 begin = time.monotonic()
 try:

@@ -67,7 +67,10 @@ def program(one: Made) -> list[tuple[Any, ...]]:
         if not hidden:
             before = max((cell + 1 for cell in range(end) if owner[cell] is not None), default=0)
             waited[number] = max(start, before)
-    events.sort()
+    # Of several that are over at once the one that is waited for longest comes first: that time is no gap.
+    events.sort(
+        key=lambda event: (event[0], event[1], 0 if event[1] else waited.get(event[2], event[0]), event[2])
+    )
     steps: list[tuple[Any, ...]] = []
     at = 0
 

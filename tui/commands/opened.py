@@ -32,7 +32,7 @@ def results_of(given: Given) -> Run:
         from simcore.simulation import simulate
 
         return Results(simulate(source, parameters))
-    if source.format == "chakra":
+    if source.source == "executed":
         from simcore.executing import executed_results
         from simcore.executing.executed import Execution
 

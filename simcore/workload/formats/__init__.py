@@ -13,6 +13,7 @@ from simcore.workload.formats import (
     rank_trace,
     recordings,
     simai_text,
+    span_csv,
     unopened,
 )
 from simcore.workload.formats.format import Format, Head, head_of
@@ -26,6 +27,7 @@ FORMATS: tuple[Format, ...] = (
     op_table.FORMAT,
     op_table_json.FORMAT,
     *packed.FORMATS,
+    span_csv.FORMAT,
     *recordings.FORMATS,
     *unopened.FORMATS,
 )
@@ -37,4 +39,9 @@ def format_of(raw: bytes) -> Format | None:
     return next((known for known in FORMATS if known.sniff(head)), None)
 
 
-__all__ = ["FORMATS", "Format", "Head", "format_of", "head_of"]
+def words_of(key: str) -> str:
+    """Who wrote a recording whose format JSON calls `key`."""
+    return next(known.words for known in FORMATS if known.key == key)
+
+
+__all__ = ["FORMATS", "Format", "Head", "format_of", "head_of", "words_of"]

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
+from simcore.diagnostics import Diagnostic
 from simcore.workload.model import Workload
+from simcore.workload.spans import SpanTable
 
 _BOM = b"\xef\xbb\xbf"
 _COMMENTS = ("#", "//")
@@ -41,10 +43,12 @@ class Format:
     name: what a message calls it. sniff: whether a head is of this format. read: makes a
     `Workload` of (path, all bytes), or None for a format that is known but not opened; instead:
     what its user can do then, in words that follow a semicolon. kind: of what is no workload, which
-    `simcore.measured`, `simcore.kineto` or `simcore.model` opens.
+    `simcore.measured`, `simcore.kineto` or `simcore.model` opens. key, words: of a profile, what JSON and
+    pages call it. spans: makes a table of its spans of (path, all bytes), with what it found; None where
+    `simcore.kineto` has a reader for what a profiler tells beside them.
     """
 
-    __slots__ = ("instead", "kind", "name", "read", "sniff")
+    __slots__ = ("instead", "key", "kind", "name", "read", "sniff", "spans", "words")
 
     def __init__(
         self,
@@ -53,12 +57,18 @@ class Format:
         read: Callable[[str, bytes], Workload] | None = None,
         instead: str = "",
         kind: Kind = "workload",
+        key: str = "",
+        words: str = "",
+        spans: Callable[[str, bytes], tuple[SpanTable, tuple[Diagnostic, ...]]] | None = None,
     ) -> None:
         self.name = name
         self.sniff = sniff
         self.kind = kind
         self.read = read
         self.instead = instead
+        self.key = key
+        self.words = words
+        self.spans = spans
 
     @property
     def refusal(self) -> str:

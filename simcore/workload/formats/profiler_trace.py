@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from simcore.workload.formats.format import Format, Head
 
@@ -17,23 +16,15 @@ _EVENTS = re.compile(
 )
 
 
-def form_of(head: bytes) -> Literal["kineto", "nsys"] | None:
-    """Which profiler wrote a file that begins so, `kineto` or `nsys`; None for no profiler's."""
-    if head.startswith(SQLITE):
-        return "nsys"
-    head = head.removeprefix(b"\xef\xbb\xbf")
-    return "kineto" if head.lstrip()[:1] in (b"{", b"[") and _EVENTS.search(head) else None
-
-
 def _is_kineto(head: Head) -> bool:
-    return form_of(head.raw) == "kineto"
+    return head.raw.lstrip()[:1] in (b"{", b"[") and _EVENTS.search(head.raw) is not None
 
 
 def _is_nsys(head: Head) -> bool:
-    return form_of(head.raw) == "nsys"
+    return head.raw.startswith(SQLITE)
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("Kineto trace", _is_kineto, kind="profile"),
-    Format("Nsight Systems export", _is_nsys, kind="profile"),
+    Format("Kineto trace", _is_kineto, kind="profile", key="kineto", words="PyTorch profiler (Kineto)"),
+    Format("Nsight Systems export", _is_nsys, kind="profile", key="nsys", words="Nsight Systems"),
 )

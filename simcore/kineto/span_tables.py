@@ -1,0 +1,234 @@
+"""Makes recordings of a table of spans, one a rank: every format that is one has this way."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from itertools import pairwise
+from operator import attrgetter
+
+from simcore.diagnostics import Diagnostic, Severity, printable
+from simcore.kineto.recording import NO_STEP, ProfilerStep, Recording, refuse_devices
+from simcore.kineto.vocabulary import category_of_group_name
+from simcore.measured.columns import DeviceColumns, OpColumns, ToldCollective
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
+from simcore.ranks import RankSet
+from simcore.records import NamedTuple, replace
+from simcore.units import plural
+from simcore.workload.spans import COLLECTIVES, KINDS, TRANSFERS, UNSTATED, SpanGroup, SpanTable
+
+_CATEGORIES = {"compute": KERNEL, "copy": COPY, "host": "host"} | {name: name for name in COMPUTE}
+_WORDS = {name: name.replace("-", "") for name in COLLECTIVES} | {"send": "send", "receive": "recv"}
+# `tp-0`, `tp 1` and `tp2` are groups of one kind.
+_NUMBER = re.compile(r"[-_ .#]*\d+$")
+
+
+class _Meaning(NamedTuple):
+    """What a span of a kind in a group is: index into CATEGORIES; label: the lane of its group, None of what
+    does not communicate; told: of its call, without a number.
+    """
+
+    category: int
+    label: str | None
+    told: ToldCollective | None
+
+
+def recordings_of(path: str, form: str, table: SpanTable) -> tuple[list[Recording], list[Diagnostic]]:
+    """(a recording of each rank of the file at `path`, what was found). form: the key of its `Format`."""
+    rows: dict[int, list[int]] = {}
+    for row, rank in enumerate(table.rank):
+        rows.setdefault(rank, []).append(row)
+    refuse_devices(path, len(rows))
+    meanings: dict[tuple[int, int], _Meaning] = {
+        key: _meaning(table, *key) for key in set(zip(table.kind, table.group, strict=True))
+    }
+    numbered = _Numbered()
+    made = [_RankRows(path, form, table, rank, rows[rank], meanings, numbered) for rank in sorted(rows)]
+    return [one.recording() for one in made], _said(path, table, made)
+
+
+def _meaning(table: SpanTable, kind: int, group: int) -> _Meaning:
+    word = KINDS[kind]
+    if word in _CATEGORIES:
+        return _Meaning(CATEGORIES.index(_CATEGORIES[word]), None, None)
+    stated = table.groups[group] if group != UNSTATED else SpanGroup("")
+    label = _NUMBER.sub("", stated.name) or stated.name
+    category = category_of_group_name(label)
+    is_transfer = word in TRANSFERS
+    if category == "comm" and is_transfer:
+        category = "pp"
+    # A send or receive is of two ranks, whoever they are.
+    size = len(stated.ranks) if stated.ranks is not None else 2 * is_transfer
+    name = stated.name or (None if stated.ranks is None else ",".join(map(str, stated.ranks)))
+    told = ToldCollective(_WORDS[word], name, stated.ranks, size)
+    return _Meaning(CATEGORIES.index(category), label or _lane(stated, category), told)
+
+
+def _lane(group: SpanGroup, category: str) -> str:
+    """What groups of one shape are called that have no names: `8 ranks`, `4 ranks, every 2nd`."""
+    if category != "comm" or group.ranks is None:
+        return category
+    ranks = sorted(group.ranks)
+    strides = {after - before for before, after in pairwise(ranks)}
+    apart = strides.pop() if len(strides) == 1 else 1
+    return plural(len(ranks), "rank") + (f" by {apart}" if apart > 1 else "")
+
+
+class _Numbered:
+    """Calls of groups that each step begins to count anew: their number is known, not guessed from order."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int, int, int], ToldCollective] = {}
+
+    def call(self, told: ToldCollective, key: tuple[int, int, int], number: int) -> ToldCollective:
+        """The call of a number, one for all ranks. key: kind, group and step."""
+        place = (*key, number)
+        if place not in self.known:
+            communicator = f"{told.group} {told.operation} {key[2]}"
+            self.known[place] = replace(told, communicator=communicator, sequence=number)
+        return self.known[place]
+
+
+class _RankRows:
+    """The spans of one rank in order of start. Of the rows, again: those that are there already; over: those
+    that begin on a stream before the one before on it is over; foreign: calls of groups without the rank.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        form: str,
+        table: SpanTable,
+        rank: int,
+        rows: list[int],
+        meanings: dict[tuple[int, int], _Meaning],
+        numbered: _Numbered,
+    ) -> None:
+        self.path, self.form, self.table, self.rank = path, form, table, rank
+        self.meanings, self.numbered = meanings, numbered
+        self.again: list[int] = []
+        self.over: list[int] = []
+        self.foreign: list[int] = []
+        self.rows = self._each_once(sorted(rows, key=table.start.__getitem__))
+
+    def _each_once(self, rows: list[int]) -> list[int]:
+        start, end, stream = self.table.start, self.table.end, self.table.stream
+        kept: list[int] = []
+        reached = dict.fromkeys(range(len(self.table.streams)), 0)
+        begun = -1
+        seen: set[tuple[object, ...]] = set()
+        for row in rows:
+            time, on = start[row], stream[row]
+            if time != begun:
+                begun = time
+                seen.clear()
+            else:
+                # Most begin alone: what they are is asked for when another one begins with them.
+                seen.add(self._key(kept[-1]))
+                if self._key(row) in seen:
+                    self.again.append(row)
+                    continue
+            kept.append(row)
+            if time < reached[on]:
+                self.over.append(row)
+            if end[row] > reached[on]:
+                reached[on] = end[row]
+        return kept
+
+    def _key(self, row: int) -> tuple[object, ...]:
+        table = self.table
+        return (table.end[row], table.stream[row], table.kind[row], table.group[row], table.step[row],
+                table.microbatch[row], table.name[row])  # fmt: skip
+
+    def recording(self) -> Recording:
+        """The recording of the rank."""
+        table, rows = self.table, self.rows
+        meant = [self.meanings[table.kind[row], table.group[row]] for row in rows]
+        none: list[str | None] = [None] * len(rows)
+        ops = OpColumns(
+            name=[table.name[row] for row in rows], group=[one.label for one in meant],
+            batch=self._column(table.microbatch), start=self._column(table.start),
+            end=self._column(table.end), line=self._column(table.line), shape=none, dtype=none,
+            stated=bytearray([one.category for one in meant]),
+        )  # fmt: skip
+        unknown = array("q", (-1,)) * len(rows)
+        columns = DeviceColumns(
+            stream=self._column(table.stream), correlation=unknown, operation=none, layer=none,
+            bytes=unknown, grid=none, block=none, occupancy=array("h", (-1,)) * len(rows),
+            collectives=self._calls(meant), streams=dict(enumerate(table.streams)), counted="line",
+        )  # fmt: skip
+        step = self._column(table.step)
+        return Recording(self.path, self.rank, None, None, ops, columns, step, _steps(step, ops),
+                         job=self.form, form=self.form, on_one_clock=True)  # fmt: skip
+
+    def _column(self, column: array[int]) -> array[int]:
+        return array("q", map(column.__getitem__, self.rows))
+
+    def _calls(self, meant: list[_Meaning]) -> dict[int, ToldCollective]:
+        """What is told of each call."""
+        calls: dict[int, ToldCollective] = {}
+        seen = Counter[tuple[int, int, int]]()
+        for op, one in enumerate(meant):
+            told = one.told
+            if told is None:
+                continue
+            row = self.rows[op]
+            if told.ranks is not None and self.rank not in told.ranks:
+                self.foreign.append(row)
+                told = replace(told, group=f"{told.group} without rank {self.rank}", ranks=None, size=0)
+            elif self.table.has_steps and not (told.sends or told.receives):
+                key = (self.table.kind[row], self.table.group[row], self.table.step[row])
+                told = self.numbered.call(told, key, seen[key])
+                seen[key] += 1
+            calls[op] = told
+        return calls
+
+
+def _steps(step: array[int], ops: OpColumns) -> tuple[ProfilerStep, ...]:
+    """The steps of a rank: each from the start of its first span to the end of its last one."""
+    counts = Counter(step)
+    # Of several the first counts, which comes last here.
+    first = dict(zip(reversed(step), reversed(ops.start), strict=True))
+    last = dict.fromkeys(counts, 0)
+    for number, end in zip(step, ops.end, strict=True):
+        if end > last[number]:
+            last[number] = end
+    return tuple(
+        ProfilerStep(number, first[number], last[number], counts[number], first[number])
+        for number in sorted(first)
+        if number != NO_STEP
+    )
+
+
+def _said(path: str, table: SpanTable, made: list[_RankRows]) -> list[Diagnostic]:
+    """What was found of rows that are there twice, overlap, or are of a group without their rank."""
+    said: list[Diagnostic] = []
+
+    def say(severity: Severity, code: str, rows: list[int], message: str) -> None:
+        said.append(Diagnostic(severity, code, message, path, table.line[min(rows)], 1))
+
+    again, over, foreign = (
+        [row for one in made for row in rows(one)]
+        for rows in (attrgetter("again"), attrgetter("over"), attrgetter("foreign"))
+    )
+    if again:
+        message = f"{plural(len(again), 'span')} there already with the same in every column: left out"
+        say("warning", "repeated-span", again, message)
+    if over:
+        stream = printable(table.streams[table.stream[min(over)]], 40)
+        begin = "begins" if len(over) == 1 else "begin"
+        message = (
+            f"{plural(len(over), 'span')} {begin} on a stream before the one before on it is over, first on "
+            f"stream {stream} of rank {table.rank[min(over)]}: shown as written; what overlaps counts once"
+        )
+        say("note", "overlapping-spans", over, message)
+    if foreign:
+        group = table.groups[table.group[min(foreign)]]
+        members = RankSet.of(group.ranks or ()).text()
+        message = (
+            f"{plural(len(foreign), 'call')} of a group that does not have the rank, first rank "
+            f"{table.rank[min(foreign)]} in ranks {members}: taken as calls without a partner"
+        )
+        say("warning", "rank-not-in-group", foreign, message)
+    return said

@@ -1,0 +1,351 @@
+"""A CSV of spans: what a run is that was written as one, and what is said of files that are none.
+
+Planted in a copy of simcore, one at a time: times of a step are not taken from its first span; calls are
+numbered over all groups; the second line of a cell in quotes is not counted; a wait that takes no time comes
+before one that does. Each of them failed here.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.parameters import Asked, Parameters
+from simcore.replay import MeasuredResults, measured_results
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from simcore.workload.formats import span_csv
+from simcore.workload.spans import KINDS
+from tests.kineto.simulated_spans import as_csv
+from tests.workload.texts import REPOSITORY
+
+_001, _002 = "001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"
+CASES = Path(__file__).parent / "cases"
+HEAD = "rank,stream,start_ns,end_ns,name,kind,group,step,microbatch"
+# Two ranks: rank 1 comes 1000 ns later to the all-reduce, and waits 200 ns for what rank 0 sends.
+TWO = (CASES / "spans.csv").read_text()
+
+
+def written(folder: Path, text: str | bytes, name: str = "spans.csv") -> str:
+    """The path of a file with this content."""
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
+    return str(path)
+
+
+def opened(path: str, **asked: Any) -> MeasuredRun:
+    run = open_input(path, Asked(**asked))
+    assert isinstance(run, MeasuredRun)
+    return run
+
+
+def results(path: str, **asked: Any) -> MeasuredResults:
+    return measured_results(opened(path, **asked), Parameters())
+
+
+def found(path: str) -> list[Diagnostic]:
+    """What is said of a file, opened or not."""
+    try:
+        return list(opened(path).diagnostics)
+    except InputError as error:
+        return list(error.diagnostics)
+
+
+def figures(of: MeasuredResults) -> dict[int, dict[str, int]]:
+    """The accounts of each rank that are not 0, ns."""
+    return {
+        rank.number: {name: account.ns(name) for name in account.of.all if account.ns(name)}
+        for rank, account in zip(of.measured.ranks, of.accounts, strict=True)
+    }
+
+
+# -- the proof: a simulated run ------------------------------------------------------------------
+
+_INTERLEAVED = {"schedule": "interleaved"}
+# Accounts of a simulation -> what the format can tell of them: no parts of a backward pass, and of a wait not
+# whether a pipeline is the reason.
+_TOLD = {
+    "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
+    "compute recompute": "backward", "compute opt": "optimizer", "idle": "idle",
+    "compute forward": "forward", "compute backward": "backward", "compute optimizer": "optimizer",
+}  # fmt: skip
+_KINDS = {
+    "compute fwd": "compute forward", "compute ig": "compute backward", "compute wg": "compute backward",
+    "compute recompute": "compute backward", "compute opt": "compute optimizer", "ep": "expert",
+    "dp_ep": "expert",
+}  # fmt: skip
+
+
+def told(account: Any) -> Counter[str]:
+    sums: Counter[str] = Counter()
+    for name in account.of.all:
+        sums[_TOLD.get(name, "communication and waiting")] += account.ns(name)
+    return +sums
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        (_001, {"world": 8, "tp": 2, "pp": 2, "ep": 1, "microbatches": 2}),
+        (_001, {"world": 16, "tp": 2, "pp": 2, "ep": 2, "microbatches": 2, "schedule": "zb-h1"}),
+        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 4, "virtual_stages": 2} | _INTERLEAVED),
+        (_002, {"world": 8, "tp": 2, "pp": 2, "microbatches": 2, "overlap_grad_reduce": True}),
+        (_002, {"world": 4, "tp": 2, "pp": 1, "microbatches": 1}),
+        (_002, {"world": 8, "tp": 4, "pp": 2, "microbatches": 2, "slow_rank": ("3=1.5",)}),
+    ],
+)  # fmt: skip
+def test_a_simulated_run_is_the_same_run_as_a_csv(tmp_path: Path, name: str, given: dict[str, Any]) -> None:
+    simulation = simulate(open_workload(str(REPOSITORY / "fixtures" / name)), Parameters(**given))
+    simulated = Results(simulation)
+    read = results(written(tmp_path, as_csv(simulation)))
+    assert read.measured.step_time_ns == simulation.timeline.step_time_ns
+    assert {one.severity for one in read.measured.diagnostics} <= {"note"}
+    for number, rank_class in enumerate(simulation.timeline.classes):
+        for rank in rank_class.ranks:
+            assert told(read.accounts[rank]) == told(simulated.accounts[number]), rank
+    path: Counter[str] = Counter()
+    for kind, ns in simulated.critical_path.by_kind().items():
+        path[_KINDS.get(kind, kind)] += ns
+    measured: Counter[str] = Counter()
+    for segment in read.critical_path:
+        measured[segment.kind] += segment.end - segment.start
+    assert measured == path
+
+
+# -- what the columns mean -----------------------------------------------------------------------
+
+
+def test_spans_are_accounted_for_by_hand(tmp_path: Path) -> None:
+    read = results(written(tmp_path, TWO))
+    assert read.measured.step_time_ns == 11000
+    assert figures(read) == {
+        0: {"compute forward": 4000, "compute backward": 1500, "exposed tp": 1500, "exposed pp": 400,
+            "wait": 1000, "host": 1600, "idle": 1000},
+        1: {"compute forward": 5000, "compute backward": 1300, "compute optimizer": 2600, "exposed tp": 1500,
+            "exposed pp": 400, "wait": 200},
+    }  # fmt: skip
+    assert (read.measured.microbatches, read.measured.format) == (1, "span-csv")
+    # A step is stated, the clock and the groups as well: nothing is assumed.
+    assert read.measured.diagnostics == ()
+
+
+def _shuffled(text: str) -> str:
+    """The columns in another order, one more and one empty, the rows from the last to the first."""
+    rows = [line.split(",") for line in text.splitlines()]
+    rows = [rows[0], *reversed(rows[1:])]
+    more = ["note", *[f"line {number}" for number in range(len(rows) - 1)]]
+    return "".join(f"{','.join([*reversed(row), word])}\r\n" for row, word in zip(rows, more, strict=True))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        gzip.compress(TWO.encode()),
+        b"\xef\xbb\xbf" + TWO.encode(),
+        TWO.replace("\n", "\r\n").encode(),
+        TWO.replace("\n", "\r").encode(),
+        TWO.replace("\n", "\n\n").encode(),
+        _shuffled(TWO).encode(),
+        TWO.replace("tp:0-1", '"tp:0,1"').encode(),
+        TWO.replace("tp:0-1", "tp-7").encode(),
+        TWO.replace("all-reduce", "All_Reduce").replace(",3,0", ",3.0,0.0").encode(),
+        TWO.replace(",compute,", ',"compute",').replace("\n0,", "\n 0 ,").encode(),
+    ],
+    ids=["gzip", "bom", "crlf", "cr", "blank-lines", "order", "listed", "named", "spelling", "quotes"],
+)
+def test_the_same_spans_written_otherwise_are_the_same(tmp_path: Path, data: bytes) -> None:
+    read = results(written(tmp_path, data))
+    assert figures(read) == figures(results(written(tmp_path, TWO, "plain.csv")))
+    assert {one.severity for one in read.measured.diagnostics} <= {"note"}
+
+
+def test_times_of_a_wall_clock_begin_with_the_step(tmp_path: Path) -> None:
+    epoch = 1_700_000_000_000_000_000
+    rows = [line.split(",") for line in TWO.splitlines()[1:]]
+    late = [[*row[:2], str(epoch + int(row[2])), str(epoch + int(row[3])), *row[4:]] for row in rows]
+    read = results(written(tmp_path, "\n".join([HEAD, *map(",".join, late)])))
+    assert figures(read) == figures(results(written(tmp_path, TWO, "plain.csv")))
+    assert read.measured.stamp == "20231114221320#3"
+
+
+def test_a_file_a_rank_is_the_same_run(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    for rank in (0, 1):
+        rows = [line for line in TWO.splitlines()[1:] if line.startswith(f"{rank},")]
+        written(job, "\n".join([HEAD, *rows]), f"of {rank}.csv")
+    (job / "notes.txt").write_text("by hand")
+    read = results(str(job))
+    assert figures(read) == figures(results(written(tmp_path, TWO)))
+    assert [one.code for one in read.measured.diagnostics] == ["other-files"]
+
+
+@pytest.mark.parametrize(("step", "ns"), [(None, 30), ("0", 10), ("1", 30), ("all", 130)])
+def test_a_step_is_chosen_as_of_a_profile(tmp_path: Path, step: str | None, ns: int) -> None:
+    rows = ("0,0,10,a,compute,0", "1,0,9,a,compute,0", "0,100,130,a,compute,1", "1,105,125,a,compute,1",
+            "0,40,60,b,copy,")  # fmt: skip
+    run = opened(written(tmp_path, _of(*rows, head="rank,start_ns,end_ns,name,kind,step")), step=step)
+    assert (run.step_time_ns, run.ops) == (ns, 5 if step == "all" else 2)
+
+
+def test_ranks_are_chosen_of_one_file(tmp_path: Path) -> None:
+    path = written(tmp_path, TWO)
+    assert [rank.number for rank in opened(path, ranks="1").ranks] == [1]
+    with pytest.raises(UsageError, match="no file of these ranks"):
+        opened(path, ranks="2-9")
+
+
+@pytest.mark.parametrize("option", ["comm_names", "step_names"])
+def test_options_of_profilers_are_refused(tmp_path: Path, option: str) -> None:
+    with pytest.raises(UsageError, match=option.replace("_", "-")):
+        opened(written(tmp_path, TWO), **{option: "x"})
+
+
+def test_calls_of_a_step_are_matched_by_group_and_order(tmp_path: Path) -> None:
+    """However far apart their ends are; where no step is stated order is a guess, which ends may refute."""
+    rows = "0,0,9000000,a,all-reduce,tp\n1,1000,3000000,a,all-reduce,tp\n"
+    head = "rank,start_ns,end_ns,name,kind,group"
+    stated = rows.replace("tp\n", "tp,0\n")
+    meetings = [
+        [len(meeting.calls) for meeting in results(written(tmp_path, text)).ties.matches.meetings]
+        for text in (f"{head},step\n{stated}", f"{head}\n{rows}")
+    ]
+    assert meetings == [[2], [1, 1]]
+
+
+def test_calls_are_counted_in_their_group(tmp_path: Path) -> None:
+    """Rank 0 is in two groups, the others in one each."""
+    rows = ('0,0,10,a,all-reduce,"0,2",0', "0,10,20,a,all-reduce,0-1,0", "1,10,20,a,all-reduce,0-1,0",
+            '2,0,10,a,all-reduce,"0,2",0')  # fmt: skip
+    read = results(written(tmp_path, _of(*rows, head="rank,start_ns,end_ns,name,kind,group,step")))
+    assert sorted(tuple(call.rank for call in meeting.calls) for meeting in read.ties.matches.meetings) == [
+        (0, 1),
+        (0, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "category", "label"),
+    [
+        ("tp:0-1", "tp", "tp"), ("dp-3", "dp", "dp"), ("ep 0", "expert", "ep"), ("mine", "comm", "mine"),
+        ("0-1", "comm", "2 ranks"), ('"0,4"', "comm", "2 ranks by 4"), ("", "comm", "comm"),
+        ("4-0", "comm", "4"),
+    ],
+)  # fmt: skip
+def test_a_group_is_what_its_name_says(tmp_path: Path, group: str, category: str, label: str) -> None:
+    text = f"rank,start_ns,end_ns,name,kind,group\n0,0,10,a,all-gather,{group}\n"
+    (rank,) = opened(written(tmp_path, text)).ranks
+    assert (rank.ops.category(0), rank.ops.group[0]) == (category, label)
+
+
+def test_every_kind_is_read(tmp_path: Path) -> None:
+    rows = "".join(f"0,{10 * at},{10 * at + 10},,{kind}\n" for at, kind in enumerate(KINDS))
+    (rank,) = opened(written(tmp_path, f"rank,start_ns,end_ns,name,kind\n{rows}")).ranks
+    # A span without a name has that of its kind.
+    assert rank.ops.name == [*KINDS]
+    assert [rank.ops.category(op) for op in range(len(KINDS))] == [
+        "forward", "backward", "optimizer", "kernel", *["comm"] * 4, *["pp"] * 2, "copy", "host",
+    ]  # fmt: skip
+
+
+def test_a_stream_has_its_name_in_words_and_exports(tmp_path: Path) -> None:
+    read = results(written(tmp_path, TWO.replace(",pp,", ",7,")))
+    lanes = read.lanes
+    assert [lanes.stream_title(0, lane) for lane in lanes.streams(0) if lane.startswith("stream")] == [
+        "stream 7", "stream compute", "stream tp", "stream host"
+    ]  # fmt: skip
+
+
+def test_columns_are_kept_for_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    many = "".join(f"0,s,{at},{at + 1},{'name' * 20},forward,,5,{at % 7}\n" for at in range(20_000))
+    path = written(tmp_path, f"{HEAD}\n{many}")
+    first = opened(path)
+    monkeypatch.setattr(span_csv.FORMAT, "spans", None)
+    assert opened(path) == first
+    assert (first.microbatches, first.format) == (7, "span-csv")
+
+
+# -- what is wrong in a file ---------------------------------------------------------------------
+
+_ROW = "0,0,10,a,compute\n"
+
+
+def _of(*rows: str, head: str = "rank,start_ns,end_ns,name,kind") -> str:
+    return "\n".join([head, *rows])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_of(), [("no-rows", 1)]),
+        (_of(_ROW, head="rank,start_ns,end,name,kind"), [("missing-column", 1)]),
+        (_of(_ROW, head="rank,start_ns,end_ns,title,type"), [("missing-column", 1)]),
+        (_of(_ROW + "0,ten,20,a,compute"), [("not-a-number", 3)]),
+        (_of(_ROW + "x,10,20,a,compute"), [("not-a-number", 3)]),
+        (_of("-1,10,20,a,compute"), [("not-a-number", 2)]),
+        (_of("0,-10,20,a,compute"), [("negative-value", 2)]),
+        (_of("0,,20,a,compute"), [("not-a-number", 2)]),
+        (_of("0,nan,inf,a,compute"), [("not-a-number", 2)] * 2),
+        (_of(f"0,10,{2**63},a,compute"), [("value-too-large", 2)]),
+        (_of(f"0,10,{'9' * 5000},a,compute"), [("value-too-large", 2)]),
+        (_of("99999999999,0,1,a,compute"), [("not-a-number", 2)]),
+        (_of("0,20,10,a,compute"), [("reversed-times", 2)]),
+        (_of("0,0,10,a,kernel"), [("unknown-kind", 2)]),
+        (_of("0,0,10,a"), [("incomplete-row", 2)]),
+        (_of("0,0,10,'a\nb',compute"), [("incomplete-row", 2), ("incomplete-row", 3)]),
+        (_of('0,0,10,"a\nb",compute\n0,x,20,a,compute'), [("not-a-number", 4)]),
+        (_of(f"0,0,10,{'a' * 140_000},compute"), [("bad-csv", 2)]),
+        (_of("0,0,10,a,compute,,x", "0,10,20,a,compute"), [("extra-cells", 2), ("no-steps", 1)]),
+        (_of("0,1.5,10,a,compute"), [("float-value", 2), ("no-steps", 1)]),
+        (_of(_ROW.strip(), _ROW), [("no-steps", 1), ("repeated-span", 3)]),
+        (_of(_ROW.strip(), "0,5,15,b,compute"), [("no-steps", 1), ("overlapping-spans", 3)]),
+        (_of("5,0,10,a,all-reduce,0-3", head="rank,start_ns,end_ns,name,kind,group"),
+         [("no-steps", 1), ("rank-not-in-group", 2)]),
+        (_of(_ROW, head="rank,start_ns,end_ns,name,kind,name").replace("compute", "compute,b"),
+         [("repeated-column", 1), ("no-steps", 1)]),
+        (_of("0,0,10,\udce9,compute"), [("not-utf-8", 2), ("no-steps", 1)]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, said: list[tuple[str, int]]) -> None:
+    one = found(written(tmp_path, text))
+    assert sorted((each.code, each.line) for each in one if each.code != "ranks-missing") == sorted(said)
+
+
+def test_an_unknown_kind_says_which_there_are_and_the_nearest(tmp_path: Path) -> None:
+    (error,) = found(written(tmp_path, _of("0,0,10,a,all-reduse")))
+    assert "forward, backward" in error.message
+    assert "did you mean all-reduce?" in error.message
+    assert error.column == 10
+
+
+def test_one_mistake_in_all_rows_is_told_once(tmp_path: Path) -> None:
+    (error,) = found(written(tmp_path, _of(*["0,0,10,a,kernel"] * 5000)))
+    assert "5000 times" in error.message
+
+
+@pytest.mark.parametrize("cut", range(0, len(TWO), 7))
+def test_a_file_that_ends_anywhere_is_read_or_refused(tmp_path: Path, cut: int) -> None:
+    for one in found(written(tmp_path, TWO[:cut])):
+        assert one.severity != "error" or (one.line is not None and one.column is not None)
+
+
+def test_gzip_data_that_ends_early_is_said(tmp_path: Path) -> None:
+    (error,) = found(written(tmp_path, gzip.compress(TWO.encode())[:-20]))
+    assert error.code == "bad-gzip"
+
+
+def test_the_example_of_the_page_opens(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "traces.md").read_text(encoding="utf-8")
+    lines = page[page.index(f"    {HEAD}") :].partition("\n\n")[0].splitlines()
+    read = results(written(tmp_path, "\n".join(line.strip() for line in lines)))
+    assert figures(read) == figures(results(written(tmp_path, TWO, "two.csv")))
+    assert read.measured.diagnostics == ()

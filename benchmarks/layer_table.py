@@ -68,7 +68,13 @@ def main(words: list[str]) -> int:
 
     def forget() -> None:
         # A worker finds the critical path while the table is open.
-        for name in [name for name in results.__dict__ if name not in ("simulation", "accounts", *path)]:
+        kept = (
+            "simulation",
+            "accounts",
+            *path,
+            *(name for name in results.__dict__ if name.startswith("once ")),
+        )
+        for name in [name for name in results.__dict__ if name not in kept]:
             del results.__dict__[name]
 
     begin = time.thread_time()

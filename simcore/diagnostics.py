@@ -182,3 +182,8 @@ class UsageError(Exception):
 
 class Cancelled(Exception):
     """The caller asked a running simulation to stop."""
+
+
+def never() -> bool:
+    """Says that nobody has cancelled."""
+    return False

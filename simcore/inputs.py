@@ -89,7 +89,7 @@ def read_input(
         if known.key == "nsys":
             message = "found an Nsight Systems export in a stream, expected the name of its file"
             raise InputError(Diagnostic("error", "unsupported-format", message, name))
-        return read_profile(name, known, source.all(is_part_enough=known.spans is None), asked)
+        return read_profile(name, source.all(is_part_enough=known.spans is None), asked)
     _refuse_choice(asked, "one file")
     if kind == "model":
         return _made_model(name, source.all())

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from simcore.trace.spans import Trace
 
 
+# It was there when it was looked for.
+_NO_MEMORY = "the memory that was free was not enough for the run"
+
+
 class Simulation(OfSetup, Struct, frozen=True, dict=True):
     """A run and everything it came from. diagnostics: of the file, then of the run.
 
@@ -105,7 +109,9 @@ def simulate(
     cannot be simulated, `Cancelled` when `cancelled()` becomes true.
     """
     try:
-        return simulated(Setup(workload, parameters), cancelled)
+        return _simulated(Setup(workload, parameters), cancelled)
+    except MemoryError:
+        raise UsageError(_NO_MEMORY) from None
     except UsageError as error:
         if parameters != Parameters():
             raise
@@ -119,8 +125,7 @@ def simulated(setup: Setup, cancelled: Callable[[], bool] = lambda: False) -> Si
     try:
         return _simulated(setup, cancelled)
     except MemoryError:
-        # It was there when it was looked for.
-        raise UsageError("the memory that was free was not enough for the run") from None
+        raise UsageError(_NO_MEMORY) from None
 
 
 def _simulated(setup: Setup, cancelled: Callable[[], bool]) -> Simulation:

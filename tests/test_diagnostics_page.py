@@ -14,7 +14,7 @@ from simcore.analysis import Results
 from simcore.checking import check_file_of
 from simcore.cluster import AskedCluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.export import FORMATS, save
+from simcore.export import FORMATS, Request, save
 from simcore.model.aicb import AicbTimes, aicb_text
 from simcore.model.aicb_arguments import AicbArguments
 from simcore.parameters import Parameters
@@ -224,7 +224,8 @@ def large(folder: Path) -> list[Diagnostic]:
 def exported(content: str, **parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
         workload = read(content)
-        return list(FORMATS[0].export(workload, Parameters(**parameters)).diagnostics)  # type: ignore[arg-type]
+        asked = Parameters(**parameters)  # type: ignore[arg-type]
+        return list(FORMATS[0].requested(Request(workload, asked)).diagnostics)
 
     return example
 
@@ -232,7 +233,7 @@ def exported(content: str, **parameters: object) -> Example:
 def timeline(_: Path) -> list[Diagnostic]:
     workload = read(TEXT)
     (chrome,) = [one for one in FORMATS if one.name == "chrome"]
-    return list(chrome.export(workload, Parameters()).diagnostics)
+    return list(chrome.requested(Request(workload, Parameters())).diagnostics)
 
 
 def unwritable(folder: Path) -> list[Diagnostic]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simcore.analysis.accounts import IDLE_OP, op_kind
+from simcore.diagnostics import never
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -29,7 +30,7 @@ from simcore.program.ops import (
 )
 from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
-from simcore.run.graph import JOINED, QUEUED, RECEIVED, START, never
+from simcore.run.graph import JOINED, QUEUED, RECEIVED, START
 from simcore.run.graph import Cause as GraphCause
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation

@@ -14,9 +14,9 @@ from itertools import compress
 
 from simcore.analysis.dependencies import Dependencies
 from simcore.cluster import Cluster
+from simcore.diagnostics import never
 from simcore.networks import Network
 from simcore.program import StageProgram
-from simcore.run.graph import never
 from simcore.running import DurationChange, PricedRun, is_fixed, jitter_of
 from simcore.simulation import Simulation
 from simcore.time_scales import time_changes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
+from simcore.diagnostics import never
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.run.gradients import Gradient
-from simcore.run.graph import never
 from simcore.simulation import Simulation
 from simcore.trace.gradients import NO_KIND, Scale
 from simcore.trace.gradients import gradients as slopes

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import COMP, RECV, SEND, integer
 from simcore.diagnostics import in_short
-from simcore.executing.columns import pattern_of
+from simcore.executing.columns import node_name, node_stream, pattern_of
+from simcore.executing.executed import Executed
 from simcore.executing.trace import ACCOUNTS, account_of, phase_of_node
 from simcore.run.figures import PathSegment
 from simcore.trace.critical_path import CriticalPath, LegOf, PathSource
 from simcore.trace.reasons import BUSY, FIRST, LATE, NAMES, NEEDS, REASONS, RECEIVED, Facts
-
-if TYPE_CHECKING:
-    from simcore.executing.ran import RanTraces
 
 # What they are called here.
 WORDS = REASONS | {RECEIVED: "waiting for the message from rank {rank}"}
@@ -33,9 +30,8 @@ class ExecutedPath(PathSource):
 
     groupings = ("kind", "op", "group", "rank")
 
-    def __init__(self, results: RanTraces) -> None:
-        self._results, self._executed = results, results.executed
-        self._first = results.executed.units.first
+    def __init__(self, executed: Executed) -> None:
+        self._executed, self._first = executed, executed.units.first
 
     def number(self, track: int, rank: int) -> int:
         return rank
@@ -48,12 +44,12 @@ class ExecutedPath(PathSource):
 
     def name(self, track: int, span: int) -> str:
         """The name of the node, raw text of the file."""
-        return self._results.name_of(self._first[track], span)
+        return node_name(self._executed, self._first[track], span)
 
     def part(self, by: str, track: int, span: int) -> str:
         """By `op`: nodes by name, `#` for each number; by `group`: the stream."""
         if by == "group":
-            return self._results.stream_of(self._first[track], span)
+            return node_stream(self._executed, self._first[track], span)
         return pattern_of(self.name(track, span))
 
     def leg(self, track: int, span: int) -> LegOf:
@@ -62,7 +58,8 @@ class ExecutedPath(PathSource):
         """
         name, rank = self.name(track, span), self._first[track]
         told = _MICROBATCH.search(name)
-        kind = self._results.type_of(rank, span)
+        nodes = self._executed.nodes[rank]
+        kind = nodes.columns.type[nodes.row[span]]
         if told is None:
             is_unknown = kind == COMP and self._is_placeholder(rank, span)
             return LegOf(pattern_of(name), -1, is_placeholder=is_unknown)
@@ -86,7 +83,7 @@ class ExecutedPath(PathSource):
         if cause is None:
             return WORDS[FIRST]
         track = of.graph.track_of(cause)
-        facts = NodeFacts(self._results, self._first[cause.track if kind == LATE else track])
+        facts = NodeFacts(self._executed, self._first[cause.track if kind == LATE else track])
         if kind not in (LATE, RECEIVED):
             place, before = of.span_at(reason.node, reason.track), of.span_at(cause.node, track)
             kind = facts.after(self._first[reason.track], place, before)
@@ -95,7 +92,7 @@ class ExecutedPath(PathSource):
     def segment(self, path: CriticalPath, index: int) -> PathSegment:
         track, span, rank = path.track[index], path.span[index], path.rank[index]
         return PathSegment(
-            path.edge[index], path.edge[index + 1], rank, self._results.stream_of(rank, span),
+            path.edge[index], path.edge[index + 1], rank, node_stream(self._executed, rank, span),
             self.kind(track, span), self.name(track, span), None, None, self.reason(path, index),
             self._executed.nodes[rank].id[span],
         )  # fmt: skip
@@ -104,14 +101,14 @@ class ExecutedPath(PathSource):
 class NodeFacts(Facts):
     """What is said of a cause that is of `rank`. The name in it is safe, and cut."""
 
-    def __init__(self, results: RanTraces, rank: int) -> None:
-        self._results, self.rank = results, rank
+    def __init__(self, executed: Executed, rank: int) -> None:
+        self._executed, self.rank = executed, rank
         self._waits = self._before = (rank, -1)
 
     def after(self, rank: int, place: int, before: int) -> str:
         """Why a node came after another: its data, a control dependency, or what both run on."""
         self._waits, self._before = (rank, place), (self.rank, before)
-        nodes = self._results.executed.nodes[rank]
+        nodes = self._executed.nodes[rank]
         if rank == self.rank and before in nodes.data[place]:
             return NEEDS
         return NAMES if rank == self.rank and before in nodes.ctrl[place] else BUSY
@@ -119,15 +116,15 @@ class NodeFacts(Facts):
     @property
     def what(self) -> str:
         """The name of what it waited for."""
-        return in_short(self._results.name_of(*self._before), _NAME_CELLS)
+        return in_short(node_name(self._executed, *self._before), _NAME_CELLS)
 
     @property
     def where(self) -> str:
         """What it runs on."""
-        return taken_by(self._results, *self._waits)
+        return taken_by(self._executed, *self._waits)
 
 
-def taken_by(results: RanTraces, rank: int, place: int) -> str:
+def taken_by(executed: Executed, rank: int, place: int) -> str:
     """What a node runs on, one at a time: under ASTRA-sim's rules one of three, else a stream."""
-    held = results.executed.lanes[rank][place]
-    return "its stream" if not results.is_astra else _SLOTS[held] if held < len(_SLOTS) else "its rank"
+    held = executed.lanes[rank][place]
+    return "its stream" if not executed.is_astra else _SLOTS[held] if held < len(_SLOTS) else "its rank"

@@ -197,7 +197,7 @@ class RanTraces(Rerunnable, Struct, frozen=True, dict=True):
     @cached_property
     def path_source(self) -> ExecutedPath:
         """What is said of it."""
-        return ExecutedPath(self)
+        return ExecutedPath(self.executed)
 
     @cached_property
     def _place_in(self) -> list[dict[int, int]]:

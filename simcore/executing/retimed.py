@@ -13,14 +13,13 @@ from collections.abc import Callable
 from functools import cached_property
 
 from simcore.chakra.nodes import COMP, RECV
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, never, printable
 from simcore.executing.columns import pattern_of
 from simcore.executing.executed import Executed, Execution
 from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN, ExecutedGraph
 from simcore.executing.ran import RanTraces
 from simcore.overrides import time_scales
 from simcore.records import replace
-from simcore.run.graph import never
 from simcore.trace.graph import retimed
 
 _MOST_LISTED = 12

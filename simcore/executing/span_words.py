@@ -116,7 +116,7 @@ class TraceSpanWords:
             causes.append((*late, _LAST))
         lane, begun = executed.lanes[rank][place], executed.start[rank][place]
         if lane != 255 and begun:
-            what = taken_by(results, rank, place)
+            what = taken_by(results.executed, rank, place)
             ends = executed.end[rank]
             parents = {*nodes.data[place], *nodes.ctrl[place]}
             causes += [

@@ -34,7 +34,8 @@ from simcore.measured.run import (
 from simcore.parameters import Asked
 from simcore.ranks import RankSet
 from simcore.units import duration, plural
-from simcore.workload.formats import Format
+from simcore.workload.formats import format_of
+from simcore.workload.source import HEAD_BYTES
 
 ALL_STEPS = "all"
 _LISTED = 8
@@ -68,11 +69,11 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     return _run(path, recordings, said, asked, is_set=True)
 
 
-def read_profile(path: str, known: Format, data: bytes, asked: Asked) -> MeasuredRun:
-    """The run in the bytes of a file of a format; `path` is for messages."""
+def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
+    """The run in a file's bytes; `path` is for messages."""
     _check(asked)
     part = HowRead(asked.comm_names, asked.step_names, asked.cache, host=asked.host)
-    recordings, said = read_bytes(known, path, data, part)
+    recordings, said = read_bytes(format_of(data[:HEAD_BYTES]), path, data, part)
     return _run(path, recordings, said, asked, is_set=False)
 
 

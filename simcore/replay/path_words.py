@@ -4,11 +4,13 @@ began.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
-from simcore.replay.idle import CALL, gap_in, gap_reason
-from simcore.replay.worst import IDLE_NAME, piece_name
+from simcore.replay.idle import CALL, HostGap, gap_in, gap_reason
+from simcore.replay.piece_names import IDLE_NAME, InPieces, piece_name
 from simcore.run.figures import PathSegment
+from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import GAP
 from simcore.run.ties import Ties
 from simcore.sources.measured import ACCOUNTS, IDLE, own_account
@@ -28,13 +30,20 @@ from simcore.trace.reasons import (
     Reason,
 )
 
-if TYPE_CHECKING:
-    from simcore.replay.timed import Timed
-
 # What they are called here: a stream is that of the collectives of a group.
 WORDS = REASONS | {BUSY: "waiting for the collective before it"}
 # What is said of a gap where its trace does not tell more.
 _OF_GAPS = (FIRST, IDLES, HOST_LATE, NOT_STARTED)
+
+
+class _Timed(InPieces, Protocol):
+    """A run with times. gaps: of each rank, as far as its trace tells what its host did then."""
+
+    @property
+    def graph(self) -> MeasuredGraph: ...
+
+    @property
+    def gaps(self) -> Sequence[Sequence[HostGap]]: ...
 
 
 class MeasuredPath(PathSource):
@@ -42,7 +51,7 @@ class MeasuredPath(PathSource):
 
     groupings = ("kind", "op", "stage", "rank")
 
-    def __init__(self, results: Timed) -> None:
+    def __init__(self, results: _Timed) -> None:
         self._results, self._ties = results, results.ties
         self._ranks = results.measured.ranks
 

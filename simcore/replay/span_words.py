@@ -30,8 +30,8 @@ from simcore.ranks import RankSet, place_words
 from simcore.records import Struct
 from simcore.replay.idle import CALL, call_lane, called_words, gap_in, gap_words, part_words, thread_words
 from simcore.replay.path_words import WORDS, kind_behind, words_of
+from simcore.replay.piece_names import piece_name
 from simcore.replay.waits import Wait, waits_by_item
-from simcore.replay.worst import piece_name
 from simcore.run.findings import Leg
 from simcore.run.graph import BUSY, START, Cause
 from simcore.run.lanes import COMPUTE_STREAM, SpanSaid, Step, microbatch_words

@@ -11,7 +11,7 @@ from simcore.measured.vocabulary import RECEIVES
 from simcore.once import kept_on
 from simcore.records import Struct
 from simcore.replay.late import Late, waits_of
-from simcore.replay.worst import piece_name
+from simcore.replay.piece_names import piece_name
 from simcore.run.pieces import GAP, TRANSFER
 
 if TYPE_CHECKING:

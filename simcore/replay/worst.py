@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import short_name
-from simcore.measured.matching import Call, name_of
 from simcore.measured.vocabulary import said_op
 from simcore.ranks import RankSet
+from simcore.replay.piece_names import piece_name
 from simcore.replay.stragglers import stragglers
 from simcore.run.findings import Place
-from simcore.run.pieces import GAP
 from simcore.sources.measured import (
     BUBBLE,
     FIRST_EXPOSED,
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
 # What a rank does where it has no operation: `host gap` is said of such time between two operations alone.
-IDLE_NAME = "idle"
 _NAME = 32
 
 
@@ -36,14 +34,6 @@ def worst_places(results: Timed) -> list[Place]:
     if not results.step_time_ns:
         return []
     return [place for rule in _RULES if (place := rule(results)) is not None]
-
-
-def piece_name(results: Timed, rank: int, piece: int) -> str:
-    """The operation or sub-operation of a piece, as the file has it; `idle` where there is none."""
-    pieces, trace = results.ties.pieces[rank], results.measured.ranks[rank]
-    if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
-        return IDLE_NAME
-    return name_of(trace, Call(rank, pieces.op[piece], pieces.sub[piece]))
 
 
 def longest_wait(results: Timed, early: int, name: str) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from simcore.diagnostics import printable
 from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, keys, more_line
 from simcore.run.figures import StreamUse
 from simcore.run.track import ranks_of
@@ -33,7 +34,8 @@ def _stream_fields(run: Run) -> list[Field[_Mean]]:
         return "" if use.kind == "compute" else "-" if ns is None else figure(ns)
 
     return [
-        Field("stream", lambda pair: pair[0].stream, "stream", lambda pair: pair[0].stream, left=True),
+        Field("stream", lambda pair: printable(pair[0].stream, 40), "stream", lambda pair: pair[0].stream,
+              left=True),
         Field(f"busy {unit}", lambda pair: figure(pair[0].busy_ns), "busy_ns", lambda pair: pair[0].busy_ns),
         Field(
             "% of step", lambda pair: percent(pair[0].busy_ns, step),

@@ -17,9 +17,9 @@ from itertools import compress
 from operator import add, ne, or_
 from typing import TypeVar
 
-from simcore.diagnostics import Cancelled
+from simcore.diagnostics import Cancelled, never
 from simcore.records import NamedTuple, Struct
-from simcore.run.graph import START, Graph, never
+from simcore.run.graph import START, Graph
 from simcore.run.repeats import Pattern, Work
 
 Time = TypeVar("Time", int, float)

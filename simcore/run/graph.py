@@ -21,7 +21,7 @@ from itertools import accumulate, compress, pairwise
 from operator import sub
 from typing import Any
 
-from simcore.diagnostics import Cancelled
+from simcore.diagnostics import Cancelled, never
 from simcore.records import NamedTuple
 from simcore.run.repeats import Pattern, Repeat, Way
 from simcore.units import shifted, taken_from
@@ -43,11 +43,6 @@ def _zeros(column: bytearray, first: int, last: int) -> Iterator[int]:
     if last - first > 8:
         return compress(range(first, last), column[first:last].translate(_BEGINS))
     return (place for place in range(first, last) if not column[place])
-
-
-def never() -> bool:
-    """Says that nobody has cancelled."""
-    return False
 
 
 class Cause(NamedTuple):

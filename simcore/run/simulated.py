@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from itertools import accumulate, compress, pairwise
 
-from simcore.diagnostics import Cancelled
+from simcore.diagnostics import Cancelled, never
 from simcore.program import Program
 from simcore.program.ops import (
     COMPUTE,
@@ -32,7 +32,7 @@ from simcore.program.ops import (
     TransferCost,
     Wait,
 )
-from simcore.run.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph, never
+from simcore.run.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph
 from simcore.run.repeats import Pattern, Repeat
 from simcore.timeline import Timeline
 from simcore.units import as_number, differences, placed, shifted

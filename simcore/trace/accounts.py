@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import and_, eq, ge, le, lt
 
-from simcore.diagnostics import Cancelled
+from simcore.diagnostics import Cancelled, never
 from simcore.records import NamedTuple
 from simcore.run.accounts import Accounts
-from simcore.run.graph import never
 from simcore.trace.spans import (
     BESIDE,
     BESIDE_WAITS,

@@ -15,10 +15,11 @@ from itertools import compress
 from operator import ne
 from typing import TypeVar
 
+from simcore.diagnostics import never
 from simcore.records import NamedTuple
 from simcore.run.figures import PathSegment
 from simcore.run.findings import Leg, LegKey, stretches
-from simcore.run.graph import BEFORE, Cause, ChainStep, never
+from simcore.run.graph import BEFORE, Cause, ChainStep
 from simcore.run.repeats import Way
 from simcore.trace.graph import TraceGraph
 from simcore.trace.reasons import BEHIND, FIRST, Reason

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 
+from simcore.diagnostics import never
 from simcore.records import NamedTuple
 from simcore.run.gradients import Chains, Gradient
-from simcore.run.graph import never
 from simcore.trace.graph import TraceGraph
 
 # The kind of durations that no scale is on.

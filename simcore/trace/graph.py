@@ -14,8 +14,9 @@ from functools import cached_property
 from operator import sub
 
 from simcore.collectives.exact import scaled
+from simcore.diagnostics import never
 from simcore.records import Struct
-from simcore.run.graph import Cause, Graph, never
+from simcore.run.graph import Cause, Graph
 from simcore.trace.reasons import Reason, kind_of
 from simcore.trace.spans import NONE
 

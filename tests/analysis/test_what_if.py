@@ -350,7 +350,7 @@ def test_all_transmissions_cheaper_are_shared_ports_under_that_scale(case: Case,
 def test_a_step_that_gets_longer_is_an_anomaly_and_said_so() -> None:
     found = WhatIf("stream tp", 120, 95, anomaly=True)
     results = Results(run([layer("mlp", 100)], {}))
-    results.__dict__["_what_if"] = [WhatIf("compute fwd", 0, 90), found]
+    results._what_if.take([WhatIf("compute fwd", 0, 90), found])
     assert run_json(results, with_what_if=True)["what_if"] == [
         {"list": "sensitivity", "knob": "compute fwd", "free_ns": 0, "better10_ns": 90},
         {"list": "sensitivity", "knob": "stream tp", "free_ns": 120, "better10_ns": 95, "anomaly": True},

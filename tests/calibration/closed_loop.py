@@ -62,7 +62,8 @@ def _actions(simulation: Simulation, rank: int, random: Random) -> list[Action]:
         for wait in run.waits:
             if isinstance(wait, Receive):
                 is_forward = wait.source < stage
-                batch = timeline.sent_column("microbatch")[wait.message]
+                sender, sent = timeline.received(number, wait.message)
+                batch = timeline.stage_program(sender).ops.microbatch[sent]
                 name = "recv_forward" if is_forward else "recv_backward"
                 pause()
                 todo.append(Action("recv", 0, name, ("pp", wait.message, tp, dp), batch=batch))

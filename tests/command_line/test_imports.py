@@ -113,8 +113,9 @@ READING = {
     "simcore.program", "simcore.records", "simcore.units",
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
-SHOWING = ROOMS | {"simcore.kernel_names", "simcore.analysis", "simcore.report", "simcore.run"}
-EXPORTING = ROOMS | {"simcore.analysis", "simcore.export", "simcore.json_text", "simcore.run"}
+TRACES = {"simcore.run", "simcore.sources", "simcore.trace"}
+SHOWING = ROOMS | TRACES | {"simcore.kernel_names", "simcore.analysis", "simcore.report"}
+EXPORTING = ROOMS | TRACES | {"simcore.analysis", "simcore.export", "simcore.json_text"}
 COMMANDS = [
     # It names the model behind the rows.
     (["check", SEED_002], READING | {"simcore.model", "simcore.recovery", "simcore.toml_text"}),

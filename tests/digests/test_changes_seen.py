@@ -168,7 +168,8 @@ def _another_place(run: Any) -> None:
 
 def _span_that_ends_later(run: Any) -> None:
     lanes = run.lanes
-    lanes.spans(lanes.numbers[0], lanes.streams(lanes.numbers[0])[0]).end[0] += 1
+    number = lanes.facts.numbers[0]
+    lanes.spans(number, next(iter(lanes.streams(number)))).end[0] += 1
 
 
 @pytest.mark.parametrize("case", _OF_EACH_KIND, ids=lambda case: case.name)

@@ -20,12 +20,15 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.replay import MeasuredResults, measured_results
+from simcore.run.findings import path_sums
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from simcore.workload.formats import span_csv
 from simcore.workload.spans import KINDS
+from tests.fuzz.mutants import UNSAFE
 from tests.kineto.simulated_spans import as_csv
 from tests.workload.texts import REPOSITORY
+from tui.cli import main
 
 _001, _002 = "001_moe_128npu_with_mistakes.txt", "002_gpt_1024npu.txt"
 CASES = Path(__file__).parent / "cases"
@@ -112,12 +115,9 @@ def test_a_simulated_run_is_the_same_run_as_a_csv(tmp_path: Path, name: str, giv
         for rank in rank_class.ranks:
             assert told(read.accounts[rank]) == told(simulated.accounts[number]), rank
     path: Counter[str] = Counter()
-    for kind, ns in simulated.critical_path.by_kind().items():
+    for kind, ns in path_sums(simulated, "kind"):
         path[_KINDS.get(kind, kind)] += ns
-    measured: Counter[str] = Counter()
-    for segment in read.critical_path:
-        measured[segment.kind] += segment.end - segment.start
-    assert measured == path
+    assert dict(path_sums(read, "kind")) == path
 
 
 # -- what the columns mean -----------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_every_kind_is_read(tmp_path: Path) -> None:
 def test_a_stream_has_its_name_in_words_and_exports(tmp_path: Path) -> None:
     read = results(written(tmp_path, TWO.replace(",pp,", ",7,")))
     lanes = read.lanes
-    assert [lanes.stream_title(0, lane) for lane in lanes.streams(0) if lane.startswith("stream")] == [
+    assert [lanes.streams(0)[lane] for lane in lanes.streams(0) if lane.startswith("stream")] == [
         "stream 7", "stream compute", "stream tp", "stream host"
     ]  # fmt: skip
 
@@ -341,6 +341,20 @@ def test_a_file_that_ends_anywhere_is_read_or_refused(tmp_path: Path, cut: int) 
 def test_gzip_data_that_ends_early_is_said(tmp_path: Path) -> None:
     (error,) = found(written(tmp_path, gzip.compress(TWO.encode())[:-20]))
     assert error.code == "bad-gzip"
+
+
+@pytest.mark.parametrize("words", [["report"], ["report", "--what-if"], ["report", "--json"], ["check"]])
+def test_names_of_a_file_reach_no_terminal_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """Planted: the table of streams prints the names of groups as they are written."""
+    text = (
+        TWO.replace("embed", "em\x1b[2Jbed")
+        .replace("tp:0-1", "t\x08p\x1b[2J\u202e")
+        .replace(",tp,", ",t\x07p,")
+    )
+    assert main([*words, written(tmp_path, text)]) == 0
+    assert not UNSAFE.search(capsys.readouterr().out)
 
 
 def test_the_example_of_the_page_opens(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from simcore.measured.summary import op_figures
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
-from simcore.replay.worst import piece_name
+from simcore.replay.piece_names import piece_name
 
 from .test_replay_by_hand import MS, op, run_of
 

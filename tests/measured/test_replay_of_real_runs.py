@@ -17,9 +17,9 @@ from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.insights import insight_lines
 from simcore.replay.late import waits_of
 from simcore.replay.parameters import Scales, rounded
+from simcore.replay.piece_names import piece_name
 from simcore.replay.stragglers import balanced_beside_slow_ranks
 from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
-from simcore.replay.worst import piece_name
 from simcore.sources.measured import BUBBLE, WAIT
 from simcore.units import duration
 from tests.workload.texts import shared_folder

@@ -182,8 +182,8 @@ def test_a_section_more_is_a_line_in_the_list() -> None:
 
     more: list[Section[Run]] = [*pages.SECTIONS, Section("ranks", lines)]
     for kind, ranks in (("simulated", 8), ("measured", 2)):
-        text = page(more, of(kind), PageAsked())
-        assert text == f"{pages.run_page(of(kind))}\nRanks: {ranks}\n"
+        whole = pages.run_page(of(kind))
+        assert page(more, of(kind), PageAsked()) == f"{whole}\nRanks: {ranks}\n"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.parameters import Given
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
 from tests.analysis.test_beside import made_simulation
@@ -29,7 +30,7 @@ TRACE = str(ROOT / "fixtures/004_megatron_rank7_trace.txt")
 def opened(*words: str) -> Session:
     """What the screen opens with these words."""
     arguments = build_parser().parse_args(list(words))
-    return _opened(arguments.file, arguments, parameters_from(arguments))
+    return _opened(Given(arguments.file, parameters_from(arguments)), arguments)
 
 
 def steps(session: Session) -> tuple[int, int | None]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from itertools import compress
 from operator import ne
 from typing import TypeVar
@@ -24,7 +25,7 @@ from simcore.run.repeats import Way
 from simcore.trace.graph import TraceGraph
 from simcore.trace.reasons import BEHIND, FIRST, Reason
 from simcore.trace.spans import NONE
-from simcore.units import shifted
+from simcore.units import differences, shifted
 
 Part = TypeVar("Part", int, str)
 
@@ -122,9 +123,11 @@ class CriticalPath:
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """(track, span, ns) of each segment."""
-        edge = self.edge
-        for index, (track, span) in enumerate(zip(self.track, self.span, strict=True)):
-            yield track, span, edge[index + 1] - edge[index]
+        return zip(self.track, self.span, self._lengths, strict=True)
+
+    @cached_property
+    def _lengths(self) -> array[int]:
+        return differences(self.edge[1:], self.edge[:-1])
 
     def at(self, time_ns: int) -> int:
         """The segment that holds `time_ns`, the last one for the end of the step; -1 without segments."""
@@ -250,8 +253,7 @@ def _stage_words(stage: int | None) -> str:
 def path_parts(path: CriticalPath, source: PathSource, by: str) -> Iterator[tuple[str, int]]:
     """Returns (part, ns) of each segment, in the order of time."""
     part_of = source.part_of(by)
-    for rank, (track, span, ns) in zip(path.rank, path, strict=True):
-        yield part_of(track, span, rank), ns
+    return ((part_of(track, span, rank), ns) for rank, (track, span, ns) in zip(path.rank, path, strict=True))
 
 
 def path_legs(path: CriticalPath, source: PathSource) -> list[Leg]:

@@ -5,8 +5,7 @@ And what a user asks of measured runs beside their parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from simcore.diagnostics import UsageError, printable
 from simcore.names import (
@@ -30,7 +29,6 @@ from simcore.units import plain_number
 T = TypeVar("T", bound=Struct)
 P = TypeVar("P", bound="Parameters")
 G = TypeVar("G", bound="Given")
-R = TypeVar("R", bound="Rerunnable")
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
 # What is opened: a workload is simulated, a model too, a trace shown as it was measured or replayed,
 # execution traces run.
@@ -521,6 +519,36 @@ class Given(Struct, frozen=True, dict=True, eq=False):
     opened: Any
     parameters: Parameters
 
+    # Which parameters such an input has; what it is to make a run of it.
+    of: ClassVar[Input]
+    doing: ClassVar[str] = "simulating"
+
+    @property
+    def path(self) -> str:
+        """What was opened, as the user gave it."""
+        path: str = self.opened.path
+        return path
+
+    @property
+    def source(self) -> Any:
+        """What was read: what another run begins with."""
+        return self.opened
+
+    @property
+    def stamp(self) -> str | None:
+        """Which run of its directory it is, by the names of the files; None where they do not say."""
+        return None
+
+    @property
+    def label(self) -> str | None:
+        """What `--run` names it by among the runs of its directory."""
+        return None
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The labels of the other runs of its directory."""
+        return ()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Given) or self.opened is not other.opened:
             return False
@@ -553,20 +581,6 @@ class OfSetup:
         """Those that ask for this run."""
         given: Given = self.setup
         return given.parameters
-
-
-class Rerunnable(OfSetup):
-    """A run that can be made again, of another setup of its input."""
-
-    __slots__ = ()
-
-    def rerun(self: R, setup: Any, cancelled: Callable[[], bool]) -> R:
-        """The run of another setup of the same input."""
-        raise NotImplementedError
-
-    def with_parameters(self: R, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False) -> R:
-        """The same input under other parameters. Raises `UsageError`, `InputError`, `Cancelled`."""
-        return self.rerun(self.setup.under(parameters), cancelled)
 
 
 class Asked(Struct, frozen=True):

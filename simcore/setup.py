@@ -6,6 +6,7 @@ Import from here: `Setup`.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import ClassVar
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -22,7 +23,7 @@ from simcore.networks import NETWORKS, AskedNetwork, Network, network_model
 from simcore.networks.model import NetworkModel
 from simcore.networks.simai import least_forward_bytes
 from simcore.overrides import AskedOverrides, Overrides, parse_overrides
-from simcore.parameters import Given
+from simcore.parameters import Given, Input
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.program.schedule_choice import AskedSchedule, with_stages_of_schedule
 from simcore.records import NamedTuple, replace
@@ -61,6 +62,13 @@ class Setup(Given, frozen=True, dict=True):
     """
 
     opened: Workload
+
+    of: ClassVar[Input] = "workload"
+
+    @property
+    def source(self) -> Workload:
+        """The workload with the groups and sizes of its file."""
+        return self.opened.as_written
 
     @cached_property
     def rules(self) -> Rules:

@@ -278,7 +278,7 @@ class WltuiApp(RunsHost):
         hints = list(self.current_view.hints)
         if self.runs.has_other and not self.current_view.takes("x"):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
-        if self.session.opened.others:
+        if self.session.opened.setup.others:
             hints.insert(_OTHER_RUN_AT, ("R", "other runs"))
         if not self.keymap:
             return tuple(hints)

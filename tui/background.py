@@ -11,8 +11,8 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import Cancelled
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.recovery.recovered import Recovered
+    from simcore.trace.run import Run
     from simcore.workload import Workload
     from tui.host import Host
 
@@ -131,13 +131,13 @@ class ModelsBehind(Background):
 
     def recovered(self, run: Run) -> Recovered | None:
         """What made the rows of a run; None until it is found, and of rows that are not like AICB's."""
-        if run.origin != "simulated":
+        if run.figures.kind != "simulated":
             return None
         # Imported here: of other runs nothing is asked.
         from simcore.recovery.rescale import known
         from simcore.workload.traffic import is_like_aicb
 
-        workload = cast("Workload", run.source)
+        workload = cast("Workload", run.setup.source)
         if not is_like_aicb(workload):
             return None
         recovered: Recovered | None = self.of(workload, lambda _, __: known(workload))

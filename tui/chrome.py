@@ -175,12 +175,12 @@ def _step(session: Session, short: bool = False, with_model: bool = True, agains
     """
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
-        is_other = session.current.other_model != session.opened.other_model
+        is_other = session.current.model.other_model != session.opened.model.other_model
         # Of measured runs and execution traces no rows are made.
         anew = bool(getattr(session.current, "rescaled", "")) and not getattr(session.opened, "rescaled", "")
         alone = short or is_other or anew
         other_run = session.against_words() if against else ""
-        difference_line = run_difference(session.opened, session.current, alone, other_run)
+        difference_line = run_difference(session.opened.shape, session.current.shape, alone, other_run)
         # Of another model it is neither a gain nor a loss: it is the step of something else.
         share = text_of([difference_line])
         other = share if not with_model else "other model" if short else f"{share}, other model"

@@ -147,10 +147,10 @@ class Exporting:
 
         current = self._app.session.current
         if name != "html":
-            return Request(current.source, current.parameters)
+            return Request(current.setup.source, current.parameters)
         # A page made of the screen that compares has both of its runs.
         a, b = self._app.current_view.compared_runs or (None, current)
-        return Request(b.source, b.parameters, run=b, against=a)
+        return Request(b.setup.source, b.parameters, run=b, against=a)
 
 
 # The picture is to be seen without a network: the fonts at hand do.

@@ -46,8 +46,8 @@ class PanelCursor:
         """Another run; the cursor stays where it is, as far as there is such a place. The what-if table has
         other rows: who goes back finds the row that was tried, who goes on begins with the first.
         """
-        self.left[self.results.label, self.results.setup] = self.cursor(WHAT_IF)
-        self.at[WHAT_IF] = self.left.get((results.label, results.setup), (0, 0))
+        self.left[self.results.setup.label, self.results.setup] = self.cursor(WHAT_IF)
+        self.at[WHAT_IF] = self.left.get((results.setup.label, results.setup), (0, 0))
         self.results, self.knobs = results, None
         self.begin()
         for panel in self.panels:
@@ -113,7 +113,7 @@ class PanelCursor:
         from simcore.analysis.file_memory import memory_bytes
 
         who = "the first" if chosen is None else "this one"
-        return needs_words(who, knob, memory_bytes(self.results), room)
+        return needs_words(who, knob, memory_bytes(self.results.model), room)
 
     @property
     def fixes(self) -> int:
@@ -136,7 +136,7 @@ class PanelCursor:
     @property
     def base_ns(self) -> int:
         """The step time that the changes of the what-if table are held against, ns."""
-        return self.results.what_if_base_ns
+        return self.results.figures.what_if_base_ns
 
     @property
     def base_words(self) -> str:
@@ -150,7 +150,7 @@ class PanelCursor:
     @property
     def dims(self) -> Sequence[Dimension]:
         """The dimensions of the network that changes may be of; none where there are none."""
-        return self.results.dims
+        return self.results.network.dims
 
     def extent(self, panel: str) -> tuple[int, int]:
         """(rows, columns) of a panel."""

@@ -77,8 +77,8 @@ def _flags_beside(session: Session, against: Run) -> list[str] | None:
     current = session.current
     wanted = current.parameters.as_flags(), against.parameters.as_flags()
     for given in (current.parameters, against.parameters):
-        mine = own_of(Given(current.source, given), against.source).parameters
-        theirs = own_of(Given(against.source, given), current.source).parameters
+        mine = own_of(Given(current.setup.source, given), against.setup.source).parameters
+        theirs = own_of(Given(against.setup.source, given), current.setup.source).parameters
         if (mine.as_flags(), theirs.as_flags()) == wanted:
             return [] if given is current.parameters else given.as_flags()
     return None

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Given, Parameters
 from simcore.records import NamedTuple
-from simcore.run.figures import Work, microbatch_ns, without_each
+from simcore.run.contexts import Work
+from simcore.run.figures import microbatch_ns, without_each
+from simcore.trace.run import Run, as_read, held_spans
 from simcore.units import duration
 
 if TYPE_CHECKING:
@@ -48,14 +49,14 @@ class KeptRun:
         self.results = run
         self.step_ns = run.step_time_ns if run.timed else None
         # What was measured need not be as much work as what was simulated.
-        self.work = run.work if run.origin == "simulated" else None
-        self.unequal = run.timed and not run.microbatches_alike
+        self.work = run.shape.work if run.figures.kind == "simulated" else None
+        self.unequal = run.timed and not run.shape.microbatches_alike
         # Of unequal ones a mean says little.
-        self.each_ns = microbatch_ns(run) if run.timed and not self.unequal else None
-        figures = run.model_figures
+        self.each_ns = microbatch_ns(run.shape) if run.timed and not self.unequal else None
+        figures = run.model.model_figures
         self.tokens_per_s = None if figures is None else figures.throughput.tokens_per_s
 
-    def is_of(self, run: KeptRun | Run) -> bool:
+    def is_of(self, run: KeptRun) -> bool:
         """Whether it is the run of this one's label and parameters."""
         return (self.label, self.parameters) == (run.label, run.parameters)
 
@@ -134,13 +135,13 @@ class Session:
         self.history = []
         self.stamps = stamps_of(self.opened.path, self.opened.diagnostics)
         self._add(self.opened)
-        plain = self.opened.as_read
+        plain = as_read(self.opened)
         if plain is not self.opened:
             # A replay was asked for: what was measured is a key away.
             self._add(plain)
             self.other = plain
         if self.read is not None:
-            self.history += [KeptRun(Parameters(), label=label) for label in self.opened.others]
+            self.history += [KeptRun(Parameters(), label=label) for label in self.opened.setup.others]
 
     # -- the draft -------------------------------------------------------------------
 
@@ -182,33 +183,33 @@ class Session:
         if not self.current.timed:
             return "not timed"
         words = duration(self.current.step_time_ns)
-        return words if self.current.steps == 1 else f"{words} in {self.current.steps}"
+        return words if self.current.shape.steps == 1 else f"{words} in {self.current.shape.steps}"
 
     @property
     def doing(self) -> str:
         """What it is to make another run."""
-        return self.opened.doing
+        return self.opened.setup.doing
 
     def facts(self, wide: bool) -> list[str]:
         """What is open, besides its name: what differs from the run as opened, then the most important."""
         changed = self.changed_facts(wide)
-        return [*changed, *(fact for fact in self.current.headline(wide) if fact not in changed)]
+        return [*changed, *(fact for fact in self.current.figures.headline(wide) if fact not in changed)]
 
     def changed_facts(self, wide: bool) -> list[str]:
         """Of the facts those that are not as in the run as opened, its schedule or replay, say."""
         if self.current is self.opened:
             return []
-        facts = self.current.headline(wide)
-        if self.current.model_figures is not None:
+        facts = self.current.figures.headline(wide)
+        if self.current.model.model_figures is not None:
             # A model's figures differ with every change: layout and schedule say what was changed.
             from simcore.analysis.model_figures import figure_words
 
-            figures = figure_words(self.current.model_figures)
+            figures = figure_words(self.current.model.model_figures)
             facts = [fact for fact in facts if fact not in figures]
         # So does what a micro-batch takes: the step time says that.
-        before = {without_each(fact) for fact in self.opened.headline(wide)}
+        before = {without_each(fact) for fact in self.opened.figures.headline(wide)}
         changed = [fact for fact in facts if without_each(fact) not in before]
-        return [*changed, *_network_words(self.opened.dims, self.current.dims)]
+        return [*changed, *_network_words(self.opened.network.dims, self.current.network.dims)]
 
     def run_words(self) -> str:
         """Which run is on the screen: `run 2 of 3`, or one that was not kept."""
@@ -227,7 +228,7 @@ class Session:
     def command(self) -> str:
         """The command line that opens the run on the screen."""
         current = self.current
-        return shlex.join(["wltui", *current.parameters.command_words(current.path, current.label)])
+        return shlex.join(["wltui", *current.parameters.command_words(current.path, current.setup.label)])
 
     # -- the runs --------------------------------------------------------------------
 
@@ -236,15 +237,19 @@ class Session:
         """The kept runs that have been found."""
         return [run.results for run in self.history if run.results is not None]
 
-    def kept(self, run: KeptRun | Run) -> KeptRun | None:
+    def kept(self, run: Run) -> KeptRun | None:
         """The run of the history with the label and the parameters of this one."""
-        return next((kept_run for kept_run in self.history if kept_run.is_of(run)), None)
+        return self.kept_like(KeptRun(run.parameters, label=run.setup.label))
+
+    def kept_like(self, wanted: KeptRun) -> KeptRun | None:
+        """The same, of a run that need not have been found."""
+        return next((kept_run for kept_run in self.history if kept_run.is_of(wanted)), None)
 
     def root(self, label: str | None) -> Run:
         """The run of a label as it was read, from which others are made. Raises InputError."""
-        if label == self.opened.label:
+        if label == self.opened.setup.label:
             return self.opened
-        there = self.kept(KeptRun(Parameters(), label=label))
+        there = self.kept_like(KeptRun(Parameters(), label=label))
         results = None if there is None else there.results
         if results is not None:
             return results
@@ -255,7 +260,7 @@ class Session:
 
     def recall(self, run: KeptRun) -> None:
         """A run of an earlier session comes into the history; one that is there gets its name."""
-        there = self.kept(run)
+        there = self.kept_like(run)
         if there is None:
             self.history.append(run)
         else:
@@ -273,7 +278,7 @@ class Session:
         return True
 
     def _add(self, run: Run) -> None:
-        kept = KeptRun(run.parameters, label=run.label)
+        kept = KeptRun(run.parameters, label=run.setup.label)
         kept.know(run)
         self.history.append(kept)
 
@@ -289,11 +294,11 @@ class Session:
             self.other = self.current
         elif self.other is run:
             self.other = next((other for other in reversed(self.runs) if other is not run), None)
-        if run.label != self.opened.label:
+        if run.setup.label != self.opened.setup.label:
             # What was changed was another run's.
             first = self.history[0]
-            of_first = run.label == first.label and first.results is not None
-            self.opened = first.results if of_first and first.results is not None else run.as_read
+            of_first = run.setup.label == first.label and first.results is not None
+            self.opened = first.results if of_first and first.results is not None else as_read(run)
             self._undo.clear()
             self._redo.clear()
             self._draft = run.setup
@@ -306,7 +311,7 @@ class Session:
         room = MOST_KEPT_OPS
         for run in reversed(self.history):
             if run.results is not None and not any(run.results is shown for shown in on_screen):
-                room -= run.results.held_ops
+                room -= held_spans(run.results)
                 if room < 0:
                     run.results = None
 

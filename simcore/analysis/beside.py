@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -12,7 +11,6 @@ from simcore.analysis.compare import AccountChange, AccountPart
 from simcore.analysis.compare.parts import BUSY
 from simcore.analysis.compare.reasons import leading_parts
 from simcore.analysis.name_changes import NameChange, name_changes, sentences
-from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple, Struct, asdict
@@ -20,6 +18,7 @@ from simcore.replay.run_words import replay_words
 from simcore.replay.stragglers import LEAST
 from simcore.run.track import ALIKE, COMPUTE, TimedPass, Track, busy_ns, mean_ns
 from simcore.trace.named_work import NamedWork, summed
+from simcore.trace.run import Run, common_ns
 from simcore.units import difference, duration, largest, listed, plural
 
 # Cells for what a replay changes.
@@ -31,7 +30,7 @@ _STAMP_CELLS = 24
 
 def run_words(beside: Beside, side: Run) -> str:
     """`run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
-    return f"run {printable(side.stamp or '', _STAMP_CELLS)} of " if beside.told_by_stamp else ""
+    return f"run {printable(side.setup.stamp or '', _STAMP_CELLS)} of " if beside.told_by_stamp else ""
 
 
 def side_facts(side: Run, other: Run) -> str:
@@ -41,15 +40,15 @@ def side_facts(side: Run, other: Run) -> str:
     shape = side.shape
     degrees = [
         f"{name} {degree}"
-        for name, degree in zip(("tp", "dp", "pp"), shape[:3], strict=True)
+        for name, degree in (("tp", shape.tp), ("dp", shape.dp), ("pp", shape.pp))
         if degree is not None
     ]
-    changes = replay_words(side.scales, _CHANGES)
-    if side.origin == "executed":
+    changes = replay_words(() if side.recording is None else side.recording.changes, _CHANGES)
+    if side.figures.kind == "executed":
         changes = _flags_of_its_own(side, other)
-    kind = f"{side.origin} ({changes})" if changes else side.origin
+    kind = f"{side.figures.kind} ({changes})" if changes else side.figures.kind
     parts = [kind, *([" x ".join(degrees)] if degrees else [])]
-    parts += [plural(shape.microbatches, "micro-batch")] if shape.microbatches else []
+    parts += [plural(shape.scheduled, "micro-batch")] if shape.scheduled else []
     return ", ".join(parts)
 
 
@@ -81,7 +80,7 @@ def notices(beside: Beside) -> list[str]:
 
 def waits_unknown(side: Run, name: str) -> list[str]:
     """What is not known of the waiting of a run, a sentence or none. name: how the run is called."""
-    if not side.together:
+    if side.recording is not None and not side.recording.together:
         return [f"The ranks of {name} did not run together: who waits for whom is not known."]
     alone = _without_partner(side, name)
     return [alone] if alone else []
@@ -89,11 +88,11 @@ def waits_unknown(side: Run, name: str) -> list[str]:
 
 def _without_partner(side: Run, name: str) -> str:
     """That waiting counts as communication where partners are missing, if that makes a difference."""
-    partners = side.partners
-    if partners is None:
+    if side.recording is None:
         return ""
+    partners = side.recording.partners
     count, rank, ns = partners.waiting()
-    if not ns or ns < partners.run.step_time_ns * LEAST:
+    if not ns or ns < side.recording.measured_step_ns * LEAST:
         return ""
     missing = partners.missing_words()
     calls = "1 receive or collective has" if count == 1 else f"{count} receives and collectives have"
@@ -105,26 +104,26 @@ def _without_partner(side: Run, name: str) -> str:
 
 def _how_alike(beside: Beside) -> str:
     """The flags with which a workload has the layout of the trace beside it, as far as that is known."""
-    simulated = [side for side in (beside.a, beside.b) if side.partners is None]
+    simulated = [side for side in (beside.a, beside.b) if side.recording is None]
     if len(simulated) != 1:
         return ""
     (mine,) = simulated
     own, wanted = mine.shape, (beside.b if mine is beside.a else beside.a).shape
     worlds = [
         None
-        if None in step_shape[:3]
-        else math.prod(degree for degree in step_shape[:3] if degree is not None)
+        if None in (step_shape.tp, step_shape.dp, step_shape.pp)
+        else (step_shape.tp or 0) * (step_shape.dp or 0) * (step_shape.pp or 0)
         for step_shape in (own, wanted)
     ]
     flags = [
         f"{flag} {there}"
         for flag, here, there in (
             ("--world", *worlds), ("--tp", own.tp, wanted.tp), ("--pp", own.pp, wanted.pp),
-            ("--microbatches", own.microbatches, wanted.microbatches),
+            ("--microbatches", own.scheduled, wanted.scheduled),
         )
         if there is not None and here != there
     ]  # fmt: skip
-    known = "what is known of the layout" if None in wanted else "the layout"
+    known = "what is known of the layout" if None in wanted.by_name.values() else "the layout"
     return f" {' '.join(flags)} gives the workload {known} of the trace." if flags else ""
 
 
@@ -324,7 +323,9 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def told_by_stamp(self) -> bool:
         """Whether A and B are two measured runs with stamps of their own, as of one directory."""
-        return None not in (self.a.stamp, self.b.stamp) and self.a.stamp != self.b.stamp
+        return (
+            None not in (self.a.setup.stamp, self.b.setup.stamp) and self.a.setup.stamp != self.b.setup.stamp
+        )
 
     @property
     def difference_ns(self) -> int:
@@ -335,9 +336,11 @@ class Beside(Struct, frozen=True, dict=True):
     def unlike(self) -> list[tuple[str, int | None, int | None]]:
         """What of the layout differs, or is not known (None) of one: its name, of A and of B."""
         return [
-            (name_words, getattr(self.a.shape, name), getattr(self.b.shape, name))
-            for name, name_words in _LAYOUT_WORDS.items()
-            if getattr(self.a.shape, name) != getattr(self.b.shape, name)
+            (_LAYOUT_WORDS[name], here, there)
+            for (name, here), there in zip(
+                self.a.shape.by_name.items(), self.b.shape.by_name.values(), strict=True
+            )
+            if here != there
         ]
 
     @property
@@ -350,13 +353,13 @@ class Beside(Struct, frozen=True, dict=True):
         """Whether a rank stands beside the one of its number: execution traces tell nothing else of them, and
         of two runs neither may know stages.
         """
-        if "executed" in (self.a.origin, self.b.origin):
+        if "executed" in (self.a.figures.kind, self.b.figures.kind):
             return True
         return all(_stageless(side) for side in (self.a, self.b))
 
     @property
     def _measured(self) -> list[Run]:
-        return [side for side in (self.a, self.b) if side.partners is not None]
+        return [side for side in (self.a, self.b) if side.recording is not None]
 
     @cached_property
     def pairs(self) -> list[LanePair]:
@@ -387,7 +390,7 @@ class Beside(Struct, frozen=True, dict=True):
     def _by_place(self) -> list[LanePair]:
         ranks_of: dict[tuple[Track, Track], int] = {}
         for place in _places(self._measured[0]):
-            a, b = self.a.track_at(place), self.b.track_at(place)
+            a, b = self.a.shape.track_at(place), self.b.shape.track_at(place)
             if a is not None and b is not None:
                 ranks_of[a, b] = ranks_of.get((a, b), 0) + 1
         return [LanePair(a.stage, a, b, ranks) for (a, b), ranks in ranks_of.items()]
@@ -422,7 +425,7 @@ class Beside(Struct, frozen=True, dict=True):
                 if self._by_number or track.stage in wanted or None in wanted:
                     count = len(track.ranks)
                     ranks += count
-                    of_one = side.common_ns(track)
+                    of_one = common_ns(side, track)
                     sums = [total + count * ns for total, ns in zip(sums, of_one, strict=True)]
             means.append(mean_ns(sums, ranks))
         accounts = [AccountChange(name, *ns) for name, *ns in zip(ALIKE, *means, strict=True)]
@@ -431,13 +434,13 @@ class Beside(Struct, frozen=True, dict=True):
 
     def passes(self, pair: LanePair) -> list[MatchedPass]:
         """The passes that both lanes of a pair have."""
-        return matched_passes(self.a.timed_passes(pair.a), self.b.timed_passes(pair.b))
+        return matched_passes(self.a.figures.passes(pair.a), self.b.figures.passes(pair.b))
 
     def rank_of(self, pair: LanePair) -> int:
         """The rank that a pair is about, by its number in B; a lane of equal simulated ranks stands beside
         each of the measured ones, which have numbers of their own.
         """
-        return (pair.a if self.b.origin == "simulated" else pair.b).first_rank
+        return (pair.a if self.b.figures.kind == "simulated" else pair.b).first_rank
 
     @cached_property
     def movers(self) -> list[KindChange]:
@@ -484,7 +487,7 @@ class Beside(Struct, frozen=True, dict=True):
         if not self.by_rank:
             return []
         return [
-            (self.rank_of(pair), self.a.common_ns(pair.a), self.b.common_ns(pair.b))
+            (self.rank_of(pair), common_ns(self.a, pair.a), common_ns(self.b, pair.b))
             for pair in self.pairs
             if pair.stage == stage
         ]
@@ -502,10 +505,10 @@ class Beside(Struct, frozen=True, dict=True):
     @cached_property
     def _works(self) -> list[tuple[NamedWork, NamedWork]]:
         """What the ranks of each pair do by name; nothing where `by_name` has nothing."""
-        kinds = {"executed" if side.origin == "executed" else "measured" for side in (self.a, self.b)}
-        if not self.by_rank or len(kinds) > 1 or "simulated" in (self.a.origin, self.b.origin):
+        kinds = {"executed" if side.figures.kind == "executed" else "measured" for side in (self.a, self.b)}
+        if not self.by_rank or len(kinds) > 1 or "simulated" in (self.a.figures.kind, self.b.figures.kind):
             return []
-        return [(self.a.named_work(pair.a), self.b.named_work(pair.b)) for pair in self.pairs]
+        return [(self.a.figures.named_work(pair.a), self.b.figures.named_work(pair.b)) for pair in self.pairs]
 
     def most_changed(self, change: NameChange) -> LanePair:
         """The ranks where what has a name of `by_name` changes most."""
@@ -526,7 +529,7 @@ class Beside(Struct, frozen=True, dict=True):
             return []
         sums = [[0, 0] for _ in ALIKE]
         for pair in self.pairs:
-            for side, ns in enumerate((self.a.common_ns(pair.a), self.b.common_ns(pair.b))):
+            for side, ns in enumerate((common_ns(self.a, pair.a), common_ns(self.b, pair.b))):
                 for number, account_ns in enumerate(ns):
                     sums[number][side] += pair.ranks * account_ns
         accounts = [AccountChange(name, *both) for name, both in zip(ALIKE, sums, strict=True)]

@@ -19,7 +19,7 @@ from simcore.folding.graph import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
 from simcore.overrides import factors_on
 from simcore.program.ops import STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
-from simcore.records import NamedTuple, Struct
+from simcore.run.contexts import DimensionUse, KindUse, PortUse
 from simcore.simulation import Simulation
 from simcore.units import how_much, largest, listed
 from simcore.workload.model import base_name
@@ -29,46 +29,6 @@ KINDS = (*STREAMS[1:TO_NEXT], "pp")
 
 # (dimension, kind) -> what a rank of a class sends over it.
 ClassUse = dict[tuple[int, str], DimensionLoad]
-
-
-class KindUse(NamedTuple):
-    """What streams of one kind put on a dimension, on the rank that sends most over it."""
-
-    bytes: int
-    busy_ns: int
-
-
-class DimensionUse(Struct, frozen=True):
-    """One dimension in a stretch of time.
-
-    bytes: of the rank that sends most over it; rank_class: its class. mean_bytes, mean_busy_ns:
-    of all ranks, rounded. busy_ns: of that rank's port. by_kind: its bytes by the kind of
-    stream, in the order of the streams, kinds that send nothing left out.
-    """
-
-    index: int
-    rank_class: int
-    bytes: int
-    mean_bytes: int
-    busy_ns: int
-    mean_busy_ns: int
-    by_kind: dict[str, KindUse]
-
-
-class PortUse(Struct, frozen=True):
-    """A port and how long it is busy in the step.
-
-    index: its dimension. rank_class: of its rank. busy_ns: as in `DimensionUse`, all kinds together.
-    alike: the classes whose ports of this dimension are as busy, and as slow. factor: on its bandwidth, 1
-    where `--slow-link` leaves it alone. streams: `most with dp`: those that keep it busy longest.
-    """
-
-    index: int
-    rank_class: int
-    busy_ns: int
-    alike: tuple[int, ...]
-    factor: float
-    streams: str
 
 
 def class_use(simulation: Simulation, number: int) -> ClassUse:

@@ -5,12 +5,12 @@ See `simcore/run/figures.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.worst import worst_link
+from simcore.analysis.worst import worst_link, worst_places
 from simcore.cluster import parameter_values
 from simcore.collectives import collectives_of
 from simcore.names import STAGE_LAYOUTS
@@ -19,13 +19,14 @@ from simcore.program.ops import OFFLOAD
 from simcore.run.figures import (
     OnDemand,
     Origin,
-    PathSegment,
     Said,
     StreamUse,
     TrackUse,
     WaitFor,
     throughput_words,
 )
+from simcore.run.findings import Spot
+from simcore.run.track import TimedPass
 from simcore.simulation import Simulation
 from simcore.sources.simulated import (
     ACCOUNTS,
@@ -34,17 +35,21 @@ from simcore.sources.simulated import (
     FIRST_EXPOSED,
     IDLE,
 )
+from simcore.trace.run import Figures
 from simcore.trace.tables import LayerUse
 from simcore.units import duration
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.finished import Finished
+    from simcore.analysis.path_words import SimulatedPath
     from simcore.analysis.sentences import Sentence
-    from simcore.analysis.simai_estimate import EstimateLine
     from simcore.layout import Layout
+    from simcore.run.contexts import EstimateLine
     from simcore.run.findings import Place
+    from simcore.run.gradients import Gradient
     from simcore.run.track import Track
+    from simcore.trace.named_work import NamedWork
 
 
 def effective_parameters(simulation: Simulation) -> dict[str, Any]:
@@ -77,29 +82,33 @@ def effective_parameters(simulation: Simulation) -> dict[str, Any]:
     )
 
 
-class SimulatedFigures:
-    """See `Figures` in `simcore/analysis/run.py`."""
+class SimulatedFigures(Figures["Finished"]):
+    """Of a simulated run."""
 
-    resolution_ns = 1
-    recorded = None
-    nodes = None
+    kind = "simulated"
+    in_shares = True
+    path_groupings = ("kind", "layer", "stage", "rank")
 
-    def __init__(self, results: Finished, sentences: Callable[[], list[Sentence]]) -> None:
+    def __init__(self, run: Finished, sentences: Callable[[], list[Sentence]]) -> None:
         """sentences: those of the run, kept there: they take other runs beside it."""
-        self.results = results
+        super().__init__(run)
         self._sentences = sentences
 
     @property
+    def path_source(self) -> SimulatedPath:
+        return self.run.path_source
+
+    @property
     def title(self) -> str:
-        total, steady = duration(self.results.step_time_ns), self.results.steady_step_ns
+        total, steady = duration(self.run.step_time_ns), self.run.steady_step_ns
         step = f"Step time  {total}"
         if steady is not None:
-            steps = self.results.steps
+            steps = self.run.shape.steps
             ends = f"the end of step {steps} less that of step {steps - 1}"
             step = f"Step time  {duration(steady)} once it runs: {ends}"
-        each = throughput_words(self.results)
+        each = throughput_words(self.run.shape)
         step += f"\n           {each}" if each else ""
-        figures = self.results.model_figures
+        figures = self.run.model.model_figures
         if figures is None:
             return step
         # Imported here: files have none.
@@ -114,11 +123,24 @@ class SimulatedFigures:
         # Imported here: JSON has no words.
         from simcore.analysis.run_words import facts
 
-        return facts(self.results)
+        return facts(self.run)
 
     @property
     def has_slack(self) -> bool:
-        return self.results.has_slack
+        return self.run.has_slack
+
+    @property
+    def gradients(self) -> Sequence[Gradient] | None:
+        return self.run.gradients
+
+    def headline(self, wide: bool) -> list[str]:
+        from simcore.analysis.run_words import headline
+
+        return headline(self.run, wide)
+
+    @property
+    def words(self) -> list[str]:
+        return [sentence.lead + sentence.text for sentence in self._sentences()]
 
     @property
     def said(self) -> list[Said]:
@@ -128,48 +150,52 @@ class SimulatedFigures:
 
     @property
     def track_uses(self) -> list[TrackUse]:
-        return [self._track_use(track) for track in sorted(self.results.tracks)]
+        return [self._track_use(track) for track in sorted(self.run.tracks)]
 
     @property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
-        return self.results.mean_streams
+        return self.run.mean_streams
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        return worst_places(self.run)
 
     @property
     def worst_link(self) -> Place | None:
-        return worst_link(self.results)
+        return worst_link(self.run)
 
     @property
-    def simai_beside(self) -> tuple[str, list[EstimateLine]]:
+    def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]:
         from simcore.analysis.simai_estimate import beside_estimate
 
-        number, lines = beside_estimate(self.results)
-        return self.results.simulation.timeline.ranks_of(number).text(), lines
+        number, lines = beside_estimate(self.run)
+        return self.run.simulation.timeline.ranks_of(number).text(), lines
 
     def layers(self, grouped: bool) -> Sequence[LayerUse]:
-        return _LayerUses(self.results, grouped)
+        return _LayerUses(self.run, grouped)
 
     @cached_property
-    def origin(self) -> Origin:
-        simulation = self.results.simulation
+    def of(self) -> Origin:
+        simulation = self.run.simulation
         workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
         return Origin(
             workload.format, workload.policy, len(workload), workload.declared_rows,
             timeline.program.microbatches,
             self._degrees(layout),
             simulation.parameters.network, timeline.program.schedule, effective_parameters(simulation),
-            self.results.pass_end_ns, timeline.spans, timeline.ops_simulated, self.results.step_end_ns,
+            self.run.pass_end_ns, timeline.spans, timeline.ops_simulated, self.run.step_end_ns,
         )  # fmt: skip
 
     def _degrees(self, layout: Layout) -> dict[str, int | None]:
         """Context parallelism is of models alone; dp are replicas."""
         degrees: dict[str, int | None] = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas}
         degrees |= {"pp": layout.pp, "world": layout.world}
-        return degrees | ({} if self.results.simulation.workload.maker is None else {"cp": layout.cp})
+        return degrees | ({} if self.run.simulation.workload.maker is None else {"cp": layout.cp})
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
         there = [
-            any(accounts.total_ns[account] for accounts in self.results.accounts)
+            any(accounts.total_ns[account] for accounts in self.run.accounts)
             for account in range(len(ACCOUNTS))
         ]
         shown = [number for number in range(FIRST_EXPOSED, len(ACCOUNTS)) if there[number]]
@@ -182,22 +208,22 @@ class SimulatedFigures:
         ]
 
     def _track_use(self, track: Track) -> TrackUse:
-        accounts = self.results.accounts[track.number]
-        comm_ns, overlapped_ns = self.results.communication[track.number]
-        program = self.results.simulation.timeline.stage_program(track.number)
-        of_model = self.results.simulation.workload.maker is not None
+        accounts = self.run.accounts[track.number]
+        comm_ns, overlapped_ns = self.run.communication[track.number]
+        program = self.run.simulation.timeline.stage_program(track.number)
+        of_model = self.run.simulation.workload.maker is not None
         exposed_ns = {kind: ns for kind, ns in accounts.exposed_ns().items() if kind in self._kinds_there}
         return TrackUse(
             track, accounts.compute_ns(), exposed_ns, accounts.wait_ns, accounts.bubble_ns, None,
             accounts.idle_ns, overlapped_ns, comm_ns,
-            program.peak_microbatches, self.results.streams[track.number],
+            program.peak_microbatches, self.run.streams[track.number],
             program.peak_chunks if of_model else None,
         )  # fmt: skip
 
     @cached_property
     def _kinds_there(self) -> set[str]:
         """The kinds of exposed communication that are told of a run, at 0 too: some are of models alone."""
-        simulation = self.results.simulation
+        simulation = self.run.simulation
         there = set(EXPOSED_KINDS) - {"dp_shard", "dp_replicate", "offload"}
         if simulation.layout.shard:
             there |= {"dp_shard", "dp_replicate"}
@@ -206,8 +232,8 @@ class SimulatedFigures:
         return there if simulation.workload.maker is not None else there - {"cp"}
 
     @cached_property
-    def waits_for(self) -> list[WaitFor]:
-        classes = self.results.simulation.timeline.classes
+    def waits_for(self) -> Sequence[WaitFor]:
+        classes = self.run.simulation.timeline.classes
         return [
             WaitFor(
                 classes[wait.early].ranks,
@@ -216,14 +242,14 @@ class SimulatedFigures:
                 wait.ns,
                 said=collectives_of(wait.kind),
             )
-            for wait in self.results.waiting
+            for wait in self.run.waiting
         ]
 
     def path_alike(self) -> Iterator[object]:
         """What a segment of the critical path runs: the same cell of rows with the same name."""
         # One entry more, for no row.
-        names = [*map(base_name, self.results.simulation.workload.name), None]
-        timeline, path = self.results.simulation.timeline, self.results.critical_path
+        names = [*map(base_name, self.run.simulation.workload.name), None]
+        timeline, path = self.run.simulation.timeline, self.run.critical_path
         for number, op in zip(path.track, path.span, strict=True):
             if op == IDLE_OP:
                 yield None
@@ -231,12 +257,26 @@ class SimulatedFigures:
                 ops = timeline.stage_program(number).ops
                 yield ops.stream[op], ops.phase[op], names[ops.row[op]]
 
-    def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        return self.results.path_source.segments(self.results.critical_path, indices)
+    def path_spot(self, index: int) -> Spot:
+        path = self.run.critical_path
+        number, (start, end) = path.track[index], path.edge[index : index + 2]
+        return Spot(number, start, end, self.run.stream_at(number, path.span[index], start, end))
+
+    def named_work(self, track: Track) -> NamedWork:
+        from simcore.trace.named_work import named_work
+
+        return named_work(self.run.trace, track.number, self.run.accounts[track.number])
+
+    def passes(self, track: Track) -> list[TimedPass]:
+        """In the order in which the compute stream of the rank does them."""
+        return [
+            TimedPass(a_pass.direction, a_pass.microbatch, a_pass.part, a_pass.start_ns, a_pass.end_ns)
+            for a_pass in self.run.passes(track.number)
+        ]
 
     def path_words(self, index: int) -> tuple[str, str]:
         """`fwd` and attention_row, `dp all-gather` and grad_gather."""
-        segment = self.results.path_source.segment(self.results.critical_path, index)
+        segment = self.run.path_source.segment(self.run.critical_path, index)
         name = base_name(segment.layer or "")
         if segment.phase is None:
             return segment.kind, name

@@ -5,16 +5,18 @@ collectives, activations about by the size of its tensor-parallel ones (docs/mod
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
-from simcore.records import NamedTuple, Struct
+from simcore.records import NamedTuple
+from simcore.run.contexts import FileMemory, ModelUse
 from simcore.simulation import Simulation
+from simcore.trace.run import Run
 from simcore.units import byte_size, plural
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
-    from simcore.analysis.model_figures import ModelFigures
+    pass
 
 # Bytes a parameter: of weights, gradients, optimizer states (an fp32 copy and Adam's two moments).
 _WEIGHT, _GRADIENT, _STATES = 2, 4, 12
@@ -26,44 +28,13 @@ _ATTENTION_ENDS = ("attention_row", "attention_o_row", "attention_layer")
 _EXPERTS = "mlp_moelayer"
 
 
-class FileMemory(Struct, frozen=True):
-    """Bytes that a rank of one stage holds, about. activations: of layers not run again whole; None where no
-    row says how large, and then the total is what it holds at least.
-
-    held: chunks whose activations are there at the peak. What the loss needs, and what single ops need, no
-    file says.
-    """
-
-    stage: int
-    weights: int
-    gradients: int
-    optimizer: int
-    activations: int | None
-    held: int
-
-    @property
-    def total(self) -> int:
-        return self.weights + self.gradients + self.optimizer + (self.activations or 0)
-
-
-class WithMemory(Protocol):
-    """A run whose memory may be known: see `Run`."""
-
-    @property
-    def model_figures(self) -> ModelFigures | None: ...
-    @property
-    def file_memory(self) -> Sequence[FileMemory]: ...
-    @property
-    def held_microbatches(self) -> tuple[int, ...]: ...
-
-
-def more_memory(was: WithMemory, now: WithMemory) -> list[str]:
+def more_memory(was: Run, now: Run) -> list[str]:
     """What a run needs more than another one, in words, the shortest last: `+3.0 GB: now holds 16
     micro-batches, 1 before` of the fullest stage; of one that holds more than it did where the fullest does
     not, with that. Nothing where none needs more, as far as that is known.
     """
-    bytes_before, bytes_now = memory_bytes(was), memory_bytes(now)
-    held_before, held_now = was.held_microbatches, now.held_microbatches
+    bytes_before, bytes_now = memory_bytes(was.model), memory_bytes(now.model)
+    held_before, held_now = was.shape.held_microbatches, now.shape.held_microbatches
     before, held = max(held_before, default=0), max(held_now, default=0)
     more = 0 if bytes_before is None or bytes_now is None else bytes_now - bytes_before
     if more > 0:
@@ -99,14 +70,14 @@ def _held(now: int, before: int, long: str = "", short: str = "") -> list[str]:
     ]
 
 
-def memory_bytes(run: WithMemory) -> int | None:
+def memory_bytes(model: ModelUse) -> int | None:
     """What a rank of the fullest stage needs, about, bytes; None where nobody knows, as of files without
     activations: these are what a schedule makes more or less of.
     """
-    figures = run.model_figures
+    figures = model.model_figures
     if figures is not None:
         return figures.fullest.needed
-    known = [stage.total for stage in run.file_memory if stage.activations is not None]
+    known = [stage.total for stage in model.file_memory if stage.activations is not None]
     return max(known, default=None)
 
 

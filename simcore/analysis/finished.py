@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from simcore.analysis.accounts import IDLE_OP, StageAccounts, stage_accounts
+from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.alike import ClassWaiting, who_waits
 from simcore.analysis.blocks import with_counts
 from simcore.analysis.file_memory import memory_note
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.microbatch_passes import Pass, class_passes
-from simcore.analysis.rank_map import MapRow, rank_map
+from simcore.analysis.model_use import SimulatedModel
+from simcore.analysis.shape import SimulatedShape
 from simcore.analysis.stakes import (
     BACKWARD_UNSENT,
     LAYOUT_ASSUMED,
@@ -30,13 +31,13 @@ from simcore.analysis.variants import Variants
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.once import forget, once
 from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS, TO_NEXT
-from simcore.records import Struct
-from simcore.run.accounts import Accounts
-from simcore.run.figures import StreamUse, Work
+from simcore.run.contexts import DimensionUse, PortUse
+from simcore.run.figures import StreamUse
 from simcore.run.track import Track, in_order
+from simcore.setup import Setup
 from simcore.simulation import Simulation, simulate, taken_for_granted
-from simcore.sources.simulated import ACCOUNTS
-from simcore.trace.accounts import accounts_of
+from simcore.trace.run import Run
+from simcore.trace.spans import Trace
 from simcore.trace.streams import TrackStreams, mean_use, track_streams
 from simcore.trace.tables import SpentByLabel, Table
 from simcore.workload.model import Workload, base_name
@@ -44,33 +45,41 @@ from simcore.workload.traffic import traffic_warnings
 
 if TYPE_CHECKING:
     from simcore.analysis.dependencies import Dependencies
-    from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
-    from simcore.analysis.file_memory import FileMemory
+    from simcore.analysis.dimensions import ClassUse
     from simcore.analysis.fitting import Smaller
-    from simcore.analysis.model_figures import Fastest, Imbalance, ModelFigures
+    from simcore.analysis.model_figures import Fastest
     from simcore.analysis.path_words import SimulatedPath
     from simcore.messages.network import LinkHeat, LinkUse
     from simcore.run.gradients import Gradient
-    from simcore.trace.critical_path import CriticalPath
+    from simcore.trace.graph import TraceGraph
 
 
 Figure = TypeVar("Figure")
 
 
-class Finished(Struct, frozen=True, dict=True):
-    """The figures of a simulation: `Results` is this and what every kind of run answers."""
+class Finished(Run):
+    """The figures of a simulation: what runs of other kinds do not have, too."""
 
-    simulation: Simulation
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
 
     @property
-    def path(self) -> str:
-        """The workload's file, as the user gave it."""
-        return self.simulation.workload.path
+    def setup(self) -> Setup:
+        """What it was simulated from."""
+        return self.simulation.setup
+
+    @property
+    def trace(self) -> Trace:
+        return self.simulation.trace
 
     @property
     def step_time_ns(self) -> int:
         """When the last rank has joined all its work, ns."""
         return self.simulation.step_time_ns
+
+    @cached_property
+    def shape(self) -> SimulatedShape:
+        return SimulatedShape(self.simulation, self.tracks)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -105,7 +114,7 @@ class Finished(Struct, frozen=True, dict=True):
             *(with_counts(one, self.simulation) for one in self.simulation.diagnostics),
             *traffic_warnings(self.simulation.workload),
             *taken_for_granted(self.simulation),
-            *(memory_note(self.file_memory, self.path) if self.model_figures is None else ()),
+            *(memory_note(self.model.file_memory, self.path) if self.model.model_figures is None else ()),
         )
         return tuple(
             at_stake(one, self.step_time_ns, stake_of(one.code, self._other_file_ns(OTHER_FILES[one.code])))
@@ -173,11 +182,6 @@ class Finished(Struct, frozen=True, dict=True):
             [Track(number, rank_class.stage, rank_class.ranks) for number, rank_class in enumerate(classes)]
         )
 
-    @cached_property
-    def rank_map(self) -> list[MapRow]:
-        """The ranks by their coordinates, those that are alike in one row."""
-        return rank_map(self.simulation.layout, self.simulation.timeline.classes)
-
     def stream_at(self, number: int, op: int, start_ns: int, end_ns: int) -> str | None:
         """The stream whose lane shows an op of class `number`; None for the lane of the class, where compute
         does it or stands still for it.
@@ -192,16 +196,6 @@ class Finished(Struct, frozen=True, dict=True):
         if stream == COMPUTE:
             return None
         return STREAMS[stream] if stream < TO_NEXT else "pp"
-
-    @cached_property
-    def accounts(self) -> list[Accounts]:
-        """Accounts of each rank class, by its number."""
-        return self.compute_accounts(lambda: False)
-
-    @once
-    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
-        """The accounts, computed now unless they are known; `Cancelled` when that becomes true."""
-        return accounts_of(self.simulation.trace, cancelled)
 
     def each_class(self, of_class: Callable[[int], Figure]) -> list[Figure]:
         """What `of_class` gives for each rank class; asked once of classes whose times are equal."""
@@ -263,36 +257,10 @@ class Finished(Struct, frozen=True, dict=True):
         return round(whole / sum(len(rank_class.ranks) for rank_class in classes))
 
     @cached_property
-    def model_figures(self) -> ModelFigures | None:
-        """Throughput and memory of the run of a model, or of AICB's file on a GPU; None of other files."""
-        if self.simulation.workload.maker is None and self.simulation.parameters.gpu is None:
-            return None
-        # Imported here: files have none.
-        from simcore.analysis.model_figures import model_figures
-
-        return model_figures(self.simulation)
-
-    @cached_property
-    def imbalance(self) -> Imbalance | None:
-        """What uneven loads of experts cost; None where there are none."""
-        if self.simulation.parameters.expert_imbalance is None:
-            return None
-        from simcore.analysis.model_figures import imbalance_of
-
-        return imbalance_of(self.simulation, self.variants.step_ns)
-
-    @cached_property
-    def file_memory(self) -> tuple[FileMemory, ...]:
-        """What the rows of a file say of memory, by stage; nothing where they do not."""
-        from simcore.analysis.file_memory import file_memory
-
-        return file_memory(self.simulation)
-
-    @property
-    def memory_unknown(self) -> str:
-        """Why nobody knows the memory of a run: its rows do not say what their gradients are."""
-        is_model = self.simulation.workload.maker is not None and bool(self.simulation.workload.stages)
-        return "" if is_model or self.file_memory else "the file gives no parameter sizes"
+    def model(self) -> SimulatedModel:
+        return SimulatedModel(
+            self.simulation, lambda *given, **values: self.variants.step_ns(*given, **values)
+        )
 
     @cached_property
     def fastest(self) -> Fastest | None:
@@ -306,30 +274,12 @@ class Finished(Struct, frozen=True, dict=True):
     @cached_property
     def smaller_runs(self) -> tuple[Smaller, ...]:
         """Changes with which a model that does not fit needs less memory; none where it fits."""
-        figures = self.model_figures
+        figures = self.model.model_figures
         if figures is None or figures.fits or self.simulation.workload.maker is None:
             return ()
         from simcore.analysis.fitting import smaller_runs
 
         return tuple(smaller_runs(self.simulation))
-
-    @cached_property
-    def mean_ns(self) -> dict[str, int]:
-        """Each account, the mean of all ranks, ns."""
-        return {
-            name: self.mean_of_ranks(account.total_ns[index] for account in self.accounts)
-            for index, name in enumerate(ACCOUNTS)
-        }
-
-    @cached_property
-    def mean_busy_ns(self) -> int:
-        """Compute of a rank, the mean of all ranks, ns."""
-        return self.mean_of_ranks(account.busy_ns for account in self.accounts)
-
-    @cached_property
-    def stages(self) -> list[StageAccounts]:
-        """The accounts of each pipeline stage."""
-        return stage_accounts(self.simulation.timeline.classes, self.accounts)
 
     @cached_property
     def dependencies(self) -> Dependencies:
@@ -356,17 +306,8 @@ class Finished(Struct, frozen=True, dict=True):
             return simulate(simulation.workload, folded, cancelled)
         return simulation
 
-    @cached_property
-    def critical_path(self) -> CriticalPath:
-        """The chain of segments that the step time is made of."""
-        return self.compute_critical_path(lambda: False)
-
-    @once
-    def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
-        """The critical path, computed now unless it is known; `Cancelled` when that becomes true."""
-        from simcore.trace.critical_path import CriticalPath
-
-        return CriticalPath(self.compute_dependencies(cancelled).graph, cancelled)
+    def _graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
+        return self.compute_dependencies(cancelled).graph
 
     @cached_property
     def path_source(self) -> SimulatedPath:
@@ -375,36 +316,23 @@ class Finished(Struct, frozen=True, dict=True):
 
         return SimulatedPath(self.simulation, self.dependencies)
 
-    @cached_property
-    def slacks(self) -> list[array[int]] | None:
-        """Per rank class, ns by which each op may take longer before the step does.
-
-        None in dialect astra-sim-1, whose queues serve first what their times decide.
-        """
-        return self.compute_slacks(lambda: False)
-
     @property
     def has_slack(self) -> bool:
         """Whether there is any: in queues (dialect astra-sim-1) what comes first depends on times."""
         return not self.simulation.program.queued
 
     @once
-    def compute_slacks(self, cancelled: Callable[[], bool]) -> list[array[int]] | None:
-        """The slacks, computed now unless they are known; `Cancelled` when that becomes true."""
+    def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
         if not self.has_slack:
             return None
         from simcore.trace.graph import slack
 
-        slacks = slack(self.compute_dependencies(cancelled).graph, cancelled)
+        slacks = slack(self._known_graph(cancelled), cancelled)
         if self.folded() is not self.simulation:
             class_of = self.folded().timeline.folding.class_of
             classes = self.simulation.timeline.classes
             slacks = [slacks[class_of(rank_class.ranks.first)] for rank_class in classes]
         return slacks
-
-    def slack(self, number: int) -> array[int] | None:
-        """The slack of each op of class `number`, ns; None where there is none (`slacks`)."""
-        return None if self.slacks is None else self.slacks[number]
 
     @cached_property
     def gradients(self) -> list[Gradient] | None:
@@ -506,44 +434,6 @@ class Finished(Struct, frozen=True, dict=True):
             return simulate(simulation.workload, other, cancelled).step_time_ns
         except UsageError:
             return None
-
-    @property
-    def microbatches(self) -> int:
-        """How many micro-batches the step is made of, 0 where it goes by other loops."""
-        program = self.simulation.program
-        return program.microbatches if program.has_pipeline_schedule else 0
-
-    @cached_property
-    def microbatches_alike(self) -> bool:
-        """Whether its micro-batches are as good as equal, so that a mean of them says something."""
-        from simcore.analysis.blocks import unequal_blocks
-
-        return unequal_blocks(self.simulation) is None
-
-    @property
-    def steps(self) -> int:
-        """How many steps its times are of together."""
-        return self.simulation.program.steps
-
-    @property
-    def held_microbatches(self) -> tuple[int, ...]:
-        """The most micro-batches whose activations each stage keeps at once."""
-        return tuple(stage.peak_microbatches for stage in self.simulation.program.stages)
-
-    @cached_property
-    def work(self) -> Work | None:
-        """How much a replica does; None where it goes by other loops."""
-        if not self.microbatches:
-            return None
-        from simcore.analysis.blocks import block_counts
-
-        size, counts = 1, block_counts(self.simulation)
-        if self.simulation.workload.maker is not None:
-            from simcore.analysis.model_figures import made_of
-
-            made = made_of(self.simulation)
-            size = size if made is None else made.training.microbatch_size
-        return Work(tuple(count * size * self.steps for count in counts), self.simulation.layout.replicas)
 
     @property
     def step_end_ns(self) -> list[int]:

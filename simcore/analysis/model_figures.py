@@ -18,14 +18,14 @@ from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.imbalance import expert_loads
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
-from simcore.model.sizes import Model
 from simcore.model.training import Training
-from simcore.model.trust import Trust, trust_in
+from simcore.model.trust import trust_in
 from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.program.ops import FWD, IG, RECOMPUTE
 from simcore.program.schedules import SCHEDULES
-from simcore.records import NamedTuple, Struct, replace
+from simcore.records import NamedTuple, replace
 from simcore.run.accounts import Accounts
+from simcore.run.contexts import Imbalance, ModelFigures, Throughput
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS
 
@@ -34,43 +34,6 @@ _HIDDEN = ("dp", "dp_ep", "dp_shard", "dp_replicate", "pp")
 # What the gradient that a stage hands on waits for, and what a schedule can hide from it.
 _ON_THE_WAY = (FWD, RECOMPUTE, IG)
 _NOT_ON_THE_WAY = (*_HIDDEN, "offload")
-
-
-class Throughput(NamedTuple):
-    """Of all ranks and of one: tokens/s; TFLOP/s of the model; MFU and HFU as shares of the peak.
-
-    mfu, mfu_whole_attention: attention counted over the whole square of scores, 12 L h s a token, as papers
-    do. mfu_causal_attention: over the half of it that a causal mask leaves.
-    """
-
-    tokens_per_s: float
-    tokens_per_s_per_gpu: float
-    model_tflops_per_gpu: float
-    mfu: float
-    hfu: float
-    mfu_whole_attention: float
-    mfu_causal_attention: float
-
-
-class ModelFigures(Struct, frozen=True, dict=True):
-    """Figures of one run of a model. limit: bytes of a GPU. trust: how near published steps are; None where
-    a file has the times of ops.
-    """
-
-    model: Model
-    throughput: Throughput
-    memory: tuple[StageMemory, ...]
-    limit: int
-    trust: Trust | None
-
-    @property
-    def fullest(self) -> StageMemory:
-        """The stage that needs most."""
-        return max(self.memory, key=lambda memory: memory.needed)
-
-    @property
-    def fits(self) -> bool:
-        return self.fullest.needed <= self.limit
 
 
 def model_figures(simulation: Simulation) -> ModelFigures | None:
@@ -343,25 +306,6 @@ USUAL_CAPACITY = 1.25
 BALANCED: dict[str, Any] = {
     "expert_imbalance": None, "expert_capacity": None, "expert_placement": None
 }  # fmt: skip
-
-
-class Imbalance(Struct, frozen=True):
-    """hot_rank: the lowest of the ranks whose experts get most tokens, max_over_mean times the mean.
-
-    lost_ns: what the step is longer than with even loads. dropped: share of the tokens above the capacity.
-    capacity: (factor, step ns, share of tokens dropped) of a run with one. placed_ns: the step with experts
-    placed evenly. tokens: of the ranks of an expert group, by place. Each None where it is not known, would
-    change nothing, or is given already.
-    """
-
-    hot_rank: int
-    max_over_mean: float
-    lost_ns: int | None
-    dropped: float
-    balanced_ns: int | None
-    capacity: tuple[float, int, float] | None
-    placed_ns: int | None
-    tokens: tuple[int, ...]
 
 
 def expert_changes(simulation: Simulation) -> list[tuple[dict[str, Any], float]]:

@@ -23,8 +23,6 @@ _PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer
 class SimulatedPath(PathSource):
     """Of a simulated run. A layer: the rows of one name without digits, raw text of the file."""
 
-    groupings = ("kind", "layer", "stage", "rank")
-
     def __init__(self, simulation: Simulation, dependencies: Dependencies) -> None:
         self._timeline, self._names = simulation.timeline, simulation.workload.name
         self._layers = [base_name(name) or NO_LAYER for name in self._names]

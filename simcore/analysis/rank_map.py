@@ -7,8 +7,8 @@ from collections.abc import Callable
 from simcore.folding import RankClass
 from simcore.layout import Layout
 from simcore.ranks import RankSet
-from simcore.records import Struct
 from simcore.run.accounts import Accounts
+from simcore.run.contexts import MapRow
 from simcore.sources.simulated import IDLE
 
 # What a map can show, as a share of the step: its name -> ns of a rank class.
@@ -29,24 +29,6 @@ def last_end_ns(accounts: Accounts) -> int:
     while last and accounts.account[last - 1] == IDLE:
         last -= 1
     return accounts.edge[last]
-
-
-class MapRow(Struct, frozen=True):
-    """Ranks with the same place inside their stages that are alike in every stage.
-
-    dp, tp: their coordinates; a rank of each pair is in the row where `is_grid`, else `pairs`
-    of them are. classes: rank class of the row's ranks by stage.
-    """
-
-    dp: RankSet
-    tp: RankSet
-    pairs: int
-    classes: tuple[int, ...]
-
-    @property
-    def is_grid(self) -> bool:
-        """Whether every dp coordinate of the row comes with every tp coordinate."""
-        return self.pairs == len(self.dp) * len(self.tp)
 
 
 def rank_map(layout: Layout, classes: tuple[RankClass, ...]) -> list[MapRow]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simcore.analysis.model_use import rescaled_words
 from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.program import Program
@@ -103,7 +104,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
     """Ranks, schedule and, where there is room, network: what the run is, the most important first."""
     simulation = results.simulation
     program, layout = simulation.program, simulation.layout
-    figures = results.model_figures
+    figures = results.model.model_figures
     if figures is not None:
         # Imported here, as in `facts`: files have none.
         from simcore.analysis.model_figures import memory_words, short_memory_words, throughput_facts
@@ -122,7 +123,7 @@ def headline(results: Finished, wide: bool) -> list[str]:
     overlaps = _overlaps(simulation)
     schedule = schedule_words(program) + (f", {overlaps[0]}" if len(overlaps) == 1 else "")
     schedule += ", with overlaps" if len(overlaps) > 1 else ""
-    schedule = with_each(schedule, results)
+    schedule = with_each(schedule, results.shape)
     anew = rescaled_words(simulation)
     said = [anew.replace("rows are ", "rows ")] if anew else []
     if simulation.workload.left_out:
@@ -166,7 +167,7 @@ def facts(results: Finished) -> list[tuple[str, str]]:
     ]
     if workload.rescaled:
         rows.insert(3, ("rescaled", f"{workload.rescaled}: rows as AICB writes them there"))
-    figures = results.model_figures
+    figures = results.model.model_figures
     if figures is not None:
         from simcore.analysis.model_figures import ASSUMED_OF_FILE, memory_words, mfu_words, model_words
 
@@ -186,26 +187,3 @@ def facts(results: Finished) -> list[tuple[str, str]]:
         words = "uniform: every stage runs all rows, the embedding and the loss too; --stage-layout megatron"
         rows.append(("layout", f"{words}: {duration(megatron)}"))
     return rows
-
-
-def other_model(simulation: Simulation) -> str:
-    """In what a run with other degrees than its file's is not the file's model: rows are not rescaled.
-
-    "" where tp, ep and pp are the file's, or it states none.
-    """
-    header, layout = simulation.workload.header, simulation.layout
-    said = []
-    if header.tp not in (None, layout.tp):
-        said.append(f"tp {layout.tp} with the compute times and message sizes of tp {header.tp}")
-    if header.ep not in (None, layout.ep):
-        said.append(f"ep {layout.ep} with the experts of ep {header.ep}")
-    if header.pp is not None and header.pp != layout.pp:
-        layers = "half" if header.pp == 2 * layout.pp else f"{layout.pp / header.pp:.3g} times"
-        said.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
-    return f"rows are not rescaled: {'; '.join(said)}" if said else ""
-
-
-def rescaled_words(simulation: Simulation) -> str:
-    """`rows are rescaled from tp 8 to tp 4`; "" where they are the file's."""
-    words = simulation.workload.rescaled
-    return f"rows are rescaled {words}" if words else ""

@@ -20,7 +20,7 @@ from simcore.networks.simai import (
     priced_bytes,
     single,
 )
-from simcore.records import NamedTuple, Struct
+from simcore.run.contexts import EstimateLine, SimaiEstimate
 from simcore.run.figures import StreamUse
 from simcore.simulation import Simulation
 from simcore.units import duration, how_much, largest, listed_with, number, plural, signed
@@ -29,31 +29,6 @@ from simcore.workload.model import PHASES
 
 # The bubble counts every row but these, by their exact name.
 _NOT_IN_BUBBLE = "embedding_layer"
-
-
-class SimaiEstimate(Struct, frozen=True):
-    """The lines of SimAI's summary, us. dp, dp_ep, tp, ep: exposed collectives.
-
-    pp_us: exposed transfers between stages, whole us; None where SimAI has no bandwidth for them.
-    """
-
-    dp_us: float
-    dp_ep_us: float
-    tp_us: float
-    ep_us: float
-    pp_us: int | None
-    bubble_us: float
-    compute_us: float
-
-    @property
-    def exposed_us(self) -> float:
-        """Exposed collectives, transfers not among them."""
-        return self.dp_us + self.dp_ep_us + self.tp_us + self.ep_us
-
-    @property
-    def total_us(self) -> float:
-        """The step as SimAI estimates it."""
-        return self.compute_us + self.exposed_us + self.bubble_us + (self.pp_us or 0)
 
 
 def simai_estimate(simulation: Simulation) -> SimaiEstimate | None:
@@ -130,19 +105,6 @@ def _recomputed(workload: Workload) -> dict[int, int]:
 
 
 _KINDS = ("dp", "dp_ep", "tp", "ep")
-
-
-class EstimateLine(NamedTuple):
-    """One line of SimAI's summary. simai_us: None where SimAI has none. ours_ns: of one rank of the run.
-
-    text: why the two differ, or that they do not. The lines compute, dp, dp_ep, tp, ep, pp, bubble
-    and wait of ours sum to the step time, which is the line total.
-    """
-
-    line: str
-    simai_us: float | None
-    ours_ns: int
-    text: str
 
 
 def beside_estimate(results: Finished) -> tuple[int, list[EstimateLine]]:

@@ -12,11 +12,11 @@ from simcore.analysis.beside import side_facts, waits_unknown
 from simcore.analysis.compare import AccountChange, Comparison
 from simcore.analysis.name_changes import NameChange, name_changes, sentences
 from simcore.analysis.results import Results
-from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple, Struct
 from simcore.run.track import ALIKE, Track
+from simcore.trace.run import Run, common_ns
 from simcore.units import duration
 
 _LABEL_CELLS = 24
@@ -88,13 +88,16 @@ class TwoRanks(Struct, frozen=True, dict=True):
     @cached_property
     def accounts(self) -> list[AccountChange]:
         """Every one of ALIKE; they sum to the steps of the runs."""
-        ns = (side.run.common_ns(track) for side, track in zip((self.a, self.b), self.tracks, strict=True))
+        ns = (common_ns(side.run, track) for side, track in zip((self.a, self.b), self.tracks, strict=True))
         return [AccountChange(name, a_ns, b_ns) for name, a_ns, b_ns in zip(ALIKE, *ns, strict=True)]
 
     @cached_property
     def by_name(self) -> list[NameChange]:
         """What they do by name, what differs most first: those of an account sum to its difference."""
-        a, b = (side.run.named_work(track) for side, track in zip((self.a, self.b), self.tracks, strict=True))
+        a, b = (
+            side.run.figures.named_work(track)
+            for side, track in zip((self.a, self.b), self.tracks, strict=True)
+        )
         return name_changes(a, b)
 
     @property
@@ -137,5 +140,5 @@ def _rank_words(rank: int, track: Track) -> str:
 
 
 def _file_words(run: Run) -> str:
-    of = "" if run.label is None else f"run {printable(run.label, _LABEL_CELLS)} of "
+    of = "" if run.setup.label is None else f"run {printable(run.setup.label, _LABEL_CELLS)} of "
     return f"{of}{printable(run.path)}"

@@ -9,7 +9,7 @@ from simcore.analysis.results import Results
 if TYPE_CHECKING:
     from simcore.analysis.beside import Beside
     from simcore.analysis.compare import Comparison
-    from simcore.analysis.run import Run
+    from simcore.trace.run import Run
 
     # What a page of two runs asks both answer; a subject that two runs have nothing of is None, or empty.
     Compared = Comparison | Beside

@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from simcore.chakra.attributes import Attributes, Value
 from simcore.chakra.nodes import (
@@ -28,7 +28,7 @@ from simcore.diagnostics import Diagnostic, printable
 from simcore.executing.astra2 import RemoteMemory, System
 from simcore.messages.network import LinkHeat, LinkUse
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import Given
+from simcore.parameters import Given, Input
 from simcore.records import NamedTuple, Struct
 from simcore.units import plural
 
@@ -67,6 +67,8 @@ class Execution(Given, frozen=True, dict=True):
     """A set of execution traces, and the parameters under which it runs."""
 
     opened: ExecutionSet
+
+    of: ClassVar[Input] = "execution"
 
 
 class Executed(Struct, frozen=True, dict=True):

@@ -13,6 +13,7 @@ from simcore.messages.network import link_words
 from simcore.names import GROUP_KINDS
 from simcore.ranks import RankSet
 from simcore.trace.critical_path import path_parts
+from simcore.trace.run import mean_ns
 from simcore.units import (
     byte_size,
     duration,
@@ -62,7 +63,7 @@ def _accounts(results: RanTraces) -> str:
     """What the mean rank's time goes to, with the range over ranks where the mean is of none of them. Compute
     as a whole where nodes do not say of which phase they are.
     """
-    ns_of, one_rank = results.mean_ns, [[one.ns(name) for name in ACCOUNTS] for one in results.accounts]
+    ns_of, one_rank = mean_ns(results), [[one.ns(name) for name in ACCOUNTS] for one in results.accounts]
     names = {name: [name] for name in ns_of}
     if not says_phases(results.executed):
         of_phases = [name for name in ns_of if name.startswith("compute ")]

@@ -28,8 +28,6 @@ _OF_SIMAI = 1000
 class ExecutedPath(PathSource):
     """Of execution traces: a track is a class of ranks, whose lowest rank stands for it."""
 
-    groupings = ("kind", "op", "group", "rank")
-
     def __init__(self, executed: Executed) -> None:
         self._executed, self._first = executed, executed.units.first
 
@@ -45,6 +43,9 @@ class ExecutedPath(PathSource):
     def name(self, track: int, span: int) -> str:
         """The name of the node, raw text of the file."""
         return node_name(self._executed, self._first[track], span)
+
+    def alike(self, track: int, span: int) -> object:
+        return self.kind(track, span), self.name(track, span)
 
     def part(self, by: str, track: int, span: int) -> str:
         """By `op`: nodes by name, `#` for each number; by `group`: the stream."""

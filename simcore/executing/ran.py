@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,31 +15,30 @@ from simcore.executing.columns import columns_of, group_word, node_kind, node_na
 from simcore.executing.executed import Executed, Execution
 from simcore.executing.graph import NONE, ExecutedGraph, build_graph
 from simcore.executing.path_words import ExecutedPath
-from simcore.executing.trace import ACCOUNTS, executed_graph, executed_trace
-from simcore.parameters import Rerunnable
+from simcore.executing.trace import executed_graph, executed_trace
 from simcore.ranks import RankSet
-from simcore.records import Struct
 from simcore.run.accounts import Accounts
+from simcore.run.contexts import Links, StepShape
 from simcore.run.figures import GroupUse, NameUse
 from simcore.run.track import Track
-from simcore.trace.accounts import accounts_of
-from simcore.trace.critical_path import CriticalPath
-from simcore.trace.graph import TraceGraph, slack
+from simcore.trace.graph import TraceGraph
+from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table, counted, counted_on
 from simcore.units import percent, plural
 
 if TYPE_CHECKING:
-    from simcore.messages.network import LinkHeat, LinkUse
+    pass
 
 
 Figure = TypeVar("Figure")
 
 
-class RanTraces(Rerunnable, Struct, frozen=True, dict=True):
-    """A set of execution traces that has run: screen and report take figures from here."""
+class RanTraces(Run):
+    """A set of execution traces that has run."""
 
-    executed: Executed
+    def __init__(self, executed: Executed) -> None:
+        self.executed = executed
 
     @property
     def kinds(self) -> Kinds:
@@ -73,14 +71,14 @@ class RanTraces(Rerunnable, Struct, frozen=True, dict=True):
         return self.executed.step_time_ns
 
     @property
-    def link_heat(self) -> LinkHeat | None:
-        """How busy all links are over the run, of a network that has links."""
-        return self.executed.link_heat
+    def network(self) -> Links:
+        executed = self.executed
+        return Links(executed.cluster.dims, executed.links, executed.link_heat)
 
-    @property
-    def links(self) -> list[LinkUse] | None:
-        """What each link carried, under `--network links`."""
-        return self.executed.links
+    @cached_property
+    def shape(self) -> StepShape:
+        """Degrees and micro-batches are not in execution traces, nor how much work a set of them is."""
+        return StepShape(self.step_time_ns, self.tracks)
 
     @property
     def ranks(self) -> range:
@@ -137,34 +135,13 @@ class RanTraces(Rerunnable, Struct, frozen=True, dict=True):
         """A track for each rank."""
         return tuple(Track(rank, None, RankSet.of([rank])) for rank in self.ranks)
 
-    @cached_property
-    def accounts(self) -> list[Accounts]:
-        """Of each rank; each sums to the step time."""
-        return self.executed.units.spread(accounts_of(self.trace))
+    def _accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
+        return self.executed.units.spread(super()._accounts(cancelled))
 
     @cached_property
     def trace(self) -> Trace:
         """What ran on each class of ranks that run alike."""
         return executed_trace(self.executed, columns_of(self.executed))
-
-    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
-        """The accounts, computed now unless they are known."""
-        return self.accounts
-
-    def sum_ns(self, ranks: Iterable[int]) -> list[int]:
-        """ns by index into ACCOUNTS of some ranks together."""
-        return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
-
-    @cached_property
-    def mean_ns(self) -> dict[str, int]:
-        """Each account, the mean of the ranks, ns, rounded."""
-        count = len(self.ranks)
-        return {name: round(ns / count) for name, ns in zip(ACCOUNTS, self.sum_ns(self.ranks), strict=True)}
-
-    @cached_property
-    def mean_busy_ns(self) -> int:
-        """Compute of a rank, the mean of the ranks, ns."""
-        return sum(ns for name, ns in self.mean_ns.items() if name.startswith("compute "))
 
     @cached_property
     def graph(self) -> ExecutedGraph:
@@ -179,20 +156,13 @@ class RanTraces(Rerunnable, Struct, frozen=True, dict=True):
             [executed.meetings[rank] for rank in first], executed.sends, executed.before,
         )  # fmt: skip
 
-    @cached_property
-    def trace_graph(self) -> TraceGraph:
-        """The graph of the trace: its tracks are the classes of ranks."""
+    def _graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
         return executed_graph(self.executed, self.graph)
 
-    @cached_property
-    def slack_ns(self) -> list[array[int]]:
-        """How much later each node of each rank may end before the step is longer, ns, in this order."""
-        return self.executed.units.spread(slack(self.trace_graph))
-
-    @cached_property
-    def critical_path(self) -> CriticalPath:
-        """What the step time is made of, 0 to the end, in time order."""
-        return CriticalPath(self.trace_graph)
+    def slack_of(self, rank: int, place: int) -> int:
+        """How much later a node may end before the step is longer, ns."""
+        assert self.slacks is not None
+        return self.slacks[self.executed.units.of[rank]][place]
 
     @cached_property
     def path_source(self) -> ExecutedPath:
@@ -211,11 +181,9 @@ class RanTraces(Rerunnable, Struct, frozen=True, dict=True):
     @cached_property
     def patterns(self) -> Table:
         """What nodes take by name pattern and kind; its tracks are the classes of ranks that run alike."""
-        accounts, slacks = self._of_units(self.accounts), lambda: self._of_units(self.slack_ns)
-        return Table(self.trace, accounts, self.trace.column("pattern"), lambda: self.critical_path, slacks)
-
-    def _of_units(self, by_rank: Sequence[Figure]) -> list[Figure]:
-        return [by_rank[rank] for rank in self.executed.units.first]
+        accounts = [self.accounts[rank] for rank in self.executed.units.first]
+        column = self.trace.column("pattern")
+        return Table(self.trace, accounts, column, lambda: self.critical_path, lambda: self.slacks)
 
     @cached_property
     def name_table(self) -> list[NameUse]:

@@ -64,7 +64,7 @@ class TraceSpanWords:
         place = self._place(number, stream, index)
         if place == NOTHING:
             return ""
-        slack = self._results.slack_ns[number][place]
+        slack = self._results.slack_of(number, place)
         return f"slack {duration(slack)}" if slack else "no slack"
 
     def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
@@ -83,7 +83,7 @@ class TraceSpanWords:
         ]
         if begin > start:
             rows.append(("waits", f"{duration(begin - start)} until it begins"))
-        rows.append(("slack", duration(results.slack_ns[number][place])))
+        rows.append(("slack", duration(results.slack_of(number, place))))
         rows += [("says", fact) for fact in facts_of(results, number, place)]
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
             rows += [(label, step.words) for step in self.walk(number, stream, index, rank, direction)]

@@ -13,10 +13,10 @@ from simcore.records import NamedTuple, Struct
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.simulation import Simulation
+    from simcore.trace.run import Run
     from simcore.workload import Workload
 
 

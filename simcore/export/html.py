@@ -10,7 +10,7 @@ from simcore.diagnostics import printable
 from simcore.export.format import Export, Progress, Request
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
+    from simcore.trace.run import Run
 
 _EXAMPLE = "step.html"
 
@@ -63,7 +63,7 @@ def _pieces(request: Request, runs: list[Run], progress: Progress) -> Iterator[b
 
 
 def _commands(run: Run) -> list[str]:
-    command = run.parameters.command_words(run.path, run.label)
+    command = run.parameters.command_words(run.path, run.setup.label)
     shown = ["wltui", *command]
     page = ["wltui", "export", *command, "--format", "html", "-o", _EXAMPLE]
     return [f"{shlex.join(shown)}    # on the screen", f"{shlex.join(page)}    # this page"]
@@ -73,11 +73,11 @@ def _commands_of_two(a: Run, b: Run) -> list[str]:
     """Both on the screen; both as text and this page, where one command line can ask for them."""
     commands = []
     for name, run in (("A", a), ("B", b)):
-        shown = ["wltui", *run.parameters.command_words(run.path, run.label)]
+        shown = ["wltui", *run.parameters.command_words(run.path, run.setup.label)]
         commands.append(f"{shlex.join(shown)}    # {name}")
     of_b = b.parameters.as_flags()
-    if a.path == b.path and a.label == b.label:
-        page = command = [*a.parameters.command_words(a.path, a.label), "--with", shlex.join(of_b)]
+    if a.path == b.path and a.setup.label == b.setup.label:
+        page = command = [*a.parameters.command_words(a.path, a.setup.label), "--with", shlex.join(of_b)]
     elif a.parameters == b.parameters:
         command, page = [a.path, b.path, *of_b], [b.path, "--against", a.path, *of_b]
     else:

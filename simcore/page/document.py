@@ -26,10 +26,10 @@ from simcore.report.section import PageAsked
 from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.analysis.two_runs import Compared
     from simcore.diagnostics import Diagnostic
     from simcore.report.section import Section
+    from simcore.trace.run import Run
 
 # As docs/vocabulary.md has them, in few words.
 WORDS = {
@@ -154,7 +154,7 @@ def _best_change(run: Run) -> str:
     if not run.timed or not changes:
         return ""
     best = min(changes, key=lambda change: change.better10_ns)
-    gain = change_percent(run.what_if_base_ns, best.better10_ns)
+    gain = change_percent(run.figures.what_if_base_ns, best.better10_ns)
     words = f"Of the changes that were tried {best.knob} gains most: {duration(best.better10_ns)} ({gain})."
     return f'\n<p>{escaped(words)} <a href="#what-if">All of them</a></p>'
 
@@ -200,7 +200,7 @@ def _all_rows(run: Run) -> str:
 def _parameters(runs: Sequence[Run]) -> str:
     """What each run was given, and what it took where nothing was given."""
     rows = []
-    given = [run.figures.origin.parameters for run in runs]
+    given = [run.figures.of.parameters for run in runs]
     for flag in FLAGS:
         # What the network of a run has no use for was not in force.
         values = [

@@ -12,10 +12,10 @@ from simcore.diagnostics import printable
 from simcore.run.lanes import KINDS, NAMELESS
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.ranks import RankSet
     from simcore.run.lanes import Spans
     from simcore.trace.lanes import Lanes
+    from simcore.trace.run import Run
 
 # Spans of a page. Seed 002 has 82 thousand, which pack to 0.7 MB; a browser draws a million in 50 ms.
 MOST_SPANS = 400_000

@@ -6,25 +6,32 @@ operations' times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import COPY, LAUNCH, category_of_group, said_op
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.replay.operations import op_uses
-from simcore.replay.run_words import facts, title
-from simcore.run.accounts import Accounts, merged, told_accounts
-from simcore.run.figures import Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.replay.run_words import facts, headline, title
+from simcore.run.accounts import Accounts, merged
+from simcore.run.figures import Origin, Said, StreamUse, TrackUse, WaitFor
+from simcore.run.findings import Place
+from simcore.run.track import TimedPass, Track
+from simcore.sources.measured import measured_calls
+from simcore.trace.named_work import NamedWork, named_work
+from simcore.trace.run import Figures
 from simcore.trace.streams import mean_use, track_streams
 from simcore.trace.tables import LayerUse, SpentByLabel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from simcore.measured.run import MeasuredRun
+    from simcore.replay.path_words import MeasuredPath
     from simcore.replay.timed import Timed
-    from simcore.run.track import Track
+    from simcore.run.gradients import Gradient
 
 
 # The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
@@ -118,79 +125,96 @@ def device_use(results: Timed, rank: int) -> DeviceUse:
     return DeviceUse(used.comm_ns, used.overlapped_ns, by_name, streams)
 
 
-_HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
-
-
 def _policy(run: MeasuredRun) -> str:
     if run.of_devices:
         return "profiler"
     return "megatron" if run.unit == "rank" else "megatron-plan"
 
 
-class MeasuredFigures:
-    """See `Figures` in `simcore/analysis/run.py`. A ms of the files has two decimals: no more are measured.
+class MeasuredFigures(Figures["Timed"]):
+    """Of a measured run. A ms of the files has two decimals: no more are measured.
 
     Each rank is a track of its own, each operation a layer; a trace describes no network.
     """
 
     resolution_ns = 10_000
-    worst_link = None
-    simai_beside = ("", ())
-    nodes = None
+    path_groupings = ("kind", "op", "stage", "rank")
+    headings: ClassVar[dict[str, str]] = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
 
-    def __init__(self, results: Timed, sentences: Callable[[], list[str]]) -> None:
-        """sentences: the run in words, which replays of it are made for."""
-        self.results = results
-        self._words = sentences
+    @property
+    def kind(self) -> str:
+        return "replayed" if self.run.is_replayed or self.run.measured.replayed else "measured"
+
+    @property
+    def path_source(self) -> MeasuredPath:
+        return self.run.path_source
 
     @property
     def title(self) -> str:
-        return title(self.results)
+        return title(self.run)
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        return facts(self.results)
+        return facts(self.run)
+
+    def headline(self, wide: bool) -> list[str]:
+        return headline(self.run, wide)
 
     @property
-    def recorded(self) -> Timed:
-        return self.results
+    def words(self) -> list[str]:
+        """The largest account first."""
+        # Imported here: a comparison has no words.
+        from simcore.replay.insights import insight_lines
 
-    @property
-    def has_slack(self) -> bool:
-        return self.results.timed
+        return insight_lines(self.run)
 
     @property
     def said(self) -> list[Said]:
-        return [Said("measured", line) for line in self._words()]
+        return [Said("measured", line) for line in self.words]
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        """The last rank, the longest wait, bubble, operation, communication."""
+        from simcore.replay.worst import worst_places
+
+        return worst_places(self.run)
+
+    @property
+    def has_slack(self) -> bool:
+        return self.run.timed
+
+    @property
+    def gradients(self) -> Sequence[Gradient] | None:
+        return self.run.gradients if self.run.timed else None
+
+    @property
+    def what_if_base_ns(self) -> int:
+        """That of a replay with nothing changed."""
+        return self.run.base.step_time_ns
 
     @property
     def track_uses(self) -> list[TrackUse]:
-        return [self._track_use(track) for track in sorted(self.results.tracks)] if self.results.timed else []
+        return [self._track_use(track) for track in sorted(self.run.tracks)] if self.run.timed else []
 
     @cached_property
-    def origin(self) -> Origin:
-        run, shown, degrees = self.results.measured, self.results.run, self.results.measured.degrees
+    def of(self) -> Origin:
+        run, shown, degrees = self.run.measured, self.run.run, self.run.measured.degrees
         spans = run.ops + run.subs
         return Origin(
             run.format, _policy(run),
             run.ops, None, run.microbatches,
             {"tp": degrees.tp, "ep": degrees.exp, "dp": degrees.dp, "pp": degrees.pp, "world": degrees.world},
             "measured", "replayed" if shown.replayed else "measured",
-            self.results.parameters.as_dict("trace") | {"run": run.stamp, "replay": shown.replayed},
+            self.run.parameters.as_dict("trace") | {"run": run.stamp, "replay": shown.replayed},
             [], spans, spans if shown.replayed else 0,
         )  # fmt: skip
 
-    @cached_property
-    def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
-        return told_accounts(self.results.accounts, _HEADINGS)
-
     def _track_use(self, track: Track) -> TrackUse:
-        rank, accounts = self.results.run.ranks[track.number], self.results.accounts[track.number]
+        rank, accounts = self.run.run.ranks[track.number], self.run.accounts[track.number]
         compute, exposed = compute_ns(accounts), exposed_ns(accounts)
         overlapped: int | None
         if self._device_uses:
             use = self._device_uses[track.number]
-            compute = {"kernel": 0} | compute
             exposed, overlapped, comm_ns = use.exposed_ns, use.overlapped_ns, use.comm_ns
         else:
             overlapped = overlapped_ns(rank, accounts)
@@ -204,53 +228,59 @@ class MeasuredFigures:
 
     def _streams(self, rank: int) -> list[StreamUse]:
         """Of the `rank`-th rank, compute first; of a device by the names of its groups."""
-        accounts = self.results.accounts[rank]
+        accounts = self.run.accounts[rank]
         if not self._device_uses:
-            return stream_times(self.results.run.ranks[rank], accounts)
+            return stream_times(self.run.run.ranks[rank], accounts)
         return [StreamUse("compute", accounts.busy_ns, 0, 0), *self._device_uses[rank].streams]
 
     @cached_property
     def _device_uses(self) -> list[DeviceUse]:
         """Of each rank; none of a run that no profiler recorded."""
-        if not self.results.measured.of_devices:
+        if not self.run.measured.of_devices:
             return []
-        return [device_use(self.results, rank) for rank in self.results.all_ranks]
+        return [device_use(self.run, rank) for rank in self.run.all_ranks]
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
-        if not self.results.timed:
+        if not self.run.timed:
             return []
-        return mean_use((self._streams(rank), 1) for rank in self.results.all_ranks)
+        return mean_use((self._streams(rank), 1) for rank in self.run.all_ranks)
 
     @cached_property
-    def waits_for(self) -> list[WaitFor]:
-        if not self.results.timed:
+    def waits_for(self) -> Sequence[WaitFor]:
+        if not self.run.timed:
             return []
         return [
             WaitFor(
                 RankSet.of([wait.early]), RankSet.of([wait.late]), wait.name, wait.ns, said_op(wait.name, 34)
             )
-            for wait in self.results.waiting
+            for wait in self.run.waiting
         ]
 
-    def path_alike(self) -> Iterator[object]:
-        """What a segment of the critical path is: time of one account, in the operations of one name."""
-        source = self.results.path_source
-        for track, span, _ in self.results.critical_path:
-            yield source.account(track, span), source.name(track, span)
+    def named_work(self, track: Track) -> NamedWork:
+        rank = track.number
+        calls = measured_calls(self.run.run.ranks[rank])
+        return named_work(self.run.trace, rank, self.run.accounts[rank], calls)
 
-    def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
-        return self.results.path_source.segments(self.results.critical_path, indices)
-
-    def path_words(self, index: int) -> tuple[str, str]:
-        """`pp` and recv_forward, `idle` and nothing."""
-        (segment,) = self.path_segments((index,))
-        return segment.kind, segment.layer or ""
+    def passes(self, track: Track) -> list[TimedPass]:
+        """Those that say their micro-batch, by their start."""
+        rank = self.run.run.ranks[track.number]
+        ops = rank.ops
+        done: dict[tuple[str, int], int] = {}
+        passes = []
+        for op in rank.passes:
+            direction, batch = PASSES[ops.name[op]], ops.batch[op]
+            if batch < 0:
+                continue
+            part = done.get((direction, batch), 0)
+            done[direction, batch] = part + 1
+            passes.append(TimedPass(direction, batch, part, ops.start[op], ops.end[op]))
+        return passes
 
     def layers(self, grouped: bool) -> list[LayerUse]:
-        if grouped or not self.results.timed:
+        if grouped or not self.run.timed:
             return []
         return [
             LayerUse(index, op if sub is None else sub, 1, None, None, None, op, use)
-            for index, ((op, sub), use) in enumerate(op_uses(self.results))
+            for index, ((op, sub), use) in enumerate(op_uses(self.run))
         ]

@@ -35,6 +35,7 @@ from simcore.replay.stragglers import (
 from simcore.replay.timed import Timed
 from simcore.replay.waits import late_waits_itself, wait_stretches, waited_in_the_end
 from simcore.sources.measured import ACCOUNTS, BUBBLE, WAIT
+from simcore.trace.run import mean_busy_ns
 from simcore.units import change_percent, duration, duration_range, largest, listed, percent, plural
 
 _WAITS = 2
@@ -324,14 +325,14 @@ def _slots(results: Timed) -> list[str]:
     """How many slots of a pipeline are empty whatever its ranks do, where that is what is not computed: each
     stage runs each micro-batch once, and is busy or waits, or is done.
     """
-    batches, stages = results.microbatches, len(compute_by_stage(results))
+    batches, stages = results.shape.microbatches, len(compute_by_stage(results))
     ranks = results.measured.ranks
     if not batches or stages < 2 or results.measured.degrees.pp not in (None, stages):
         return []
     if any(sum(PASSES[rank.ops.name[op]] == "forward" for op in rank.passes) != batches for rank in ranks):
         return []
     slots, empty = batches + stages - 1, stages - 1
-    share = 1 - results.mean_busy_ns / results.step_time_ns
+    share = 1 - mean_busy_ns(results) / results.step_time_ns
     if abs(share - empty / slots) > _SLOTS_WITHIN * empty / slots:
         return []
     # What is empty by design shows in the accounts under two names.
@@ -340,7 +341,7 @@ def _slots(results: Timed) -> list[str]:
     return [
         f"With {plural(batches, 'micro-batch')} on {stages} equal stages every stage would have {empty} of "
         f"{slots} slots empty, {percent(empty, slots)} % of its time. Here the ranks compute for "
-        f"{percent(results.mean_busy_ns, results.step_time_ns)} %; {percent(bubble, whole)} % are bubble, "
+        f"{percent(mean_busy_ns(results), results.step_time_ns)} %; {percent(bubble, whole)} % are bubble, "
         f"{percent(wait, whole)} % waiting for the last member of a collective. More micro-batches in a step "
         "would leave fewer of them empty; a recorded step does not tell how much that brings."
     ]
@@ -480,7 +481,11 @@ def _slow_stage(results: Timed) -> list[str]:
     change = change_percent(before, after)
     if before - after >= before * LEAST:
         return [f"{words}; with {moved}, the step would take {duration(after)} ({change}){_kept(results)}."]
-    why = "; with 1 micro-batch one stage computes after the other, so" if results.microbatches == 1 else ";"
+    why = (
+        "; with 1 micro-batch one stage computes after the other, so"
+        if results.shape.microbatches == 1
+        else ";"
+    )
     gain = f"next to nothing ({change})" if before - after >= before * _LEAST_GAIN else "nothing"
     return [f"{words}{why} {moved} would gain {gain}."]
 

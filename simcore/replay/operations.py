@@ -157,7 +157,7 @@ class Operations:
         self.by = by
         self.whole = results
         if by != GROUPINGS[0]:
-            results = Timed(grouped(results.measured, by), results.scales, results.durations, results.asked)
+            results = results.with_names(grouped(results.measured, by))
         self.results = results
         self.timed = results.run.timed
         # Of each key the figures of each rank: several where its runs are of different groups.
@@ -244,7 +244,7 @@ class Operations:
         """Whether the critical path and the slack are there without a wait; a run without times has none."""
         if not self.timed or self.results.operations.path_known:
             return True
-        return is_known(self.results, "critical_path", "slack_ns")
+        return is_known(self.results, "critical_path", "slacks")
 
     def find_path(self) -> None:
         """Finds the critical path and the slack of all operations."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from simcore.diagnostics import UsageError, printable
 from simcore.kernel_names import short_name
@@ -13,7 +13,7 @@ from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COPY
 from simcore.names import GROUP_KINDS
 from simcore.overrides import TRACE_FORMS, parse_factor, slow_ranks_of
-from simcore.parameters import Given, Parameters, flag_of
+from simcore.parameters import Given, Input, Parameters, flag_of
 from simcore.records import Struct, field
 from simcore.units import number
 
@@ -97,6 +97,21 @@ class Replay(Given, frozen=True, dict=True):
     """A measured run, and the parameters with which it is replayed, if they ask for that."""
 
     opened: MeasuredRun
+
+    of: ClassVar[Input] = "trace"
+    doing: ClassVar[str] = "replaying"
+
+    @property
+    def stamp(self) -> str | None:
+        return self.opened.stamp
+
+    @property
+    def label(self) -> str | None:
+        return self.opened.label
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return self.opened.others
 
     @cached_property
     def scales(self) -> Scales | None:

@@ -49,8 +49,6 @@ class _Timed(InPieces, Protocol):
 class MeasuredPath(PathSource):
     """Of a measured run."""
 
-    groupings = ("kind", "op", "stage", "rank")
-
     def __init__(self, results: _Timed) -> None:
         self._results, self._ties = results, results.ties
         self._ranks = results.measured.ranks
@@ -71,6 +69,9 @@ class MeasuredPath(PathSource):
     def name(self, track: int, span: int) -> str:
         """The operation or sub-operation, raw text of the file; `idle` where there is none."""
         return piece_name(self._results, track, span)
+
+    def alike(self, track: int, span: int) -> object:
+        return self.account(track, span), self.name(track, span)
 
     def part(self, by: str, track: int, span: int) -> str:
         """By `op`: the operation or sub-operation."""

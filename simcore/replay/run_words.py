@@ -10,7 +10,6 @@ from simcore.kernel_names import short_name
 from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
-from simcore.replay.parameters import Scales
 from simcore.run.figures import throughput_words
 from simcore.units import IN_TIME, change_percent, duration, plural, short_layout, signed
 from simcore.workload.formats import words_of
@@ -29,7 +28,7 @@ def title(results: Timed) -> str:
     run = results.run
     if not run.timed:
         return order_title(run)
-    each = throughput_words(results)
+    each = throughput_words(results.shape)
     more = f"\n                    {each}" if each else ""
     return f"{'Replayed' if run.replayed else 'Measured'} step time  {duration(run.step_time_ns)}{more}"
 
@@ -57,7 +56,7 @@ def facts(results: Timed) -> list[tuple[str, str]]:
         measured = results.measured.step_time_ns
         by = change_percent(measured, run.step_time_ns) or signed(run.step_time_ns)
         rows.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
-        changes = replay_words(results.scales, _ON_A_PAGE)
+        changes = replay_words(results.changes, _ON_A_PAGE)
         rows += [("changed", changes)] if changes else []
     return rows
 
@@ -90,15 +89,15 @@ def steps_words(steps: Sequence[RecordedStep]) -> str:
 
 def headline(results: Timed, wide: bool) -> list[str]:
     """Ranks, and what its replay changes: what the run is, the most important first."""
-    run, scales = results.run, results.scales
+    run = results.run
     what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
     if not wide:
-        what = _short_changes(scales) or what
+        what = _short_changes(results.changes) or what
         degrees = (("tp", run.degrees.tp), ("dp", run.degrees.dp), ("pp", run.degrees.pp))
         # Of a part of the ranks the whole layout would say too much.
         is_whole = run.degrees.world in (None, len(run.ranks)) and run.unit == "rank"
         return [short_layout(len(run.ranks), run.unit, degrees if is_whole else ()), what]
-    changes = replay_words(scales, _IN_A_ROW)
+    changes = replay_words(results.changes, _IN_A_ROW)
     batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
     # Where changes are named, what is behind them is a fact of its own: it may have no room.
     headlines = [f"{what}: {changes}", *batches] if changes else [", ".join([what, *batches])]
@@ -119,11 +118,10 @@ def ranks_words(run: MeasuredRun) -> str:
     return ", ".join([words, *factors])
 
 
-def replay_words(scales: Scales | None, room: int) -> str:
+def replay_words(changes: Sequence[str], room: int) -> str:
     """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 in time and
     3 more`; "" for nothing."""
-    changes = [] if scales is None else scales.changes()
-    shown = changes[:1]
+    shown = list(changes[:1])
     for change in changes[1:]:
         if len(", ".join([*shown, change])) > room:
             break
@@ -132,11 +130,10 @@ def replay_words(scales: Scales | None, room: int) -> str:
     return ", ".join(shown) + IN_TIME * bool(shown) + (f" and {left} more" if left else "")
 
 
-def _short_changes(scales: Scales | None) -> str:
+def _short_changes(changes: Sequence[str]) -> str:
     """`rank 7 x0.5 in time` for a small screen, of several `3 changes` where not all have room; ""
     for nothing.
     """
-    changes = [] if scales is None else scales.changes()
     if len(changes) == 1:
         what, _, factor = changes[0].replace("host gaps and start of", "host of").rpartition(" ")
         return f"{short_name(what, _SHORT - len(factor) - 1)} {factor}{IN_TIME}"

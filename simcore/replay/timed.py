@@ -16,25 +16,23 @@ from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL, places_of
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COMPUTE, COPY, category_of_group
-from simcore.parameters import Rerunnable
+from simcore.once import once
 from simcore.ranks import RankSet
-from simcore.records import NamedTuple, Struct, replace
+from simcore.records import NamedTuple, replace
 from simcore.replay.idle import HostGap, gaps_of
 from simcore.replay.late import RankWaiting, who_waits
 from simcore.replay.parameters import Replay, Scales, parameters_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.path_words import MeasuredPath
 from simcore.replay.peers import peers_of
-from simcore.run.accounts import Accounts
-from simcore.run.figures import Work
+from simcore.run.contexts import StepShape
 from simcore.run.measured import MeasuredGraph, PieceTimes, flights
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER, Pieces
 from simcore.run.ties import Ties, ties_of
 from simcore.run.track import Track, in_order
-from simcore.sources.measured import ACCOUNTS, FIRST_EXPOSED, PROFILED, measured_graph, measured_trace
-from simcore.trace.accounts import accounts_of
-from simcore.trace.critical_path import CriticalPath
+from simcore.sources.measured import measured_graph, measured_trace
 from simcore.trace.graph import TraceGraph, slack
+from simcore.trace.run import Run
 from simcore.trace.spans import Trace
 from simcore.trace.tables import Table
 
@@ -224,23 +222,26 @@ def _column(ns: Sequence[int], parts: Sequence[int], factors: Sequence[float]) -
     )
 
 
-class Timed(Rerunnable, Struct, frozen=True, dict=True):
-    """A run as measured or, with `scales`, replayed; `MeasuredResults` is this and what every run answers.
+class Timed(Run):
+    """A run as measured or, with `scales`, replayed; its own recording: see `Recording`."""
 
-    measured: the run of the files. scales: None to take the times as they were measured. asked: what
-    asked for them, as it was given.
-    """
-
-    measured: MeasuredRun
-    scales: Scales | None = None
-    # Many questions are asked of one graph.
-    known: Durations | None = None
-    asked: Replay | None = None
+    def __init__(
+        self,
+        measured: MeasuredRun,
+        scales: Scales | None = None,
+        known: Durations | None = None,
+        asked: Replay | None = None,
+    ) -> None:
+        """measured: the run of the files. scales: None to take the times as they were measured. known: many
+        questions are asked of one graph. asked: what asked for them, as it was given.
+        """
+        self.measured, self.scales, self._known, self._asked = measured, scales, known, asked
+        self.timed = measured.timed
 
     @cached_property
     def durations(self) -> Durations:
         """What everything takes, under any scales."""
-        return self.known or Durations(MeasuredGraph(ties_of(self.measured)))
+        return self._known or Durations(MeasuredGraph(ties_of(self.measured)))
 
     @property
     def ties(self) -> Ties:
@@ -276,24 +277,19 @@ class Timed(Rerunnable, Struct, frozen=True, dict=True):
 
     @cached_property
     def gradients(self) -> list[Gradient]:
-        """The slopes of the step time of `base` over each scale; a scale that nothing is on is left out."""
+        """Those of `base`; a scale that nothing is on is left out."""
         from simcore.trace.gradients import gradients
 
         kind_of, scales_of = self.durations.scales()
         return gradients(self.base.trace_graph, self.base.taken, kind_of, scales_of)
 
-    @cached_property
-    def slack_ns(self) -> list[array[int]]:
-        """How much later each piece of each rank may end in `base` before the step is longer, ns.
+    def _graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
+        return measured_graph(self.graph, self.ends, self.step_time_ns, lambda: self.taken)
 
-        Of a send its message ends with it.
-        """
-        return slack(self.base.trace_graph)
-
-    @property
-    def timed(self) -> bool:
-        """Whether it has times: a plan has none."""
-        return self.measured.timed
+    @once
+    def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
+        """Those of `base`; of a send its message ends with it."""
+        return slack(self.base.trace_graph, cancelled)
 
     @cached_property
     def gaps(self) -> list[list[HostGap]]:
@@ -338,9 +334,28 @@ class Timed(Rerunnable, Struct, frozen=True, dict=True):
         return Partners(self.measured, matches, frozenset(matches.unmatched))
 
     @property
-    def steps(self) -> int:
-        """How many steps its times are of together: one."""
-        return 1
+    def is_replayed(self) -> bool:
+        """Whether it is a replay."""
+        return self.scales is not None
+
+    @property
+    def changes(self) -> list[str]:
+        """What it changes, in words."""
+        return [] if self.scales is None else self.scales.changes()
+
+    @property
+    def measured_step_ns(self) -> int:
+        """The step time as measured, ns."""
+        return self.measured.step_time_ns
+
+    @cached_property
+    def shape(self) -> StepShape:
+        """Its degrees and micro-batches, as far as the trace tells."""
+        degrees = places_of(self.measured.ranks, self.measured.degrees).degrees
+        known = degrees.tp, degrees.dp, degrees.pp
+        shape = StepShape(self.step_time_ns, self.tracks, known, self.measured.microbatches)
+        shape.measured = True
+        return shape
 
     @property
     def step_time_ns(self) -> int:
@@ -371,11 +386,6 @@ class Timed(Rerunnable, Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def accounts(self) -> list[Accounts]:
-        """Of each rank, in the run's order; each sums to the step time."""
-        return accounts_of(self.trace)
-
-    @cached_property
     def trace(self) -> Trace:
         """What ran on each rank: a span is a piece of it."""
         return measured_trace(self.graph, self.ends, self.step_time_ns, self.measured.ranks)
@@ -384,23 +394,7 @@ class Timed(Rerunnable, Struct, frozen=True, dict=True):
     def operations(self) -> Table:
         """What operations and sub-operations take, (operation, sub-operation or None) by name."""
         column = self.trace.column("operation")
-        return Table(self.trace, self.accounts, column, lambda: self.critical_path, lambda: self.slack_ns)
-
-    @cached_property
-    def mean_ns(self) -> dict[str, int]:
-        """Each account, the mean of the ranks, ns, rounded."""
-        sums, ranks = self.sum_ns(self.all_ranks), len(self.all_ranks)
-        means = {name: round(ns / ranks) for name, ns in zip(ACCOUNTS, sums, strict=True)}
-        return {
-            name: ns
-            for name, ns in means.items()
-            if ns or self.measured.of_devices or not name.endswith(PROFILED)
-        }
-
-    @cached_property
-    def mean_busy_ns(self) -> int:
-        """Compute of a rank, the mean of the ranks, ns, rounded."""
-        return round(sum(self.sum_ns(self.all_ranks)[:FIRST_EXPOSED]) / len(self.all_ranks))
+        return Table(self.trace, self.accounts, column, lambda: self.critical_path, lambda: self.slacks)
 
     @property
     def all_ranks(self) -> range:
@@ -417,16 +411,6 @@ class Timed(Rerunnable, Struct, frozen=True, dict=True):
         return who_waits(self.graph, self.ends, self.accounts)
 
     @cached_property
-    def trace_graph(self) -> TraceGraph:
-        """The graph of the trace."""
-        return measured_graph(self.graph, self.ends, self.step_time_ns, lambda: self.taken)
-
-    @cached_property
-    def critical_path(self) -> CriticalPath:
-        """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
-        return CriticalPath(self.trace_graph)
-
-    @cached_property
     def path_source(self) -> MeasuredPath:
         """What is said of it."""
         return MeasuredPath(self)
@@ -434,7 +418,11 @@ class Timed(Rerunnable, Struct, frozen=True, dict=True):
     @property
     def setup(self) -> Replay:
         """What asks for this run."""
-        return self.asked or Replay(self.measured, parameters_of(self.scales))
+        return self._asked or Replay(self.measured, parameters_of(self.scales))
+
+    def with_names(self, measured: MeasuredRun) -> Timed:
+        """The same with other names of operations. measured: the run that has them."""
+        return type(self)(measured, self.scales, self.durations, self._asked)
 
     def with_scales(self, scales: Scales) -> Timed:
         """The replay of the same run with other scales."""
@@ -444,27 +432,6 @@ class Timed(Rerunnable, Struct, frozen=True, dict=True):
     def peers(self) -> list[tuple[int, ...]]:
         """The peers of each rank, indices: who does the same part of the work."""
         return peers_of(self.ties)
-
-    @property
-    def microbatches(self) -> int:
-        """How many micro-batches the step has, 0 where the trace does not tell."""
-        return self.measured.microbatches
-
-    @property
-    def held_microbatches(self) -> tuple[int, ...]:
-        """None: a replay keeps what the run kept."""
-        return ()
-
-    @property
-    def work(self) -> Work | None:
-        """Its micro-batches, of all steps."""
-        count = self.microbatches * self.steps
-        return Work((count,)) if count else None
-
-    @property
-    def microbatches_alike(self) -> bool:
-        """No trace says how much each of them should be: they count as equal."""
-        return True
 
 
 def _moved(

@@ -24,11 +24,12 @@ from simcore.report.section import (
 from simcore.report.usage import OF_A_RANK
 from simcore.run.figures import TrackUse
 from simcore.run.track import OF_FEW
+from simcore.trace.run import account_ns, mean_ns
 from simcore.units import column_unit, duration, in_unit, percent
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.run.track import Track
+    from simcore.trace.run import Run
 
 _TRACKS = 64
 _RANK_CELLS = 14
@@ -78,7 +79,7 @@ class _Line:
     def __init__(self, run: Run, track: Track) -> None:
         self.track = track
         self.ranks = track.ranks
-        self.ns = {name: ns // len(track.ranks) for name, ns in run.account_ns((track,)).items()}
+        self.ns = {name: ns // len(track.ranks) for name, ns in account_ns(run, (track,)).items()}
 
     @property
     def busy_ns(self) -> int:
@@ -173,14 +174,14 @@ def _account_lines(run: Run, asked: PageAsked) -> list[str]:
 def _account_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
     classes = field_values(_CLASS, run.figures.track_uses)
-    mean_ns = dict(run.mean_ns) if run.timed else {}
-    if "cp" not in run.figures.origin.degrees:
+    means = mean_ns(run) if run.timed else {}
+    if "cp" not in run.figures.of.degrees:
         # Of models alone.
-        mean_ns.pop("exposed cp", None)
+        means.pop("exposed cp", None)
     for account in OF_FEW:
-        if not mean_ns.get(account):
-            mean_ns.pop(account, None)
-    return {"classes": classes, "mean_ns": mean_ns}
+        if not means.get(account):
+            means.pop(account, None)
+    return {"classes": classes, "mean_ns": means}
 
 
 ACCOUNTS: Section[Run] = Section("accounts", _account_lines, _account_json)
@@ -195,7 +196,7 @@ def _estimate_lines(run: Run, asked: PageAsked) -> list[str]:
     """A line of figures for each line of SimAI's summary, with the sentence that explains it; nothing unless
     the network is one of SimAI's.
     """
-    estimate = run.simai_estimate
+    estimate = run.network.simai_estimate
     if estimate is None:
         return []
     total, step = round(estimate.total_us * 1000), run.step_time_ns
@@ -222,7 +223,7 @@ def _estimate_lines(run: Run, asked: PageAsked) -> list[str]:
 
 def _estimate_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`estimates`: us to the ns."""
-    estimate = run.simai_estimate
+    estimate = run.network.simai_estimate
     if estimate is None:
         return {"estimates": {"simai": None}}
     beside = [

@@ -28,14 +28,15 @@ from simcore.report.section import (
 )
 from simcore.run.figures import each_words, is_other_work, microbatch_ns, per_work
 from simcore.run.track import ALIKE, OF_PROFILES, ranks_of
+from simcore.trace.run import common_ns
 from simcore.units import column_unit, difference, duration, in_unit, number, percent, plural, signed
 
 if TYPE_CHECKING:
     from simcore.analysis.beside import KindChange, LanePair, MatchedPass, StagePair
     from simcore.analysis.compare import AccountPart, LayerChange, Mover
-    from simcore.analysis.run import Run
     from simcore.analysis.two_runs import Compared
     from simcore.run.track import Track
+    from simcore.trace.run import Run
 
 Row = TypeVar("Row")
 # The keys of a change.
@@ -93,7 +94,7 @@ _THEN = "     "
 
 def _of_model(name: str, run: Run) -> Any:
     """A figure of a model; None of any other run."""
-    figures = run.model_figures
+    figures = run.model.model_figures
     return None if figures is None else figure_values(figures)[name]
 
 
@@ -106,22 +107,22 @@ _FILE: Field[Run] = Field(key="file", value=lambda run: run.path)
 _MATCHED: list[Field[Run]] = [
     _FILE,
     *keys("step_time_ns"),
-    Field(key="microbatch_ns", value=microbatch_ns),
-    Field(key="schedule", value=lambda run: run.figures.origin.schedule),
-    Field(key="parameters", value=lambda run: run.figures.origin.parameters),
+    Field(key="microbatch_ns", value=lambda run: microbatch_ns(run.shape)),
+    Field(key="schedule", value=lambda run: run.figures.of.schedule),
+    Field(key="parameters", value=lambda run: run.figures.of.parameters),
     *(Field(key=name, value=partial(_of_model, name), optional=True) for name in ("throughput", "memory")),
 ]
 _PAIRED: list[Field[Run]] = [
     _FILE,
-    Field(key="run", value=lambda run: run.stamp),
-    Field(key="kind", value=lambda run: run.origin),
+    Field(key="run", value=lambda run: run.setup.stamp),
+    Field(key="kind", value=lambda run: run.figures.kind),
     *keys("step_time_ns"),
-    Field(key="microbatch_ns", value=microbatch_ns),
-    *keys("together"),
+    Field(key="microbatch_ns", value=lambda run: microbatch_ns(run.shape)),
+    Field(key="together", value=lambda run: run.recording is None or run.recording.together),
     Field(key="tp", value=lambda run: run.shape.tp),
     Field(key="dp", value=lambda run: run.shape.dp),
     Field(key="pp", value=lambda run: run.shape.pp),
-    Field(key="microbatches", value=lambda run: run.shape.microbatches),
+    Field(key="microbatches", value=lambda run: run.shape.scheduled),
     Field(key="diagnostics", value=lambda run: [diagnostic.values() for diagnostic in run.diagnostics]),
 ]
 
@@ -132,7 +133,7 @@ def _side_lines(compared: Compared, asked: PageAsked) -> list[str]:
     text = [compared.title] if compared.title else []
     for line in compared.notices:
         text += wrapped(line, "", _THEN)
-    each = [each_words(run) for run in (compared.a, compared.b)]
+    each = [each_words(run.shape) for run in (compared.a, compared.b)]
     width = max(map(len, each)) + 2 if all(each) else 0
     if max(len(side) for side in compared.sides) + width + 15 > WIDTH:
         # What the two are comes first.
@@ -140,10 +141,10 @@ def _side_lines(compared: Compared, asked: PageAsked) -> list[str]:
     for name, ns, batch, side in zip("AB", (a_ns, b_ns), each, compared.sides, strict=True):
         line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{side}"
         text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
-    by_work = per_work(compared.a, compared.b)
+    by_work = per_work(compared.a.shape, compared.b.shape)
     # More micro-batches in a step are more work, and no loss.
     steps = "B - A  " + (f"{by_work.words}; step " if by_work is not None else "") + difference(a_ns, b_ns)
-    steps += ", not the same work" if is_other_work(compared.a, compared.b) else ""
+    steps += ", not the same work" if is_other_work(compared.a.shape, compared.b.shape) else ""
     if len(steps) + len(compared.paired) + 2 <= WIDTH:
         text.append(f"{steps}; {compared.paired}")
     else:
@@ -244,7 +245,7 @@ def _lane_json(compared: Compared, pair: LanePair) -> dict[str, Any]:
 
 
 def _track_json(run: Run, track: Track) -> dict[str, Any]:
-    ns = zip(ALIKE, run.common_ns(track), strict=True)
+    ns = zip(ALIKE, common_ns(run, track), strict=True)
     return {
         "first_rank": track.first_rank,
         "accounts_ns": {name: account_ns for name, account_ns in ns if account_ns},

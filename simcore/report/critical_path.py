@@ -18,11 +18,11 @@ from simcore.report.section import (
     short,
 )
 from simcore.run.figures import PathSegment, WaitFor
-from simcore.run.findings import path_sums
+from simcore.trace.run import path_parts, path_sums
 from simcore.units import duration, percent, plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
+    from simcore.trace.run import Run
 
 _MOST_PARTS, _SEGMENTS = 5, 8
 _SEGMENT_CELLS = 32
@@ -59,7 +59,7 @@ def _path_lines(run: Run, asked: PageAsked) -> list[str]:
     if not run.timed:
         return []
     step = run.step_time_ns
-    sums = {by: path_sums(run, by) for by in run.path_groupings}
+    sums = {by: path_sums(run, by) for by in run.figures.path_groupings}
     alike = _alike(run)
     if not alike:
         return ["Critical path: nothing takes any time"]
@@ -93,7 +93,7 @@ def _path_lines(run: Run, asked: PageAsked) -> list[str]:
 def _alike(run: Run) -> list[list[int]]:
     """The segments that take as long and run the same together, the longest first."""
     by_key: dict[tuple[int, object], list[int]] = {}
-    segments = zip(run.path_parts("kind"), run.figures.path_alike(), strict=True)
+    segments = zip(path_parts(run, "kind"), run.figures.path_alike(), strict=True)
     for index, ((_, ns), what) in enumerate(segments):
         by_key.setdefault((-ns, what), []).append(index)
     return [numbers for _, numbers in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]

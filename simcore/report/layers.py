@@ -17,7 +17,7 @@ from simcore.units import duration, percent
 
 if TYPE_CHECKING:
     from simcore.analysis.layers import LayerCell
-    from simcore.analysis.run import Run
+    from simcore.trace.run import Run
 
 _EXPENSIVE_LAYERS = 10
 _NAME_CELLS = 32

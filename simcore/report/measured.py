@@ -7,7 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import short_name
@@ -22,16 +22,18 @@ from simcore.report.section import (
     keys,
     more_line,
 )
+from simcore.trace.run import account_ns, as_read
 from simcore.units import byte_size, duration, percent, signed
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.cluster.choice import ClusterChoice
     from simcore.measured import MeasuredRun
     from simcore.measured.summary import OpFigures
+    from simcore.replay import MeasuredResults
     from simcore.replay.bandwidths import Bandwidth
     from simcore.replay.insights import RankDifference
     from simcore.replay.timed import Timed
+    from simcore.trace.run import Run
 
 _MOST_RANKS, _MOST_OPS = 64, 3
 _NAME_CELLS = 34
@@ -59,13 +61,19 @@ _END: list[Field[RankDifference]] = [
 ]  # fmt: skip
 
 
+def recorded_of(run: Run) -> MeasuredResults | None:
+    """What is known of a run whose times were measured, None of any other."""
+    return cast("MeasuredResults | None", run.recording)
+
+
 def _differences(run: Run) -> list[RankDifference]:
-    if run.scales is None or run.figures.recorded is None:
+    recorded = recorded_of(run)
+    if recorded is None or not recorded.is_replayed:
         return []
     # Imported here: only what was recorded is replayed.
     from simcore.replay.insights import differences
 
-    return differences(run.figures.recorded)
+    return differences(recorded)
 
 
 def _replay_lines(run: Run, asked: PageAsked) -> list[str]:
@@ -83,11 +91,11 @@ def _replay_lines(run: Run, asked: PageAsked) -> list[str]:
 
 def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`measured`: the step and the ranks as they were measured and, of a replay, as they are replayed."""
-    recorded = run.figures.recorded
+    recorded = recorded_of(run)
     if recorded is None:
         return {}
     measured, replay = recorded.measured, None
-    if run.scales is not None:
+    if recorded.is_replayed:
         replay = {
             "step_time_ns": run.step_time_ns,
             "difference_ns": run.step_time_ns - measured.step_time_ns,
@@ -104,7 +112,7 @@ def _measured_json(run: Run, asked: PageAsked) -> dict[str, Any]:
         "missing": measured.missing.text(),
         "by_rank": _ranks(measured),
         **_operation_values(recorded),
-        **_waiting(run.as_read),
+        **_waiting(as_read(run)),
         **_of_profile(run, recorded, asked),
         "replay": replay,
     }
@@ -180,7 +188,7 @@ def _waiting(run: Run) -> dict[str, Any]:
     """The accounts of each rank, which sum to the step, and who waits for whom."""
     accounts = []
     for track in sorted(run.tracks) if run.timed else ():
-        ns = run.account_ns((track,))
+        ns = account_ns(run, (track,))
         apart = {
             f"{kind}_ns": {
                 name.removeprefix(f"{kind} "): ns[name] for name in ns if name.startswith(f"{kind} ")
@@ -253,7 +261,7 @@ def _operation_fields(
 
 def _operation_lines(run: Run, asked: PageAsked) -> list[str]:
     """The operations and sub-operations, the ones that take most first; an order without times as it is."""
-    recorded = run.figures.recorded
+    recorded = recorded_of(run)
     if recorded is None:
         return []
     # Imported here and below: other runs have no such table.
@@ -386,7 +394,7 @@ _BANDWIDTH: list[Field[Bandwidth]] = [
 
 
 def _bandwidths(run: Run) -> list[Bandwidth]:
-    recorded = run.figures.recorded
+    recorded = recorded_of(run)
     if recorded is None or not recorded.measured.of_devices:
         return []
     # Imported here: other runs have none.
@@ -397,7 +405,7 @@ def _bandwidths(run: Run) -> list[Bandwidth]:
 
 def _without(run: Run) -> list[str]:
     """Why further collectives have no bandwidth, by the reason."""
-    recorded = run.figures.recorded
+    recorded = recorded_of(run)
     if recorded is None:
         return []
     # Imported here: other runs have none.

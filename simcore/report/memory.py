@@ -9,11 +9,10 @@ from simcore.report.section import Field, PageAsked, Section, field_lines, field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simcore.analysis.file_memory import FileMemory
-    from simcore.analysis.model_figures import ModelFigures
-    from simcore.analysis.run import Run
     from simcore.model.memory import StageMemory
     from simcore.model.trust import Trust
+    from simcore.run.contexts import FileMemory, ModelFigures
+    from simcore.trace.run import Run
 
 _STAGES = 32
 _OF_FILE = ("weights", "gradients", "optimizer", "total")
@@ -66,9 +65,9 @@ def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
 
 def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a stage, GB; neighbours that hold the same are one line."""
-    figures = run.model_figures
+    figures = run.model.model_figures
     if figures is None:
-        return _file_lines(run.file_memory, run.memory_unknown)
+        return _file_lines(run.model.file_memory, run.model.memory_unknown)
     merged = _merged([_Line(stage_memory, _OF_MODEL) for stage_memory in figures.memory])
     limit = figures.limit
     misfits = {stage_memory.stage for stage_memory in figures.memory if stage_memory.needed > limit}
@@ -106,10 +105,10 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`throughput`, `trust`, `memory` by stage and `model`; of a file `memory` alone, where its rows say
     it.
     """
-    figures = run.model_figures
+    figures = run.model.model_figures
     if figures is not None:
         return figure_values(figures)
-    memory = run.file_memory
+    memory = run.model.file_memory
     return {"memory": [_file_values(file_memory) for file_memory in memory]} if memory else {}
 
 

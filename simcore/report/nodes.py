@@ -23,7 +23,7 @@ from simcore.run.figures import GroupUse, NameUse, RankEnd
 from simcore.units import byte_size, column_unit, percent
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
+    from simcore.trace.run import Run
 
 _RANKS, _NAMES, _GROUPS = 32, 20, 16
 _NAME_CELLS, _RANK_CELLS = 48, 30

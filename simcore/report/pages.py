@@ -21,9 +21,9 @@ from simcore.run.figures import Said, microbatch_ns
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.cluster import Dimension
     from simcore.cluster.choice import ClusterChoice
+    from simcore.trace.run import Run
 
 _SAID: list[Field[Said]] = [*keys("rule", "text"), Field(key="ns", optional=True)]
 _DIMENSION: list[Field[Dimension]] = [
@@ -43,20 +43,20 @@ def _head_lines(run: Run, asked: PageAsked) -> list[str]:
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
     # Those of other runs say what their shares are of.
-    title = "In words, % of step" if run.origin == "simulated" else "In words"
+    title = "In words, % of step" if run.figures.kind == "simulated" else "In words"
     return [*figures.title.split("\n"), "", *([title, *said, ""] if said else []), *facts]
 
 
 def _head_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """The step, the sentences, `workload`, `cluster`, `parameters` and how much there is of the run."""
-    origin = run.figures.origin
+    origin = run.figures.of
     return {
         "workload": field_values(_WORKLOAD, [origin])[0],
-        "cluster": {"dims": field_values(_DIMENSION, run.dims), "network": origin.network},
+        "cluster": {"dims": field_values(_DIMENSION, run.network.dims), "network": origin.network},
         "schedule": origin.schedule,
         "parameters": origin.parameters,
         "step_time_ns": run.step_time_ns,
-        "microbatch_ns": microbatch_ns(run),
+        "microbatch_ns": microbatch_ns(run.shape),
         "pass_end_ns": origin.pass_end_ns,
         "step_end_ns": origin.step_end_ns,
         "steady_step_ns": origin.steady_step_ns,
@@ -71,7 +71,7 @@ HEAD: Section[Run] = Section("head", _head_lines, _head_json)
 
 
 def _rank_classes(run: Run) -> int:
-    known = run.figures.origin.rank_classes
+    known = run.figures.of.rank_classes
     return len(run.tracks) * run.timed if known is None else known
 
 

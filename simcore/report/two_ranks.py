@@ -23,8 +23,8 @@ from simcore.units import column_unit, in_unit
 _THEN = "     "
 _SIDE: list[Field[RankOf]] = [
     Field(key="file", value=lambda side: side.run.path),
-    Field(key="run", value=lambda side: side.run.label),
-    Field(key="kind", value=lambda side: side.run.origin),
+    Field(key="run", value=lambda side: side.run.setup.label),
+    Field(key="kind", value=lambda side: side.run.figures.kind),
     Field(key="step_time_ns", value=lambda side: side.run.step_time_ns),
     Field(key="rank"),
     Field(key="ranks", value=lambda side: side.track.ranks.text()),

@@ -11,9 +11,9 @@ from simcore.run.track import ranks_of
 from simcore.units import byte_size, column_unit, in_unit, percent, plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.dimensions import DimensionUse
-    from simcore.analysis.run import Run
     from simcore.messages.network import LinkUse
+    from simcore.run.contexts import DimensionUse
+    from simcore.trace.run import Run
 
 # Execution traces have a stream for each group.
 _MOST_STREAMS = 16
@@ -56,10 +56,10 @@ def _stream_fields(run: Run) -> list[Field[_Mean]]:
 
 def _dimension_fields(run: Run) -> list[Field[DimensionUse]]:
     step = run.step_time_ns
-    unit_ns, unit = column_unit(max((use.busy_ns for use in run.dimensions), default=0))
+    unit_ns, unit = column_unit(max((use.busy_ns for use in run.network.dimensions), default=0))
 
     def name(use: DimensionUse) -> str:
-        return f"{use.index} {run.dims[use.index].kind} {run.dims[use.index].size}"
+        return f"{use.index} {run.network.dims[use.index].kind} {run.network.dims[use.index].size}"
 
     def most(use: DimensionUse) -> str:
         kind = max(use.by_kind, key=lambda kind: use.by_kind[kind].bytes, default=None)
@@ -87,7 +87,7 @@ def _stream_lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a stream, where something communicates; a line a dimension, where something is sent over it, and
     the port that is busy longest.
     """
-    streams, dimensions, page = run.figures.mean_streams, run.dimensions, []
+    streams, dimensions, page = run.figures.mean_streams, run.network.dimensions, []
     if len(streams) > 1:
         shown = streams if asked.every_layer else streams[:_MOST_STREAMS]
         page += ["How busy each stream is, the mean of all ranks", *field_lines(_stream_fields(run), shown)]
@@ -104,13 +104,13 @@ def _stream_lines(run: Run, asked: PageAsked) -> list[str]:
 
 def _stream_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`streams`, `dimensions`, `worst_link`: the port that is busy longest, the factor on its bandwidth."""
-    port, worst = run.busiest_port, None
+    port, worst = run.network.busiest_port, None
     if port is not None:
         ranks = ranks_of(run.tracks, port.rank_class).text()
         worst = {"dimension": port.index, "ranks": ranks, "busy_ns": port.busy_ns, "factor": port.factor}
     return {
         "streams": field_values(_stream_fields(run), run.figures.mean_streams),
-        "dimensions": field_values(_dimension_fields(run), run.dimensions),
+        "dimensions": field_values(_dimension_fields(run), run.network.dimensions),
         "worst_link": worst,
     }
 
@@ -139,7 +139,7 @@ def _link_fields(step_ns: int) -> list[Field[LinkUse]]:
 
 def _link_lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a link, the busiest first; none of a network without links."""
-    links = run.links
+    links = run.network.links
     if links is None:
         return []
     order = sorted(links, key=lambda link: (-link.busy_ns, link.dimension, link.source, link.target))
@@ -157,9 +157,9 @@ def _link_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`links`: messages, bytes, busy and queued ns of each; null of execution traces on a network without
     them, and no key of other runs there.
     """
-    if run.links is None:
+    if run.network.links is None:
         return {} if run.figures.nodes is None else {"links": None}
-    return {"links": [link._asdict() for link in run.links]}
+    return {"links": [link._asdict() for link in run.network.links]}
 
 
 LINKS: Section[Run] = Section("links", _link_lines, _link_json)
@@ -170,7 +170,7 @@ _MOST_PLACES = 8
 
 def _expert_lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a place in the expert groups, the fullest first; nothing of a run without uneven experts."""
-    imbalance = run.imbalance
+    imbalance = run.model.imbalance
     if imbalance is None:
         return []
     mean = sum(imbalance.tokens) / len(imbalance.tokens)
@@ -190,7 +190,7 @@ def _expert_lines(run: Run, asked: PageAsked) -> list[str]:
 
 def _expert_json(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`imbalance` of a run with uneven experts; ns None where another run would take long to know it."""
-    imbalance = run.imbalance
+    imbalance = run.model.imbalance
     if imbalance is None:
         return {}
     names, capacity = ("factor", "step_time_ns", "dropped"), imbalance.capacity

@@ -13,7 +13,7 @@ from simcore.run.findings import LEAST_SHARE, WhatIf, dimension_change
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
+    from simcore.trace.run import Run
 
 _KNOB_CELLS, _COMMAND_CELLS = 60, 4096
 _FLAGS_CELLS = 24
@@ -25,7 +25,7 @@ def _known(ns: int | None, what_if: WhatIf) -> int | None:
 
 def _fields(run: Run) -> list[Field[WhatIf]]:
     """Of what matters: the step with it at nothing, and with 10 % less time on it; and all keys."""
-    base = run.what_if_base_ns
+    base = run.figures.what_if_base_ns
 
     def step(ns: int | None, what_if: WhatIf) -> str:
         return "unknown" if what_if.unknown else "" if ns is None else duration(ns)
@@ -71,7 +71,7 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
 
 def _changes(run: Run, changes: Sequence[WhatIf]) -> list[Field[WhatIf]]:
     """Of changes: the step with each, and by how much it or, of more micro-batches, each of them is less."""
-    base = run.what_if_base_ns
+    base = run.figures.what_if_base_ns
 
     def change(what_if: WhatIf) -> str:
         if what_if.fixes:
@@ -114,7 +114,7 @@ def _memory_now(run: Run, changes: Sequence[WhatIf]) -> str:
     # Imported here: of traces nobody knows.
     from simcore.analysis.file_memory import memory_bytes
 
-    return f"; a rank of the fullest stage needs about {_gb(memory_bytes(run))} GB"
+    return f"; a rank of the fullest stage needs about {_gb(memory_bytes(run.model))} GB"
 
 
 def _short_flags(what_if: WhatIf) -> str:
@@ -131,7 +131,7 @@ def _has_words(what_if: WhatIf) -> bool:
 
 def _named(what_if: WhatIf, run: Run) -> str:
     """A bandwidth or latency is said with what it is and what it would be."""
-    dimension = dimension_change(what_if.name, run.dims)
+    dimension = dimension_change(what_if.name, run.network.dims)
     return shown_name(what_if.knob) if dimension is None else f"{what_if.knob} ({dimension[1]})"
 
 
@@ -141,7 +141,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
     """
     if not asked.what_if:
         return []
-    knobs, base = run.what_if(), run.what_if_base_ns
+    knobs, base = run.what_if(), run.figures.what_if_base_ns
     if not base or not knobs:
         return ["What if: nothing takes any time"]
     changes = [knob for knob in knobs if knob.list == "change"]
@@ -157,8 +157,12 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         memory = _memory_now(run, changes)
         title = f"Changes you can make (step time now {duration(base)}, change: % of it{memory})"
         page += [title, *field_lines(_changes(run, changes), changes), *_meanings(changes)]
-    if run.tried:
-        page += wrapped(run.tried, "  ", "  ") if changes else wrapped(_first(run.tried), "", "  ")
+    if run.figures.tried:
+        page += (
+            wrapped(run.figures.tried, "  ", "  ")
+            if changes
+            else wrapped(_first(run.figures.tried), "", "  ")
+        )
     if page:
         page.append("")
     page.append(f"What if one thing took less time (step time now {duration(base)}, change: % of it)")
@@ -200,7 +204,7 @@ def _share(what_if: WhatIf, base: int) -> float:
 
 def _base_lines(run: Run) -> list[str]:
     """Where what it starts from is of another kind than the step that the page begins with."""
-    if run.together:
+    if run.recording is None or run.recording.together:
         return []
     return [
         f"  the ranks did not run together (each from its own start, the longest takes "
@@ -211,10 +215,10 @@ def _base_lines(run: Run) -> list[str]:
 
 def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`what_if`, the greatest gain first, `what_if_base_ns`, and `gradients`, its slopes."""
-    gradients = run.gradients if run.timed else None
+    gradients = run.figures.gradients
     return {
         "what_if": field_values(_fields(run), run.what_if()) if asked.what_if else None,
-        "what_if_base_ns": run.what_if_base_ns if run.timed else None,
+        "what_if_base_ns": run.figures.what_if_base_ns if run.timed else None,
         "gradients": None if gradients is None else [asdict(gradient) for gradient in gradients],
     }
 

@@ -22,7 +22,7 @@ from simcore.units import differences
 class AccountNames(NamedTuple):
     """The accounts of one kind of run, in the order of a bar: compute by what it is for, exposed
     communication by kind, then what is neither. rare: what is said only where there is some of it. alike:
-    where each stands in ALIKE.
+    where each stands in ALIKE. in_bars: the accounts in the order of a bar, by number.
     """
 
     all: tuple[str, ...]
@@ -30,6 +30,12 @@ class AccountNames(NamedTuple):
     exposed: tuple[str, ...]
     rare: tuple[str, ...]
     alike: tuple[int, ...]
+    in_bars: Sequence[int]
+
+    @property
+    def rare_accounts(self) -> set[str]:
+        """The accounts of what is rare."""
+        return {name for name in self.all if name.partition(" ")[2] in self.rare}
 
     @property
     def first_exposed(self) -> int:
@@ -44,12 +50,13 @@ class AccountNames(NamedTuple):
 
 def account_names(
     compute: Sequence[str], exposed: Sequence[str], others: Sequence[str], names: Mapping[str, str],
-    rare: Sequence[str] = (),
+    rare: Sequence[str] = (), in_bars: Sequence[int] = (),
 ) -> AccountNames:  # fmt: skip
     """others: from `wait` on. names: in ALIKE, of accounts that have another name there."""
     all_names = (*(f"compute {name}" for name in compute), *(f"exposed {name}" for name in exposed), *others)
     alike = tuple(ALIKE.index(names.get(name, name)) for name in all_names)
-    return AccountNames(all_names, tuple(compute), tuple(exposed), tuple(rare), alike)
+    bars = in_bars or range(len(all_names))
+    return AccountNames(all_names, tuple(compute), tuple(exposed), tuple(rare), alike, bars)
 
 
 class Accounts(Struct):

@@ -11,6 +11,7 @@ from simcore.units import change_percent, duration, plural, signed
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
+    from simcore.run.contexts import Work
     from simcore.run.track import Track
 
 
@@ -169,17 +170,8 @@ class NodeTables(NamedTuple):
     in_cycles: bool = False
 
 
-class Work(NamedTuple):
-    """What a replica does in a run's steps: how often it has each block of a file whose blocks are unequal,
-    else its sequences, or its micro-batches where nobody knows those. replicas: how many do so.
-    """
-
-    counts: tuple[int, ...]
-    replicas: int = 1
-
-
 class Stepped(Protocol):
-    """A run of one step or several: see `Run`."""
+    """A step, or several: see `StepShape`."""
 
     @property
     def step_time_ns(self) -> int: ...
@@ -191,6 +183,10 @@ class Stepped(Protocol):
     def steps(self) -> int: ...
     @property
     def work(self) -> Work | None: ...
+    @property
+    def left_out(self) -> str: ...
+    @property
+    def measured(self) -> bool: ...
 
 
 def microbatch_ns(run: Stepped) -> int | None:
@@ -271,7 +267,7 @@ def per_work(a: Stepped, b: Stepped) -> PerWork | None:
     runs that have as much work, and of those that cannot be compared (`is_other_work`).
     """
     works = _unequal(a, b)
-    if works is None or not _is_multiple(*works) or _left_out(a) != _left_out(b):
+    if works is None or not _is_multiple(*works) or a.left_out != b.left_out:
         return None
     before, after = (sum(work.counts) for work in works)
     alike_ns = alike_work_ns(b.step_time_ns, *works)
@@ -287,15 +283,10 @@ def is_other_work(a: Stepped, b: Stepped) -> bool:
     """Whether the steps of two runs are of micro-batches that are neither the same nor a multiple of them, or
     one of them goes without lines of the file that the other has.
     """
-    if _left_out(a) != _left_out(b):
+    if a.left_out != b.left_out:
         return True
     works = _unequal(a, b)
     return works is not None and not _is_multiple(*works)
-
-
-def _left_out(run: Stepped) -> str:
-    """The lines of its file that a run goes without; "" where no file has lines."""
-    return getattr(run, "left_out", "")
 
 
 def alike_work_ns(ns: int, work: Work, other: Work) -> int | None:
@@ -307,7 +298,7 @@ def alike_work_ns(ns: int, work: Work, other: Work) -> int | None:
 
 def _unequal(a: Stepped, b: Stepped) -> tuple[Work, Work] | None:
     """The work of two runs that have not as much; None also where it is not known."""
-    if getattr(a, "origin", None) != getattr(b, "origin", None):
+    if a.measured != b.measured:
         # What was measured need not be as much work as what was simulated.
         return None
     works = a.work, b.work

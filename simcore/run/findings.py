@@ -4,17 +4,14 @@ places worth a look, the answers to what-if questions, and the changes that thes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from simcore.parameters import Parameters, flag_of
 from simcore.records import NamedTuple, Struct, replace
 
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
-
-# As long, at most, is compute of which a file knows nothing.
-_PLACEHOLDER_NS = 1000
 
 
 class Spot(NamedTuple):
@@ -183,47 +180,6 @@ def dimension_change(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | 
 def _figure(value: float) -> str:
     """Three figures, and all of a whole number of more."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
-
-
-class _Summed(Protocol):
-    """A run whose critical path can be summed: see `Run`."""
-
-    def path_parts(self, by: str) -> Iterator[tuple[str, int]]: ...
-    def path_spot(self, index: int) -> Spot: ...
-
-
-def path_sums(run: _Summed, by: str) -> list[tuple[str, int]]:
-    """(part, ns) of the critical path, the longest first; they sum to the step time.
-
-    by: of the run's `path_groupings`.
-    """
-    sums: dict[str, int] = {}
-    for part, ns in run.path_parts(by):
-        sums[part] = sums.get(part, 0) + ns
-    # Of equal ones stage 3 before stage 10.
-    numbered = by in ("stage", "rank")
-    return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if numbered else 0, pair[0]))
-
-
-def longest_of_part(run: _Summed, by: str, part: str) -> Spot | None:
-    """Where the longest segment of a part of the critical path is; the first of equal ones.
-
-    by, part: as `path_sums` has them. None where no segment is of it.
-    """
-    best, most = -1, -1
-    for index, (name, ns) in enumerate(run.path_parts(by)):
-        if ns > most and name == part:
-            best, most = index, ns
-    return None if best < 0 else run.path_spot(best)
-
-
-def spot_of(run: _Summed, leg: Leg) -> Spot:
-    """Where a leg is seen: of segments in several lanes what the track did or waited for is the story."""
-    spots = [run.path_spot(index) for index in range(leg.first, leg.last)]
-    # What a file writes where it has no time is no part of the story, unless nothing else is there.
-    timed = [spot for spot in spots if spot.end_ns - spot.start_ns > _PLACEHOLDER_NS] or spots
-    streams = {spot.stream for spot in timed}
-    return Spot(leg.number, leg.start_ns, leg.end_ns, streams.pop() if len(streams) == 1 else None)
 
 
 # A gain below this share of the step, or of one change over another, is no reason to change anything.

@@ -90,7 +90,9 @@ def measured_trace(
         "operation": lambda: _operations(graph.ties, named),
         "stream": lambda: _streams(graph.ties),
     }
-    return Trace(spans, waits, step_ns, NAMES, [1] * len(spans), bubbles, of_devices, columns)
+    # Of a profile what it alone has is said, none of it too.
+    names = NAMES._replace(rare=()) if of_devices else NAMES
+    return Trace(spans, waits, step_ns, names, [1] * len(spans), bubbles, of_devices, columns)
 
 
 def _operations(ties: Ties, ranks: Sequence[RankTrace]) -> Column:

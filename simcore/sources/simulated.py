@@ -50,15 +50,15 @@ NAMES = account_names(PHASES, EXPOSED_KINDS, ("wait", "bubble", "idle"), {
     "exposed dp_ep": "exposed expert dp", "exposed all": "exposed comm",
     "exposed cp": "exposed comm", "exposed dp_shard": "exposed dp", "exposed dp_replicate": "exposed dp",
     "exposed offload": "exposed comm",
-})  # fmt: skip
+    # In a bar what forward work is done again stands beside the forward work.
+}, in_bars=(FWD, RECOMPUTE, IG, WG, OPT, *range(len(PHASES), len(PHASES) + len(EXPOSED_KINDS) + 3))
+)  # fmt: skip
 ACCOUNTS, FIRST_EXPOSED, WAIT = NAMES.all, NAMES.first_exposed, NAMES.first_other
 BUBBLE, IDLE = WAIT + 1, WAIT + 2
 # A table for `translate`: 1 for exposed communication.
 IS_EXPOSED = bytes(FIRST_EXPOSED <= account < WAIT for account in range(256))
 # What transfers of the pipeline are called among rows.
 SEND, RECEIVE = "send", "receive"
-# Their order in a bar: what forward work is done again stands beside the forward work.
-IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
 # Account of an exposed op by its stream, a table for `translate`, 0 of compute: both pipeline streams are pp.
 _EXPOSED = bytes(
     FIRST_EXPOSED + min(account, TO_NEXT) - 1 if account != COMPUTE else 0 for account in range(256)

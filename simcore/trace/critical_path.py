@@ -197,11 +197,7 @@ class LegOf(NamedTuple):
 
 
 class PathSource:
-    """What a kind of run says of its critical path. groupings: what it can be summed by, `kind`, `stage`,
-    `rank`, or what `part` knows.
-    """
-
-    groupings: tuple[str, ...]
+    """What a kind of run says of its critical path."""
 
     def kind(self, track: int, span: int) -> str:
         """What the time goes to."""
@@ -209,6 +205,10 @@ class PathSource:
 
     def part(self, by: str, track: int, span: int) -> str:
         """The part of a segment by what this kind of run alone has."""
+        raise NotImplementedError
+
+    def alike(self, track: int, span: int) -> object:
+        """What runs: segments with equal ones are alike."""
         raise NotImplementedError
 
     def leg(self, track: int, span: int) -> LegOf:
@@ -232,7 +232,9 @@ class PathSource:
         return None
 
     def part_of(self, by: str) -> Callable[[int, int, int], str]:
-        """The part of a segment, by its track, span and rank. by: of `groupings`."""
+        """The part of a segment, by its track, span and rank. by: `kind`, `stage`, `rank`,
+        or what `part` knows.
+        """
         if by == "kind":
             return lambda track, span, rank: self.kind(track, span)
         if by == "stage":

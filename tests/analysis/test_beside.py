@@ -189,7 +189,7 @@ def test_nothing_in_common_is_an_error() -> None:
 def test_a_run_beside_its_replay_at_twice_the_speed() -> None:
     trace = made_trace(Layout(1, 1, 2, 2), 5)
     found = beside(trace, trace.with_scales(Scales(compute=0.5)))
-    assert (found.a.origin, found.b.origin) == ("measured", "replayed")
+    assert (found.a.figures.kind, found.b.figures.kind) == ("measured", "replayed")
     for stage in found.stages:
         for name in ("forward", "backward"):
             change = stage.accounts[ALIKE.index(name)]

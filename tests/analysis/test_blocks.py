@@ -261,7 +261,7 @@ def test_the_file_with_mistakes_says_which_lines_they_are() -> None:
     parts = (found.more, found.copied, found.between)
     lines = ["lines 83-93", "lines 10-18", "lines 82-83"]
     assert [line_words(workload, rows) for rows in parts] == lines
-    assert not results.microbatches_alike
+    assert not results.shape.microbatches_alike
 
 
 def test_one_chunk_is_no_example_of_interleaving() -> None:

@@ -22,6 +22,7 @@ from simcore.program.ops import COMPUTE, PHASES
 from simcore.program.schedules import SCHEDULES
 from simcore.run.findings import WhatIf
 from simcore.simulation import Simulation, simulate
+from simcore.trace.run import mean_busy_ns
 from simcore.units import change_percent, duration
 from simcore.workload import open_workload
 from tests.analysis.booking import run
@@ -150,7 +151,7 @@ def test_a_stage_layout_is_said_to_take_work_away_and_stands_behind_what_gains()
     assert sum(one.better10_ns > layout.better10_ns for one in found[: found.index(layout)]) == 2
     # The same model, laid out as it is in Megatron, computes no row faster: its ranks compute less.
     megatron = Results(simulate(simulation.workload, flags_of(layout.flags)))
-    assert megatron.mean_busy_ns < seed_run("002", "--stage-layout uniform").mean_busy_ns
+    assert mean_busy_ns(megatron) < mean_busy_ns(seed_run("002", "--stage-layout uniform"))
 
 
 @pytest.mark.parametrize("seed", ["001", "002"])
@@ -174,7 +175,7 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
     """`needs about 60.5 GB, as now` puzzled a newcomer: interleaved stages hold more, where there is more."""
     why = "memory as now: with 1f1b, too, the fullest stage holds all {} micro-batches"
     now = seed_run("002", "--pp 4 --microbatches 4")
-    assert max(now.held_microbatches) == now.microbatches == 4
+    assert max(now.shape.held_microbatches) == now.shape.microbatches == 4
     cases = (("--pp 4 --microbatches 4", True), ("--pp 4 --microbatches 8", False))
     for flags, speaks in (*cases, ("--pp 2 --microbatches 4", False)):
         run = seed_run("002", flags).simulation
@@ -184,8 +185,8 @@ def test_that_interleaved_stages_need_no_more_memory_says_why() -> None:
         for one in rows:
             assert one.parameters is not None
             other = Results(simulate(run.workload, one.parameters))
-            as_now = memory_bytes(other) == memory_bytes(seed_run("002", flags))
-            held = max(seed_run("002", flags).held_microbatches) == count
+            as_now = memory_bytes(other.model) == memory_bytes(seed_run("002", flags).model)
+            held = max(seed_run("002", flags).shape.held_microbatches) == count
             assert (why.format(count) in one.meaning) == (as_now and held) == speaks, one.flags
     # Of schedules that hold no more nobody expects it.
     assert not [one for one in advice(now) if one.flags == "--schedule zb-h1" and "memory" in one.meaning]
@@ -278,7 +279,7 @@ def test_what_a_schedule_does_that_not_everybody_knows_is_said_and_true() -> Non
     """A newcomer found what zb-h1 is only after he had tried it."""
     flags = "--pp 4 --microbatches 8"
     now = seed_run("002", flags).simulation
-    held = max(seed_run("002", flags).held_microbatches)
+    held = max(seed_run("002", flags).shape.held_microbatches)
     for one in advice(seed_run("002", flags)):
         name = one.flags.split()[1] if one.flags.startswith("--schedule") else ""
         said = SCHEDULES[name].does if name else ""
@@ -287,7 +288,7 @@ def test_what_a_schedule_does_that_not_everybody_knows_is_said_and_true() -> Non
     for name in ("zb-h1", "zb-h2", "zb-v", "v-half"):
         does = SCHEDULES[name].does
         other = simulate(now.workload, flags_of(f"{flags} --schedule {name}"))
-        most[name] = max(Results(other).held_microbatches)
+        most[name] = max(Results(other).shape.held_microbatches)
         assert ("two chunks, laid out as a V" in does) == (other.program.virtual_stages == 2)
         # A weight gradient runs behind input gradients of stages that wait for them.
         ops = other.timeline.stage_program(0).ops
@@ -331,10 +332,10 @@ def test_what_a_change_needs_of_memory_is_that_of_its_run() -> None:
     rows = advice(seed_run("002"))
     for row in rows:
         assert row.parameters is not None
-        memory = Results(simulate(simulation.workload, row.parameters)).file_memory
+        memory = Results(simulate(simulation.workload, row.parameters)).model.file_memory
         assert row.memory_bytes == max(stage.total for stage in memory)
     # Interleaved holds all 16 micro-batches on stage 0 as 1f1b does; v-half halves them.
-    now = memory_bytes(seed_run("002"))
+    now = memory_bytes(seed_run("002").model)
     needed = {row.flags: row.memory_bytes for row in rows}
     assert needed["--schedule interleaved --virtual-stages 8"] == now
     assert now is not None
@@ -348,8 +349,8 @@ def test_nobody_knows_what_a_change_needs_where_the_file_does_not_say_what_activ
     rows = [Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 4000))]
     rows += [Row("grad_param_comm", wg=Cell(0, "REDUCESCATTER", "dp", 8000)), *[BLOCK] * 4]
     results = Results(run(rows, {"dp": 2, "pp": 4}, schedule="gpipe"))
-    assert results.file_memory
-    assert memory_bytes(results) is None
+    assert results.model.file_memory
+    assert memory_bytes(results.model) is None
     found = [one for one in results.what_if() if one.list == "change"]
     assert found
     assert {one.memory_bytes for one in found} == {None}

@@ -11,8 +11,8 @@ from simcore.analysis.compare import AccountPart, Comparison, leading_parts
 from simcore.analysis.compare.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
 from simcore.report.comparison import comparison_json, comparison_page
-from simcore.run.findings import path_sums
 from simcore.simulation import simulate
+from simcore.trace.run import mean_busy_ns, path_sums
 from simcore.workload import open_workload
 from tests.analysis.booking import run
 from tests.analysis.test_compare import AGAINST_EACH_OTHER, CHANGES, changed, compared, seed
@@ -157,7 +157,7 @@ def test_twice_as_long_everywhere_is_no_bubble(microbatches: int) -> None:
 def test_more_micro_batches_are_compute_and_leave_the_bubble_as_it_is() -> None:
     found = seed(microbatches=32)
     parts = parts_of(found)
-    each = found.b.mean_busy_ns - found.a.mean_busy_ns
+    each = mean_busy_ns(found.b) - mean_busy_ns(found.a)
     assert abs(parts["compute"] - each) < 0.001 * each
     assert abs(parts["bubble"]) < 1_000_000
     assert found.why == "compute +7.210 s on the critical path: a step has 32 micro-batches in place of 16"
@@ -179,7 +179,7 @@ def test_compute_beside_a_collective_is_that_of_the_rank_that_came_late() -> Non
     found = compared(a, b)
     assert parts_of(found) == {"compute": 9_000, "exposed dp": found.difference_ns - 9_000}
     late = found.b.simulation.timeline.folding.class_of(1)
-    assert found.b.accounts[late].busy_ns - found.a.mean_busy_ns == 9_000
+    assert found.b.accounts[late].busy_ns - mean_busy_ns(found.a) == 9_000
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_the_layer_that_computes_most_is_all_rows_of_its_name_not_the_equal_ones
     results = Results(run(rows, {"tp": 1, "pp": 1}))
     said = next(one for one in results.sentences if one.rule == "compute-bound")
     assert "most in mlp (53.8 %)" in said.text
-    worst = next(place for place in results.worst if place.what == "layer")
+    worst = next(place for place in results.figures.worst if place.what == "layer")
     assert worst.words == "35.000 us (53.8 %): mlp"
     # Without them the step is that much shorter.
     zero = tuple(f"mlp:{phase}=0" for phase in ("fwd", "ig", "wg"))

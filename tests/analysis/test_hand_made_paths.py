@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simcore.analysis import Results
 from simcore.report.pages import run_page
-from simcore.run.findings import path_sums
 from simcore.simulation import Simulation
+from simcore.trace.run import path_sums
 from tests.analysis.booking import pair_ns, run
 from tests.engine.test_policies import made
 from tests.strategies import Cell, Row, layer
@@ -38,8 +38,8 @@ def test_a_straggler_is_on_the_path_and_the_others_have_slack() -> None:
     assert collective[:4] == (300, results.step_time_ns, 0, "dp")
     assert collective[4] == "rank 2 comes late to the dp all-reduce"
     slow, fast = (simulation.timeline.folding.class_of(rank) for rank in (2, 0))
-    assert list(results.slack(slow) or ()) == [0, 0]
-    assert list(results.slack(fast) or ()) == [200, 0]
+    assert list(results.slacks[slow] or ()) == [0, 0]
+    assert list(results.slacks[fast] or ()) == [200, 0]
     (late,) = results.dependencies.causes(fast, 1, rank=3)
     assert (late.number, late.op, late.rank) == (slow, 0, 2)
     assert (late.start_ns, late.end_ns) == (0, 300)
@@ -111,7 +111,7 @@ def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> No
     ]
     assert results.step_time_ns == over
     beside = over - 120
-    assert list(results.slack(0) or ()) == [0, 0, 0, 0, 0, beside, beside]
+    assert list(results.slacks[0] or ()) == [0, 0, 0, 0, 0, beside, beside]
     (waits,) = [i for i, op in enumerate(results.accounts[0].op) if op == 4]
     (first, *_) = results.dependencies.segment_causes(0, results.accounts[0], waits)
     assert (first.op, first.reason) == (4, "it waits for the dp all-reduce")

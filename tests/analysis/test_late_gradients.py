@@ -8,6 +8,7 @@ from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, WG
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
+from simcore.trace.run import mean_busy_ns
 from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
@@ -40,9 +41,7 @@ def test_a_flag_that_hides_a_part_of_late_gradients_says_what_is_left() -> None:
     it hides all, as in seed 002, nothing is left to say.
     """
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
-    plain, flagged = (
-        Results(simulate(workload, Parameters(overlap_grad_reduce=on))) for on in (False, True)
-    )
+    plain, flagged = (Results(simulate(workload, Parameters(overlap_grad_reduce=on))) for on in (False, True))
     before, after = (
         next(one for one in run.sentences if one.rule == "late-gradients") for run in (plain, flagged)
     )
@@ -61,9 +60,7 @@ def test_what_an_overlap_leaves_is_the_last_piece_of_a_reduction() -> None:
     """It read as if the flag were not there, and nothing hidden."""
     workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
     base = Parameters(without_lines=("83-93",), schedule="zb-h1")
-    plain, flagged = (
-        said(simulate(workload, replace(base, overlap_grad_reduce=on))) for on in (False, True)
-    )
+    plain, flagged = (said(simulate(workload, replace(base, overlap_grad_reduce=on))) for on in (False, True))
     named = "he gradient reduce-scatter of grad_param_comm (dp, "
     assert plain["late-gradients"].startswith(f"T{named}351.0 MB) comes after the last backward")
     assert flagged["late-gradients"].startswith(f"The last piece of t{named}174.4 MB) comes after the ")
@@ -122,7 +119,7 @@ def test_late_gradients_of_layer_loop_are_hidden_by_a_schedule_with_overlap() ->
     assert duration(both.step_time_ns) == "292.0 ms"
     assert alone.step_time_ns - plain.step_time_ns == 2
     # As it is assumed: what a rank computes is as long beside a reduction as alone.
-    assert Results(both).mean_busy_ns == Results(plain).mean_busy_ns
+    assert mean_busy_ns(Results(both)) == mean_busy_ns(Results(plain))
     # Two passes of a file are no schedule's, and what is hidden already has no flag.
     for other in (Parameters(passes=2), Parameters(schedule="1f1b", overlap_grad_reduce=True)):
         assert not any("--overlap" in one.text for one in Results(simulate(workload, other)).sentences)
@@ -151,8 +148,11 @@ def test_of_ranks_with_as_much_late_those_that_end_last_say_what_is_left() -> No
         left.append(sum(end[op] - max(start[op], last) for op in reduced if ops.stream[op] != COMPUTE))
     assert duration(left[0]) != duration(left[1])
     longer = [
-        sum(ns for op, ns in enumerate(end[index] - start[index] for index in range(len(ops.row)))
-            if ops.stream[op] == COMPUTE)
+        sum(
+            ns
+            for op, ns in enumerate(end[index] - start[index] for index in range(len(ops.row)))
+            if ops.stream[op] == COMPUTE
+        )
         for ops, start, end in (one.timeline.columns(0) for one in (simulation, flagged))
     ]
     assert late.endswith(

@@ -16,6 +16,7 @@ from simcore.parameters import Parameters
 from simcore.program.ops import ComputeCost
 from simcore.run.findings import Leg
 from simcore.simulation import simulate
+from simcore.trace.run import legs_of
 from simcore.workload import open_workload
 from tests.engine.test_policies import made
 from tests.strategies import Case, cases
@@ -40,7 +41,7 @@ def is_of_placeholders(results: Results, leg: Leg) -> bool:
 @given(cases())
 def test_the_legs_cover_the_path_and_their_sums_are_its_own(case: Case) -> None:
     results = Results(simulate(*case))
-    path, legs = results.critical_path, results.legs
+    path, legs = results.critical_path, legs_of(results)
     if not results.step_time_ns:
         assert legs == []
         return
@@ -69,7 +70,7 @@ def test_the_legs_cover_the_path_and_their_sums_are_its_own(case: Case) -> None:
 
 def test_placeholders_of_a_nanosecond_are_part_of_what_comes_next_and_collectives_have_their_layer() -> None:
     """Seed 000: compute outside of micro-batches is 1 ns in the file, and was eleven legs of twenty."""
-    legs = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters())).legs
+    legs = legs_of(Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters())))
     assert [(leg.what, leg.microbatch) for leg in legs] == [
         ("forward", 0),
         ("tp of cross_entropy", -1),
@@ -84,7 +85,7 @@ def test_placeholders_of_a_nanosecond_are_part_of_what_comes_next_and_collective
 
 
 def test_the_path_of_seed_002_goes_down_the_pipeline_and_back() -> None:
-    legs = [leg for leg in seed().legs if leg.microbatch >= 0]
+    legs = [leg for leg in legs_of(seed()) if leg.microbatch >= 0]
     told = [(leg.what, leg.microbatch, leg.rank) for leg in legs]
     assert told[:3] == [("forward", 0, 0), ("pp", 0, 0), ("forward", 0, 64)]
     assert told[-3:] == [("backward", 15, 64), ("pp", 15, 64), ("backward", 15, 0)]
@@ -93,7 +94,7 @@ def test_the_path_of_seed_002_goes_down_the_pipeline_and_back() -> None:
 
 def test_a_change_of_state_is_a_leg_of_its_own_outside_of_micro_batches() -> None:
     """ASTRA-sim's loop: the row's forward, and the 2 ns in which the loop goes on to end the pass."""
-    legs = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"])).legs
+    legs = legs_of(Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"])))
     assert [(leg.what, leg.microbatch, leg.start_ns, leg.end_ns) for leg in legs] == [
         ("forward", 0, 0, 50),
         ("idle", -1, 50, 52),

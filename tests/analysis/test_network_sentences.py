@@ -11,6 +11,7 @@ from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
 from simcore.sources.simulated import ACCOUNTS
+from simcore.trace.run import mean_busy_ns, mean_ns
 from simcore.units import duration, percent
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
@@ -113,7 +114,7 @@ def golden(name: str) -> Workload:
 
 def standing_ns(simulation: Simulation) -> int:
     """Bubble and idle time of the mean rank."""
-    return sum(Results(simulation).mean_ns[account] for account in ("bubble", "idle"))
+    return sum(mean_ns(Results(simulation))[account] for account in ("bubble", "idle"))
 
 
 def test_what_transfers_between_stages_cost_is_that_of_a_file_that_sends_none() -> None:
@@ -122,7 +123,7 @@ def test_what_transfers_between_stages_cost_is_that_of_a_file_that_sends_none() 
     plain, jittered = (simulate(workload, Parameters(jitter=jitter)) for jitter in (0.0, 0.001))
     without = simulate(replace(workload, header=replace(workload.header, pp_comm=0)), Parameters())
     cost = plain.step_time_ns - without.step_time_ns
-    waited = Results(plain).mean_ns["exposed pp"]
+    waited = mean_ns(Results(plain))["exposed pp"]
     assert standing_ns(plain) - standing_ns(without) == cost - waited
     step = plain.step_time_ns
     assert waits(plain)[-1] == (
@@ -141,7 +142,7 @@ def test_beside_compute_that_waits_transfers_have_their_cost_too() -> None:
     plain, without = (run(rows, {"pp": 4, "ga": 4, "pp_comm": size}) for size in (20_000, 0))
     (text,) = waits(plain)
     cost = plain.step_time_ns - without.step_time_ns
-    waited = Results(plain).mean_ns["exposed pp"]
+    waited = mean_ns(Results(plain))["exposed pp"]
     assert cost > waited
     assert text.startswith(f"Transfers between stages cost {duration(cost)} (")
     assert f": compute waits {duration(waited)} (" in text
@@ -158,7 +159,7 @@ def test_where_nothing_computes_it_is_ranks_that_wait() -> None:
         f"Each rank waits {step} (100.0 %) for collectives of all ranks, all for conv1 (weight gradient "
         "all-to-all)."
     ]
-    assert Results(micro).mean_busy_ns == 0
+    assert mean_busy_ns(Results(micro)) == 0
     # The same group at the ports.
     assert waits(micro, "busy-port")[0].endswith(", all with collectives of all ranks (917.5 kB).")
     plain = simulate(golden("012_gpt_22B_tp8_pp8_ep1_w256_plain.txt"), Parameters())

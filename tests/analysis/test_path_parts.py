@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.path_words import NO_LAYER, SimulatedPath
-from simcore.run.findings import longest_of_part, path_sums
+from simcore.analysis.figures import SimulatedFigures
+from simcore.analysis.path_words import NO_LAYER
+from simcore.trace.run import longest_of_part, path_sums
 from simcore.workload.model import base_name
 from tests.tui.made_runs import lonely, seed, small
 
@@ -45,7 +46,7 @@ def part_of(results: Results, index: int, by: str) -> str:
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("by", SimulatedPath.groupings)
+@pytest.mark.parametrize("by", SimulatedFigures.path_groupings)
 def test_parts_sum_to_the_step_and_each_has_its_longest_segment(run: str, by: str) -> None:
     results = run_of(run)
     path = results.critical_path

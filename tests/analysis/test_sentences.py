@@ -136,7 +136,7 @@ def test_compute_of_a_layer_is_said_to_be_alone_where_its_communication_would_be
     assert text.endswith(", compute alone; the file has no other row for the MLP).")
     assert ", most in mlp_norm (29.2 %" in text
     # The layer that takes most is another one, and computes nothing.
-    (layer_words,) = [one.words for one in results.worst if one.what == "layer"]
+    (layer_words,) = [one.words for one in results.figures.worst if one.what == "layer"]
     assert layer_words == "138.4 ms (32.2 %) of communication: grad_param_comm"
     groups, step = results.layer_groups, results.step_time_ns
     computed, exposed = (groups.by_name(ns)["mlp_norm"] for ns in (groups.compute_ns, groups.exposed_ns))

@@ -34,11 +34,11 @@ def test_a_span_may_take_its_slack_longer_and_not_a_ns_more(case: Case, data: st
     results = Results(simulate(*case))
     simulation, step = results.simulation, results.step_time_ns
     some = st.integers(0, max(simulation.timeline.ops_simulated - 1, 0))
-    columns = [results.slack(number) for number in range(len(simulation.timeline.classes))]
+    columns = [results.slacks[number] for number in range(len(simulation.timeline.classes))]
     places = [(number, op) for number, column in enumerate(columns) for op in range(len(column or ()))]
     for place in sorted(data.draw(st.sets(some, min_size=min(4, len(places)), max_size=4))) if places else ():
         number, op = places[place]
-        slack = results.slack(number)
+        slack = results.slacks[number]
         assert slack is not None
         assert 0 <= slack[op] <= step
         assert lengthened(simulation, number, op, slack[op]) == step
@@ -51,7 +51,7 @@ def test_nothing_on_the_critical_path_has_slack(case: Case) -> None:
     results = Results(simulate(*case))
     path = results.critical_path
     for number, op in zip(path.track, path.span, strict=True):
-        slack = results.slack(number)
+        slack = results.slacks[number]
         assert slack is not None
         assert slack[op] == 0
     assert all(min(column, default=0) >= 0 for column in results.slacks or ())
@@ -67,9 +67,9 @@ def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case,
     ranks = class_of_ranks(every_rank.simulation)
     one_by_one = slacks_of(Dependencies(every_rank.simulation, every_rank.simulation).graph)
     for rank, number in enumerate(classes):
-        assert folded.slack(number) == every_rank.slack(ranks[rank]) == one_by_one[ranks[rank]]
+        assert folded.slacks[number] == every_rank.slacks[ranks[rank]] == one_by_one[ranks[rank]]
     rank = data.draw(st.integers(0, len(classes) - 1))
-    slack = folded.slack(classes[rank])
+    slack = folded.slacks[classes[rank]]
     if not slack:
         return
     op = data.draw(st.integers(0, len(slack) - 1))
@@ -89,7 +89,7 @@ def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case,
 def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase) -> None:
     results = Results(simulate(read(case.text), case.parameters))
     assert results.slacks is None
-    assert results.slack(0) is None
+    assert results.slacks is None
     assert results.rows.slack_ns is None
     with pytest.raises(ValueError, match="queue by priority"):
         slacks_of(results.dependencies.graph)

@@ -30,6 +30,7 @@ from simcore.sources.simulated import (
     IDLE,
     WAIT,
 )
+from simcore.trace.run import account_ns, mean_busy_ns, sum_ns
 from simcore.workload.opening import open_workload
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
@@ -51,7 +52,7 @@ def test_every_rank_is_in_one_cell_of_the_map_with_its_own_class(case: Case) -> 
     results = Results(simulate(*case))
     layout, folding = results.simulation.layout, results.simulation.timeline.folding
     seen: dict[tuple[int, int], tuple[int, ...]] = {}
-    for row in results.rank_map:
+    for row in results.shape.rank_map:
         pairs = [(dp, tp) for dp in row.dp for tp in row.tp]
         mine = []
         for dp, tp in pairs:
@@ -78,19 +79,20 @@ def test_a_stages_accounts_are_those_of_its_ranks_added_up(case: Case) -> None:
         for account, ns in enumerate(results.accounts[folding.class_of(rank)].total_ns):
             sums[stage][account] += ns
     step = results.step_time_ns
-    for found in results.stages:
-        assert list(found.sum_ns) == sums[found.stage]
-        assert sum(found.sum_ns) == step * found.ranks
-        assert found.ranks == ranks[found.stage]
-    compute = sum(sum(stage.sum_ns[:FIRST_EXPOSED]) for stage in results.stages)
-    assert results.mean_busy_ns == round(compute / layout.world)
+    for stage in range(layout.pp):
+        of_stage = [track for track in results.tracks if track.stage == stage]
+        found = sum_ns(results, of_stage)
+        assert found == sums[stage]
+        assert sum(account_ns(results, of_stage).values()) == sum(found) == step * ranks[stage]
+    compute = sum(sum(found[:FIRST_EXPOSED]) for found in sums)
+    assert mean_busy_ns(results) == round(compute / layout.world)
 
 
 @settings(max_examples=60)
 @given(slowed())
 def test_no_place_is_worse_than_the_worst(case: Case) -> None:
     results = Results(simulate(*case))
-    by_name = {place.what: place for place in results.worst}
+    by_name = {place.what: place for place in results.figures.worst}
     bubbles = [
         one.edge[index + 1] - one.edge[index]
         for one in results.accounts
@@ -132,7 +134,7 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
         assert set(_loads(results.simulation, rank_class, cost, results.simulation.network.slowed)[1]) & {
             index for (number, index), ns in busy.items() if (number, ns) == (place.number, place.ns)
         }
-    for place in results.worst:
+    for place in results.figures.worst:
         assert 0 <= place.start_ns < place.end_ns <= results.step_time_ns
         assert 0 <= place.number < len(results.accounts)
 
@@ -149,26 +151,26 @@ def test_every_measure_is_a_part_of_the_step(case: Case) -> None:
 
 
 def test_a_slow_rank_makes_four_rows_of_the_map() -> None:
-    rows = run(seed_workload(), microbatches=2, slow_rank=("37=1.3",)).rank_map
+    rows = run(seed_workload(), microbatches=2, slow_rank=("37=1.3",)).shape.rank_map
     assert [(row.dp.text(), row.tp.text(), row.pairs) for row in rows] == [
         ("0-3,5-7", "0-4,6-7", 49), ("0-3,5-7", "5", 7), ("4", "0-4,6-7", 7), ("4", "5", 1)
     ]  # fmt: skip
 
 
 def test_the_map_of_a_million_ranks_is_one_row() -> None:
-    (row,) = seed(world=2**20).rank_map
+    (row,) = seed(world=2**20).shape.rank_map
     assert (row.dp.text(), row.tp.text(), row.pairs, row.is_grid) == ("0-8191", "0-7", 2**16, True)
 
 
 def test_the_worst_places_of_seed_002() -> None:
-    assert [(place.what, place.words) for place in seed().worst] == [
+    assert [(place.what, place.words) for place in seed().figures.worst] == [
         ("end", "14.774 s, last to end: ranks 0-63"),
         ("bubble", "4.096 s (27.7 %) at a stretch: stage 0, from 3.064 s"),
         ("layer", "2.100 s (14.2 %) with communication: mlp_row"),
         ("exposed", "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"),
         ("link", "busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"),
     ]
-    wait = four_stages(slow_rank=("37=1.3",)).worst[1]
+    wait = four_stages(slow_rank=("37=1.3",)).figures.worst[1]
     assert (wait.what, wait.words) == ("wait", "530.5 ms (14.1 %) for rank 37: ranks 32-36,38-39")
 
 
@@ -177,13 +179,16 @@ def test_the_worst_places_of_seed_002() -> None:
 def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
     slowed = four_stages(slow_link=("1:37=0.2",), network=network)
-    link = slowed.worst[-1]
+    link = slowed.figures.worst[-1]
     words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert (link.what, link.words) == ("link", words)
     ops = slowed.simulation.timeline.columns(link.number)[0]
     assert STREAMS[ops.stream[link.op]] == "dp"
     if network == "analytical":
-        assert four_stages(slow_link=("0:37=0.9",)).worst[-1].words == four_stages().worst[-1].words
+        assert (
+            four_stages(slow_link=("0:37=0.9",)).figures.worst[-1].words
+            == four_stages().figures.worst[-1].words
+        )
 
 
 @pytest.mark.slow
@@ -194,7 +199,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
     words = "busy 1.867 s (36.4 %) on dim 1 (50 GB/s) of rank 37, almost all with dp, slowed to 0.2"
     assert lines[at + 4] == f"  worst link  {words}"
-    busy_ns = results.worst[-1].ns
+    busy_ns = results.figures.worst[-1].ns
     assert run_json(results)["worst_link"] == {
         "dimension": 1, "ranks": "37", "busy_ns": busy_ns, "factor": 0.2
     }  # fmt: skip
@@ -202,7 +207,7 @@ def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> 
 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
     results = four_stages(slow_link=("0:37=0.1",))
-    link = results.worst[-1]
+    link = results.figures.worst[-1]
     assert link.words.endswith(" on dim 0 (450 GB/s) of rank 37, all with tp, slowed to 0.1")
     ops, _, _ = results.simulation.timeline.columns(link.number)
     # The gradients, over dimension 1, take longer.
@@ -210,7 +215,7 @@ def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
 
 
 def test_a_network_without_dimensions_has_no_worst_link() -> None:
-    assert "link" not in {place.what for place in seed(network="simai-auto").worst}
+    assert "link" not in {place.what for place in seed(network="simai-auto").figures.worst}
 
 
 def test_what_stages_share_is_of_none_of_them_alone() -> None:
@@ -224,17 +229,17 @@ def test_of_one_rows_exposed_collectives_the_longest_is_shown() -> None:
     cells = [Cell(100, "ALLREDUCE", "tp", size) for size in (10, 70, 40)]
     results = run(make_workload([Row("mlp", *cells)], tp=2, ep=1, pp=1, all_gpus=2), dim=("switch:2:1:5",),
                   endpoint_delay=0, local_mem_bw=1e9)  # fmt: skip
-    (place,) = [one for one in results.worst if one.what == "exposed"]
+    (place,) = [one for one in results.figures.worst if one.what == "exposed"]
     assert place.end_ns - place.start_ns == 2 * (10 + 35)
 
 
 def test_a_step_of_no_time_has_no_worst_place() -> None:
-    assert run(make_workload([layer("mlp")])).worst == []
+    assert run(make_workload([layer("mlp")])).figures.worst == []
 
 
 def test_names_of_a_file_are_made_safe() -> None:
     rows = [Row("\x1b[2J" + "x" * 100, Cell(100, "ALLREDUCE", "tp", 4096), Cell(100), Cell(100))]
-    places: list[Place] = run(make_workload(rows, tp=2, all_gpus=2)).worst
+    places: list[Place] = run(make_workload(rows, tp=2, all_gpus=2)).figures.worst
     assert any("\\x1b[2Jxxx" in place.words for place in places)
     assert not any("\x1b" in place.words for place in places)
 
@@ -253,13 +258,13 @@ def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
 def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it() -> None:
     results = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
     assert [ACCOUNTS[account] for account in results.accounts[0].account] == ["compute fwd", "idle", "idle"]
-    assert results.worst[0] == Place("end", "50 ns, last to end: all ranks", 0, 0, 50, 50)
+    assert results.figures.worst[0] == Place("end", "50 ns, last to end: all ranks", 0, 0, 50, 50)
 
 
 def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> None:
     """DATA runs the all-reduce of weight gradients alone; the file states two more."""
     results = Results(made(["mlp -1 50 ALLGATHER 400 0 ALLTOALL 400 70 ALLREDUCE 4000 0"]))
-    assert [one.words for one in results.worst if one.what == "exposed"] == [
+    assert [one.words for one in results.figures.worst if one.what == "exposed"] == [
         "5.999 us (98.0 %): mlp, all all-reduce"
     ]
 
@@ -267,16 +272,16 @@ def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> No
 def test_who_is_everybody_is_said_to_be_all_ranks() -> None:
     """Seed 000 has one stage of 128 ranks alike; of seed 002 the first stage alone ends last."""
     alike = Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
-    words = {one.what: one.words for one in alike.worst}
+    words = {one.what: one.words for one in alike.figures.worst}
     assert words["end"] == "430.4 ms, last to end: all ranks"
     assert words["link"] == "busy 123.4 ms (28.7 %) on dim 1 (50 GB/s) of all ranks, all with dp"
     staged = Results(simulate(open_workload("fixtures/002_gpt_1024npu.txt"), Parameters()))
-    assert not any("all ranks" in one.words for one in staged.worst)
+    assert not any("all ranks" in one.words for one in staged.figures.worst)
 
 
 def test_a_bubble_from_the_first_thousandth_of_the_step_is_from_the_start() -> None:
     """6 ns of 11.626 s are the start, 3.064 s of 14.774 s are none (above)."""
     results = seed(schedule="zb-h2")
-    (place,) = [one for one in results.worst if one.what == "bubble"]
+    (place,) = [one for one in results.figures.worst if one.what == "bubble"]
     assert 0 < place.start_ns < results.step_time_ns / 1000
     assert place.words.endswith(": stage 15, from the start")

@@ -167,7 +167,7 @@ def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
         (table, "the file gives no parameter sizes"),
         (trace, "a trace gives no parameter sizes"),
     ):
-        assert results.memory_unknown == why
+        assert results.model.memory_unknown == why
         assert f"\nMemory of a rank: not known, as {why}\n" in run_page(results)
         large = text_of(draw(SummaryModel(results), 200, 48, BLOCKS, ""))
         assert f"  memory not known: {why}" in large
@@ -175,7 +175,7 @@ def test_why_memory_is_not_known_is_said_where_it_is_not() -> None:
         assert "  memory not known: no parameter sizes" in middling
     model = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
     for results in (results_of(SHARD), Results(simulate(model, Parameters(world=8)))):
-        assert results.memory_unknown == ""
+        assert results.model.memory_unknown == ""
         assert "not known" not in run_page(results)
         assert "memory not known" not in text_of(draw(SummaryModel(results), 200, 48, BLOCKS, ""))
 
@@ -191,7 +191,7 @@ def test_a_schedule_with_fewer_micro_batches_than_it_is_made_for_says_so_in_its_
 def test_what_the_memory_of_a_file_is_made_of_is_among_the_notes() -> None:
     """`memory about 60.5 GB` stood on every screen, and nowhere what is counted in it."""
     results = results_of(PIPELINE)
-    most = max(results.file_memory, key=lambda memory: memory.total)
+    most = max(results.model.file_memory, key=lambda memory: memory.total)
     assert most.activations is not None
     assert round((most.weights + most.gradients + most.optimizer + most.activations) / 1e9, 1) == 60.5
     assert assumed(results)["memory-assumed"].startswith(

@@ -21,7 +21,6 @@ from simcore.analysis import Results
 from simcore.analysis.beside import Beside
 from simcore.analysis.compare import AccountChange
 from simcore.analysis.name_changes import NameChange, in_one_compute
-from simcore.analysis.run import Run
 from simcore.analysis.two_ranks import RankOf, TwoRanks
 from simcore.diagnostics import UsageError
 from simcore.inputs import open_input
@@ -33,6 +32,7 @@ from simcore.report.comparison import comparison_json, comparison_page
 from simcore.report.two_ranks import ranks_json, ranks_page
 from simcore.run.track import ALIKE
 from simcore.simulation import simulate
+from simcore.trace.run import Run, common_ns
 from tests.analysis.test_beside import made_simulation, made_trace
 from tests.executing.test_changes import collective, compute, opened
 from tests.kineto.corpus import GLOO, HTA, NSYS, needs_corpus
@@ -254,7 +254,9 @@ def test_names_of_rank_traces_sum_to_accounts_and_so_do_those_of_two_runs(one: i
     assert_holds(two(a, 0, layout.world - 1))
     there, back = Beside(a, b), Beside(b, a)
     sums = [
-        AccountChange(name, *(sum(side.common_ns(track)[number] for track in side.tracks) for side in (a, b)))
+        AccountChange(
+            name, *(sum(common_ns(side, track)[number] for track in side.tracks) for side in (a, b))
+        )
         for number, name in enumerate(ALIKE)
     ]
     assert_names_sum_to_accounts(sums, there.by_name)

@@ -133,7 +133,7 @@ def test_sentences_and_worst_places_are_the_same_where_each_rank_is_a_class(case
         Results(simulate(workload, replace(parameters, no_fold=no_fold))) for no_fold in (False, True)
     )
     assert split.sentences == folded.sentences
-    assert [place.words for place in split.worst] == [place.words for place in folded.worst]
+    assert [place.words for place in split.figures.worst] == [place.words for place in folded.figures.worst]
 
 
 def test_ranks_that_wait_about_as_long_are_named_together_and_a_slow_rank_is_no_like_stage() -> None:

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Given
-from simcore.run.findings import path_sums, spot_of
 from simcore.run.lanes import KINDS, NAMELESS
 from simcore.run.pieces import GAP
 from simcore.run.track import ranks_of
+from simcore.trace.run import legs_of, path_sums, spot_of
 from tui.commands.arguments import asked_of, parameters_from
 from tui.commands.opened import open_input, results_of
 from tui.commands.report import build_parser
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.run.accounts import Accounts
     from simcore.run.findings import Spot
     from simcore.run.lanes import Spans, StretchFigures
     from simcore.trace.lanes import Lanes
     from simcore.trace.named_work import NamedWork
+    from simcore.trace.run import Run
 
 
 def opened_run(words: list[str]) -> Run | None:
@@ -61,14 +61,14 @@ def _op_slacks(run: Any) -> Iterator[str]:
     """ns by which each op may take longer, a line a track: of a simulated class in the order of its ops; of a
     measured rank those of its operations that take part, `place:ns`, of an executed one `node:ns`.
     """
-    if run.origin == "simulated":
+    if run.figures.kind == "simulated":
         for column in run.slacks or ():
             yield " ".join(map(str, column))
-    elif run.origin == "executed":
-        for nodes, column in zip(run.executed.nodes, run.slack_ns, strict=True):
+    elif run.figures.kind == "executed":
+        for nodes, column in zip(run.executed.nodes, run.executed.units.spread(run.slacks), strict=True):
             yield " ".join(f"{node}:{ns}" for node, ns in zip(nodes.id, column, strict=True))
     elif run.timed:
-        for pieces, column in zip(run.ties.pieces, run.slack_ns, strict=True):
+        for pieces, column in zip(run.ties.pieces, run.slacks, strict=True):
             by_op: dict[int, int] = {}
             for op, kind, ns in zip(pieces.op, pieces.kind, column, strict=True):
                 if kind != GAP:
@@ -105,7 +105,7 @@ def _text_of_segments(accounts: Accounts) -> str:
 
 def _legs(run: Run) -> Iterator[str]:
     """The legs of the critical path, and where each is seen."""
-    for leg in run.legs:
+    for leg in legs_of(run):
         spot = _spot(run, spot_of(run, leg))
         yield f"{leg.start_ns} {leg.end_ns} rank {leg.rank} stage {leg.stage} of {leg.microbatch} {spot}"
         yield f"  {leg.what!r}: {leg.reason!r}"
@@ -117,7 +117,7 @@ def _spot(run: Run, spot: Spot) -> str:
 
 def _path_by(run: Run) -> Iterator[str]:
     """The critical path summed in each way that there is."""
-    for by in run.path_groupings:
+    for by in run.figures.path_groupings:
         for part, ns in path_sums(run, by):
             yield f"{by} {part!r} {ns}"
 
@@ -126,7 +126,9 @@ def _work_by_name(run: Run) -> Iterator[str]:
     """What a rank of each track does by name, with all its calls."""
     if not run.timed:
         return iter(())
-    return _by_text((track.ranks.text(), _text_of_work(run.named_work(track))) for track in run.tracks)
+    return _by_text(
+        (track.ranks.text(), _text_of_work(run.figures.named_work(track))) for track in run.tracks
+    )
 
 
 def _text_of_work(work: NamedWork) -> str:
@@ -139,14 +141,14 @@ def _text_of_work(work: NamedWork) -> str:
 def _passes(run: Run) -> Iterator[str]:
     """The passes of a rank of each track."""
     return _by_text(
-        (track.ranks.text(), "\n".join(" ".join(map(str, a_pass)) for a_pass in run.timed_passes(track)))
+        (track.ranks.text(), "\n".join(" ".join(map(str, a_pass)) for a_pass in run.figures.passes(track)))
         for track in run.tracks
     )
 
 
 def _worst(run: Run) -> Iterator[str]:
     """The places worth a look."""
-    for place in run.worst:
+    for place in run.figures.worst:
         yield f"{place.what} {place.ns} {_spot(run, place.spot)} {place.words!r}"
 
 

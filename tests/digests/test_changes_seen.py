@@ -13,6 +13,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.records import replace
+from simcore.trace.run import legs_of
 
 from . import __main__ as command
 from . import kept, parts, running
@@ -159,11 +160,13 @@ def _segment_that_begins_later(run: Any) -> None:
 
 
 def _another_reason(run: Any) -> None:
-    run.legs[-1] = replace(run.legs[-1], reason="of another reason")
+    legs = legs_of(run)
+    legs[-1] = replace(legs[-1], reason="of another reason")
 
 
 def _another_place(run: Any) -> None:
-    run.worst[0] = replace(run.worst[0], words=f"{run.worst[0].words}!")
+    worst = run.figures.worst
+    worst[0] = replace(worst[0], words=f"{worst[0].words}!")
 
 
 def _span_that_ends_later(run: Any) -> None:

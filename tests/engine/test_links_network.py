@@ -128,9 +128,9 @@ def test_a_workload_and_what_is_exported_of_it_take_the_same_on_links(
     again = Parameters(network="links", dim=asked["dim"], splits=asked.get("splits"), comm_groups=groups)
     read = executed_results(Execution(open_set(found), again))
     assert read.step_time_ns == simulated.step_time_ns
-    assert read.links is not None
+    assert read.network.links is not None
     assert simulated.links is not None
-    assert sum(one.bytes for one in read.links) == sum(one.bytes for one in simulated.links)
+    assert sum(one.bytes for one in read.network.links) == sum(one.bytes for one in simulated.links)
 
 
 def test_the_page_and_the_json_have_every_link() -> None:

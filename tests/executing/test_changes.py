@@ -96,7 +96,7 @@ def test_the_best_are_first_and_what_they_give_together(tmp_path: Path, dialect:
     )
     holding = [row.better10_ns for row in rows if "(no gain" not in row.name]
     assert holding == sorted(holding)
-    assert run.tried.endswith("tried") or "without any effect" in run.tried
+    assert run.figures.tried.endswith("tried") or "without any effect" in run.figures.tried
     page = run_page(run, with_what_if=True)
     assert f"Changes you can make (step time now {run.step_time_ns / 1e3:.1f} us, change: % of it)" in page
     assert together.flags in page
@@ -120,7 +120,7 @@ def test_messages_alone_have_no_changes_but_the_protocol(tmp_path: Path) -> None
     ranks[1].append({"id": 2, "type": RECV, "data": [1], "attributes": {"comm_src": 0, **sent}})
     asked = replace(LINE, dialect=ASTRA_SIM_2)
     run = opened(tmp_path, ranks, asked)
-    assert (changes_of(run), run.tried) == ([], "")
+    assert (changes_of(run), run.figures.tried) == ([], "")
     slow = opened(tmp_path, ranks, replace(asked, rendezvous_protocol="true"))
     assert [row.flags for row in changes_of(slow)] == ["--rendezvous-protocol false"]
     assert_changes_are_runs(slow)
@@ -128,7 +128,7 @@ def test_messages_alone_have_no_changes_but_the_protocol(tmp_path: Path) -> None
 
 def test_compute_alone_has_nothing_to_change(tmp_path: Path) -> None:
     run = opened(tmp_path, [[compute(1)]] * 8)
-    assert (changes_of(run), run.tried) == ([], "")
+    assert (changes_of(run), run.figures.tried) == ([], "")
     assert not any(row.name.startswith("dimension") for row in run.what_if())
 
 
@@ -136,7 +136,7 @@ def test_times_that_the_files_state_are_not_held_against_prices(tmp_path: Path) 
     nodes = [compute(1), collective(2, 0, wltui_ns=7000)]
     run = opened(tmp_path, [nodes] * 8, Parameters())
     assert changes_of(run) == []
-    assert run.tried.startswith("No change of the network is tried: the files state")
+    assert run.figures.tried.startswith("No change of the network is tried: the files state")
     assert not any(row.name.startswith("dimension") for row in run.what_if())
     named = opened(tmp_path, [nodes] * 8)
     assert changes_of(named) != []
@@ -147,9 +147,9 @@ def test_a_large_run_says_what_was_not_tried(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(what_if, "_MOST_OF_ONE", 1)
     run = opened(tmp_path, [[compute(1), collective(2, 0)]] * 8)
     assert changes_of(run) == []
-    assert re.fullmatch(r"\d+ not tried, as the run is large", run.tried)
+    assert re.fullmatch(r"\d+ not tried, as the run is large", run.figures.tried)
     page = run_page(run, with_what_if=True)
-    assert f"No change gains 0.1 % or more: {run.tried}" in page
+    assert f"No change gains 0.1 % or more: {run.figures.tried}" in page
 
 
 GIVEN: list[dict[str, Any]] = [

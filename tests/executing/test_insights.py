@@ -15,6 +15,7 @@ from simcore.executing.executed import NO_PRICES, Execution
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.report.pages import run_page
+from simcore.trace.run import path_parts
 from tests.executing.encoding import COLL, COMP, LOAD, RECV, SEND, write_json, write_set
 
 DIM = Parameters(dim=("switch:4:10:0",))
@@ -56,20 +57,20 @@ def share(text: str) -> float:
 
 def test_of_an_empty_step_only_that_is_said(tmp_path: Path) -> None:
     said = "No node takes time: the step is 0 ns long."
-    assert opened(tmp_path, [[compute(1, 0)]]).words == [said]
+    assert opened(tmp_path, [[compute(1, 0)]]).figures.words == [said]
     # With the cause where a price is missing.
     for name, node in (("operations", operations(1)), ("load", load(1))):
         (tmp_path / name).mkdir()
         run = opened(tmp_path / name, [[node]])
         (cause,) = [one.message for one in run.diagnostics if one.code in NO_PRICES]
-        assert run.words == [said, f"{cause[0].upper()}{cause[1:]}."]
+        assert run.figures.words == [said, f"{cause[0].upper()}{cause[1:]}."]
 
 
 def test_the_nodes_that_hold_most_of_the_critical_path_are_named_and_do(tmp_path: Path) -> None:
     ranks = [[compute(1, 70, "layer.1.mlp"), compute(2, 20, "layer.2.mlp", data=[1]),
               compute(3, 10, "head", data=[2])]]  # fmt: skip
     run = opened(tmp_path, ranks)
-    said = run.words[1]
+    said = run.figures.words[1]
     assert said == "Of the critical path layer.#.mlp takes 90.0 %, head 10.0 %."
     # Without them the step is that much shorter.
     without = [[compute(1, 0, "layer.1.mlp"), compute(2, 0, "layer.2.mlp", data=[1]), ranks[0][2]]]
@@ -87,13 +88,13 @@ def test_the_group_that_holds_most_of_the_path_is_named_and_none_where_nothing_c
                       reduce(3, 1_000, data=[2])])  # fmt: skip
     groups = write_json(tmp_path / "groups.json", {"1": [0, 1], "2": [2, 3]})
     run = opened(tmp_path, ranks, replace(DIM, comm_groups=groups))
-    said = next(line for line in run.words if "communication on the critical path" in line)
+    said = next(line for line in run.figures.words if "communication on the critical path" in line)
     assert said.startswith("Of the communication on the critical path most is that of group 1: ")
     ns = run.executed.end[0][1] - run.executed.begin[0][1]
     assert share(said) == pytest.approx(100 * ns / run.step_time_ns, abs=0.05)
     (tmp_path / "alone").mkdir()
     alone = opened(tmp_path / "alone", [[compute(1, 5)]])
-    assert not any("communication on the critical path" in line for line in alone.words)
+    assert not any("communication on the critical path" in line for line in alone.figures.words)
 
 
 def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp_path: Path) -> None:
@@ -114,16 +115,16 @@ def test_where_all_kinds_are_known_the_one_that_the_path_is_longest_is_named(tmp
         folder.mkdir()
     parameters = replace(DIM, comm_groups=write_json(tmp_path / "groups.json", names))
     run = opened(known, ranks("tp"), parameters)
-    (said,) = [line for line in run.words if "communication on the critical path" in line]
+    (said,) = [line for line in run.figures.words if "communication on the critical path" in line]
     assert said.startswith("Of the communication on the critical path most is tp collectives: ")
-    by_kind = {kind: 0 for kind, _ in run.path_parts("kind")}
-    for kind, ns in run.path_parts("kind"):
+    by_kind = {kind: 0 for kind, _ in path_parts(run, "kind")}
+    for kind, ns in path_parts(run, "kind"):
         by_kind[kind] += ns
     assert by_kind["tp"] > by_kind["dp"] > by_kind["tp"] // 2
     assert share(said) == pytest.approx(100 * by_kind["tp"] / run.step_time_ns, abs=0.05)
     # Where nobody says what a group is, it is the group.
     other = opened(unknown, ranks("comm"), parameters)
-    (said,) = [line for line in other.words if "communication on the critical path" in line]
+    (said,) = [line for line in other.figures.words if "communication on the critical path" in line]
     assert "group" in said
 
 
@@ -132,7 +133,7 @@ def test_compute_has_a_phase_where_the_traces_say_one_and_a_range_where_ranks_li
 ) -> None:
     def said(name: str, *ranks: list[dict[str, Any]]) -> str:
         (tmp_path / name).mkdir()
-        return opened(tmp_path / name, list(ranks)).words[0].partition("mean rank spends ")[2]
+        return opened(tmp_path / name, list(ranks)).figures.words[0].partition("mean rank spends ")[2]
 
     assert said("silent", [compute(1, 50, "COMP_1")]) == "compute 100.0 %."
     assert said("named", [compute(1, 50, "layer.fwd")]) == "compute forward 100.0 %."
@@ -155,7 +156,7 @@ def test_a_group_is_singled_out_where_there_is_another_one(tmp_path: Path) -> No
         run = opened(tmp_path / name, [list(nodes)] * 2)
         own = [end - begin for begin, end in zip(run.executed.begin[0], run.executed.end[0], strict=True)]
         assert run.step_time_ns == sum(own)
-        (line,) = [line for line in run.words if "communication" in line.lower()]
+        (line,) = [line for line in run.figures.words if "communication" in line.lower()]
         return line
 
     one = [compute(1, 2), reduce(2, 10_000, "1", data=[1])]
@@ -182,9 +183,9 @@ def test_many_groups_are_held_against_messages_together(tmp_path: Path) -> None:
         sends = [*groups, message(last + 1, SEND, 0, 1, 30_000, data=[last])]
         receives = [*groups, message(last + 1, RECV, 0, 1, 30_000, data=[last])]
         run = opened(tmp_path / name, [sends, receives])
-        (line,) = [line for line in run.words if "communication on the critical path" in line]
+        (line,) = [line for line in run.figures.words if "communication on the critical path" in line]
         sums: dict[str, int] = {}
-        for part, ns in run.path_parts("group"):
+        for part, ns in path_parts(run, "group"):
             sums[part] = sums.get(part, 0) + ns
         of_groups = sum(ns for part, ns in sums.items() if part != "messages")
         assert (of_groups > sums["messages"]) == ("most is collectives: " in line)
@@ -201,7 +202,7 @@ def test_what_the_whole_path_is_is_said_once_and_one_node_by_its_own_name(tmp_pa
         (tmp_path / name).mkdir()
         run = opened(tmp_path / name, [list(nodes)] * 2)
         assert len(run.critical_path) == on_path
-        return [line for line in run.words if "critical path" in line]
+        return [line for line in run.figures.words if "critical path" in line]
 
     one = reduce(1, 10_000, "1")
     assert said("one", one) == ["The whole critical path is reduce.1."]
@@ -218,9 +219,9 @@ def test_messages_that_are_the_whole_path_are_said_once(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         send = message(2, SEND, 0, 1, 30_000, name="send.2", data=[node["id"] for node in before])
         run = opened(tmp_path / name, [[*before, send], [message(2, RECV, 0, 1, 30_000)]])
-        sent = sum(ns for part, ns in run.path_parts("group") if part == "messages")
+        sent = sum(ns for part, ns in path_parts(run, "group") if part == "messages")
         assert sent == 3000
-        return [line for line in run.words if "critical path" in line]
+        return [line for line in run.figures.words if "critical path" in line]
 
     assert said("whole") == ["The whole critical path is send.2."]
     assert said("part", compute(1, 7, "head")) == [
@@ -231,7 +232,7 @@ def test_messages_that_are_the_whole_path_are_said_once(tmp_path: Path) -> None:
 
 def test_several_that_come_last_are_all_waited_for(tmp_path: Path) -> None:
     ranks = [[compute(1, ns), reduce(2, 1000, data=[1])] for ns in (100, 150, 150)]
-    words = opened(tmp_path, ranks, replace(DIM, no_fold=True)).words
+    words = opened(tmp_path, ranks, replace(DIM, no_fold=True)).figures.words
     (said,) = [line for line in words if "last members" in line]
     assert said.startswith("All ranks together wait 50.000 us for ")
     assert said.endswith(", all for rank 1 and rank 2.")
@@ -246,14 +247,16 @@ def test_waiting_for_the_last_member_is_said_from_a_hundredth_of_the_time_on(tmp
     run = opened(tmp_path, ranks(50))
     waits = [one.ns("wait") for one in run.accounts]
     assert waits == [50_000, 50_000, 50_000, 0]
-    assert "All ranks together wait 150.0 us for the last members of their collectives." in run.words
-    each = opened(tmp_path, ranks(50), replace(DIM, no_fold=True)).words
+    assert "All ranks together wait 150.0 us for the last members of their collectives." in run.figures.words
+    each = opened(tmp_path, ranks(50), replace(DIM, no_fold=True)).figures.words
     said = "All ranks together wait 150.0 us for the last members of their collectives"
     assert f"{said}, all for rank 3." in each
     as_others = opened(tmp_path, ranks(0), replace(DIM, no_fold=True))
     assert sum(one.ns("wait") for one in as_others.accounts) == 0, "what others wait for rank 3"
     (tmp_path / "even").mkdir()
-    assert not any("ranks together wait" in line for line in opened(tmp_path / "even", ranks(0)).words)
+    assert not any(
+        "ranks together wait" in line for line in opened(tmp_path / "even", ranks(0)).figures.words
+    )
 
 
 def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp_path: Path) -> None:
@@ -262,13 +265,13 @@ def test_the_busiest_link_is_named_with_what_it_carried_and_only_under_links(tmp
     received = [message(1, RECV, 0, 2, 30_000), message(2, RECV, 1, 2, 30_000)]
     ranks = [[message(1, SEND, 0, 2, 30_000)], [message(2, SEND, 1, 2, 30_000)], received, [compute(1, 1)]]
     run = opened(tmp_path, ranks, replace(DIM, network="links"))
-    said = run.words[-1]
+    said = run.figures.words[-1]
     assert said.startswith("The busiest of 3 links is that from the switch to rank 2: ")
     assert "60.0 kB" in said
     assert "messages queue 3.000 us in all" in said
     assert share(said) == pytest.approx(100 * 6000 / run.step_time_ns, abs=0.05)
     assert run.step_time_ns == 3000 + 3000 + 3000
-    assert not any("link" in line for line in opened(tmp_path, ranks).words)
+    assert not any("link" in line for line in opened(tmp_path, ranks).figures.words)
 
 
 def test_compute_that_states_operations_and_no_duration_is_said_until_a_roofline_prices_it(
@@ -384,7 +387,7 @@ def test_on_the_critical_path_communication_is_not_called_exposed(tmp_path: Path
     ranks = [[compute(1, 5), reduce(2, 40_000)]] * 4
     run = opened(tmp_path, ranks)
     ns = run.executed.end[0][1]
-    assert list(run.path_parts("kind")) == [("comm", ns)]
+    assert list(path_parts(run, "kind")) == [("comm", ns)]
     assert run.accounts[0].ns("exposed comm") == ns - 5000
 
 
@@ -421,12 +424,12 @@ def test_those_that_end_last_are_all_named(tmp_path: Path) -> None:
         ("two", alike, "ranks 0-1"), ("all", alike[:2], "all ranks"), ("one", alike[1:], "rank 0")
     ):  # fmt: skip
         (tmp_path / name).mkdir()
-        assert opened(tmp_path / name, ranks).worst[0].words == f"50.000 us, last to end: {who}"
+        assert opened(tmp_path / name, ranks).figures.worst[0].words == f"50.000 us, last to end: {who}"
 
 
 def test_worst_places_have_words_that_fit_their_column(tmp_path: Path) -> None:
     ranks = [[compute(1, 5 + rank), reduce(2, 40_000, data=[1])] for rank in range(4)]
-    worst = opened(tmp_path, ranks).worst
+    worst = opened(tmp_path, ranks).figures.worst
     assert {one.what for one in worst} == {"end", "comm", "compute", "wait"}
     # Screen 1 gives them eight cells, the blank behind them included.
     assert all(len(one.what) < 8 for one in worst)
@@ -446,7 +449,7 @@ def test_cycles_are_those_of_astra_sim_and_what_is_exposed_is_told_apart(tmp_pat
     early = [compute(1, 20), reduce(2, 1 << 20, data=[1]), compute(3, 40, data=[2])]
     run = opened(tmp_path, [early, late], replace(DIM, dialect="astra-sim-2", dim=("switch:2:10:0",)))
     rank, end, exposed = max(run.executed.ranks, key=lambda one: one[1])
-    step, words = f"{run.step_time_ns / 1e3:.1f} us", run.words
+    step, words = f"{run.step_time_ns / 1e3:.1f} us", run.figures.words
     assert (rank, end, exposed) == (1, run.step_time_ns, run.step_time_ns - 100_000)
     assert words[0].startswith(f"Of the step ({step}, {end} cycles) the mean rank spends ")
     said = next(one for one in words if "exposed communication" in one)
@@ -463,10 +466,10 @@ def test_what_astra_sim_does_not_print_is_not_called_cycles(tmp_path: Path) -> N
     astra = replace(DIM, dialect="astra-sim-2")
     for asked in (DIM, replace(astra, time_scale=("all compute=0.5",))):
         run = opened(tmp_path, ranks, asked)
-        assert not any("cycle" in words for words in run.words)
+        assert not any("cycle" in words for words in run.figures.words)
         assert "cycles" not in run_page(run)
     assert "cycles" in run_page(opened(tmp_path, ranks, astra))
     replayed = replace(astra, system=write_json(tmp_path / "s.json", {"replay-only": 1}))
     ranks = [[compute(1, 20), reduce(2, 1 << 20, data=[1])]] * 4
     wraps = opened(tmp_path, ranks, replayed)
-    assert wraps.executed.ranks[0][2] == 0 or not any("exposed" in words for words in wraps.words)
+    assert wraps.executed.ranks[0][2] == 0 or not any("exposed" in words for words in wraps.figures.words)

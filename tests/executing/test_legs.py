@@ -18,6 +18,7 @@ from simcore.executing.executed import Execution
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.trace.run import legs_of
 from simcore.workload import open_workload
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_round_trip import MOE, OLD, written
@@ -34,11 +35,11 @@ def node(number: int, name: str, micros: int, **more: Any) -> dict[str, Any]:
 
 
 def told(run: TraceResults) -> list[tuple[str, int, int, int]]:
-    return [(leg.what, leg.microbatch, leg.rank, leg.ns) for leg in run.legs]
+    return [(leg.what, leg.microbatch, leg.rank, leg.ns) for leg in legs_of(run)]
 
 
 def assert_covers(run: TraceResults) -> None:
-    legs = run.legs
+    legs = legs_of(run)
     assert (legs[0].start_ns, legs[-1].end_ns) == (0, run.step_time_ns)
     assert (legs[0].first, legs[-1].last) == (0, len(run.critical_path))
     for one, two in pairwise(legs):
@@ -53,12 +54,12 @@ def test_the_legs_of_what_is_written_are_those_of_the_run(path: str, tmp_path: P
     assert_covers(read)
     of_batches = [
         [(leg.start_ns, leg.ns, leg.rank, leg.what, leg.microbatch) for leg in legs if leg.microbatch >= 0]
-        for legs in (read.legs, simulated.legs)
+        for legs in (legs_of(read), legs_of(simulated))
     ]
     assert of_batches[0] == of_batches[1] != []
     if path == OLD:
-        assert [(leg.start_ns, leg.ns) for leg in read.legs] == [
-            (leg.start_ns, leg.ns) for leg in simulated.legs
+        assert [(leg.start_ns, leg.ns) for leg in legs_of(read)] == [
+            (leg.start_ns, leg.ns) for leg in legs_of(simulated)
         ]
 
 
@@ -99,7 +100,7 @@ def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_w
     ]]  # fmt: skip
     for dialect, on in ((None, "its stream"), (ASTRA_SIM_2, "GPU compute")):
         alone = opened(tmp_path, ranks, dialect)
-        assert [(leg.what, leg.reason) for leg in alone.legs] == [
+        assert [(leg.what, leg.reason) for leg in legs_of(alone)] == [
             ("first", "the step begins"),
             ("needs", "waiting for data from first"),
             ("ordered", "waiting for needs, a control dependency"),
@@ -112,7 +113,7 @@ def test_why_a_leg_begins_no_earlier_is_said_in_words_with_the_name_of_what_it_w
         [node(1, "first", 5), {"id": 2, "name": "s", "type": SEND, "data": [1], "attributes": message}],
         [{"id": 1, "name": "r", "type": RECV, "attributes": message}, node(2, "last", 9, data=[1])],
     ])  # fmt: skip
-    assert [leg.reason for leg in pair.legs] == [
+    assert [leg.reason for leg in legs_of(pair)] == [
         "the step begins", "waiting for data from first", "waiting for the message from rank 0"
     ]  # fmt: skip
 
@@ -129,7 +130,7 @@ def test_behind_a_collective_a_rank_waits_for_its_data_whoever_of_its_members_en
         ]
         for rank in range(4)
     ])  # fmt: skip
-    assert [(leg.what, leg.rank, leg.reason) for leg in run.legs][1:] == [
+    assert [(leg.what, leg.rank, leg.reason) for leg in legs_of(run)][1:] == [
         ("sum", 3, "waiting for data from first"),
         ("behind", 3, "waiting for data from sum"),
     ]

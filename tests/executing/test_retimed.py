@@ -63,7 +63,7 @@ def assert_rows_are_runs(before: TraceResults, rows: int) -> None:
         assert before.with_parameters(nothing).step_time_ns == row.free_ns, row.name
         assert sum(ns for _, _, ns in after.critical_path) == after.step_time_ns
         assert all(sum(one.total_ns) == after.step_time_ns for one in after.accounts)
-        assert all(slack >= 0 for one in after.slack_ns for slack in one)
+        assert all(slack >= 0 for one in after.slacks for slack in one)
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(RULES))

@@ -16,6 +16,7 @@ from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
 from simcore.run.track import ALIKE
 from simcore.simulation import simulate
+from simcore.trace.run import common_ns
 from simcore.workload import open_workload
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -43,7 +44,7 @@ def written(path: str, parameters: Parameters, folder: Path) -> TraceResults:
 def sums(run: Results | TraceResults) -> Counter[str]:
     found: Counter[str] = Counter()
     for track in run.tracks:
-        for name, ns in zip(ALIKE, run.common_ns(track), strict=True):
+        for name, ns in zip(ALIKE, common_ns(run, track), strict=True):
             found[name] += ns * len(track.ranks)
     return +found
 

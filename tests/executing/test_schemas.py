@@ -53,7 +53,7 @@ def test_an_older_schema_says_the_same(schema: str, packed: bool, tmp_path: Path
         data = gzip.compress(OLD[schema]) if packed else OLD[schema]
         (tmp_path / f"old.{rank}.et{'.gz' if packed else ''}").write_bytes(data)
     run = opened(str(tmp_path / "old"))
-    assert run.source.schema == schema.split(",")[0]
+    assert run.setup.source.schema == schema.split(",")[0]
     assert facts(run) == today
     said = [one.code for one in run.diagnostics]
     assert ("older-schema" in said) == (not schema.startswith("0.0.4"))

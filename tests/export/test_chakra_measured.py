@@ -27,6 +27,7 @@ from simcore.replay import measured_results
 from simcore.replay.timed import Timed
 from simcore.run.track import ALIKE, in_same_words
 from simcore.sources.measured import NAMES
+from simcore.trace.run import common_ns
 from tests.kineto.test_second_replay import made_set
 from tests.kineto.test_second_replay import written as profiler_files
 from tests.measured.damaged import DAMAGED
@@ -76,7 +77,7 @@ def accounts_of(read: TraceResults) -> list[dict[str, int]]:
     return [
         {
             name: ns
-            for name, ns in zip(ALIKE, read.common_ns(of_rank[rank]), strict=True)
+            for name, ns in zip(ALIKE, common_ns(read, of_rank[rank]), strict=True)
             if name not in _THERE
         }
         for rank in sorted(of_rank)

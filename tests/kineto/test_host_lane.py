@@ -17,6 +17,7 @@ from simcore.ranks import RankSet
 from simcore.replay import measured_results
 from simcore.run.lanes import KINDS
 from simcore.trace.lanes import Lanes
+from simcore.trace.run import legs_of
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch, run_of
@@ -174,7 +175,7 @@ def test_a_rank_that_begins_its_step_later_says_when(tmp_path: Path) -> None:
 
 def reasons(run: MeasuredRun) -> list[str]:
     """Why each idle leg of the path is not earlier."""
-    return [leg.reason for leg in measured_results(run, Parameters()).legs if leg.what == "idle"]
+    return [leg.reason for leg in legs_of(measured_results(run, Parameters())) if leg.what == "idle"]
 
 
 def test_a_gap_is_the_hosts_where_it_had_launched_nothing_for_most_of_it(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from simcore.replay.insights import insight_lines
 from simcore.replay.parameters import Scales
 from simcore.replay.stragglers import Straggler, stragglers
 from simcore.report.pages import run_json, run_page
+from simcore.trace.run import legs_of
 from tests.kineto.corpus import DLRM, every_file, needs_corpus, raw
 from tests.kineto.test_bad_input import event
 from tests.kineto.test_layers import around, kernel, launch
@@ -450,7 +451,7 @@ def test_a_long_launch_is_a_call_in_which_the_host_was() -> None:
     (line,) = [line for line in insight_lines(results) if "runs nothing" in line]
     for words in ("20.010 ms", "92.6 %", "before gemm_kernel_b", "in cudaLaunchKernel", "19.990 ms"):
         assert words in line
-    (leg,) = [leg for leg in results.legs if leg.ns == 20_010_000]
+    (leg,) = [leg for leg in legs_of(results) if leg.ns == 20_010_000]
     assert leg.reason == "its host is in cudaLaunchKernel"
     (value,) = run_json(results)["measured"]["gaps"]
     assert (value["ranks"], value["cause"], value["call"], value["kind"]) == (
@@ -648,7 +649,7 @@ def test_a_host_that_is_in_no_call_has_no_lane_of_calls(tmp_path: Path) -> None:
 def test_names_of_a_file_never_reach_a_terminal_raw(tmp_path: Path) -> None:
     name = "\x1b[31mred\x1b[0m [bold]" + "x" * 5000
     results = results_of(tmp_path, idle(around("cpu_op", name, 1020, 19_900), python(name, 1019, 19_902)))
-    page = "\n".join([*run_page(results), *insight_lines(results), *(leg.reason for leg in results.legs)])
+    page = "\n".join([*run_page(results), *insight_lines(results), *(leg.reason for leg in legs_of(results))])
     assert "\x1b" not in page
     assert "x" * 200 not in page
     assert results.gaps[0][0].name == name

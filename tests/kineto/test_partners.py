@@ -225,7 +225,7 @@ def test_a_pipeline_that_sends_both_ways_is_matched_whole(tmp_path: Path) -> Non
     fast = results.with_scales(Scales(compute=0.5))
     assert results.step_time_ns - fast.step_time_ns == (6 * 2 + 3 * 2) * 250_000
     # Not the stages are compared with each other.
-    assert not any("computes longer" in line or "is slow" in line for line in results.words)
+    assert not any("computes longer" in line or "is slow" in line for line in results.figures.words)
 
 
 # -- clocks -------------------------------------------------------------------------------

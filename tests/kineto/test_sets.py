@@ -89,7 +89,7 @@ def test_shifted_clocks_change_no_account(tmp_path: Path) -> None:
 
 def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() -> None:
     results = _results(DLRM)
-    words = " ".join(results.words)
+    words = " ".join(results.figures.words)
     assert "Rank 7 comes last to 5 of 8 collectives" in words
     (late,) = stragglers(results)
     # The gaps before its five collectives and, of these, what lies before its first operation.
@@ -111,7 +111,7 @@ def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() ->
     scales, less_ns = on_time(results, late)
     again = results.with_scales(scales)
     # A replay begins as its operations let it.
-    assert not any("own steps" in line for line in again.words)
+    assert not any("own steps" in line for line in again.figures.words)
     accounts = [run.base.accounts[7] for run in (results, again)]
     assert f"({duration(less_ns)} less)" in words
     assert accounts[1].busy_ns <= accounts[0].busy_ns
@@ -140,7 +140,7 @@ def test_calls_that_end_apart_are_no_collective_and_nobody_waits_in_them() -> No
         ]
         waited += union_ns(before + computes) - union_ns(computes)
     assert [(wait.early, wait.late, wait.ns) for wait in results.waiting] == [(0, 1, round(waited * 1000))]
-    assert not any("for each other" in line or "wait for" in line for line in results.words)
+    assert not any("for each other" in line or "wait for" in line for line in results.figures.words)
 
 
 def test_a_rank_with_more_to_do_in_some_kernels_is_not_slow() -> None:
@@ -151,8 +151,8 @@ def test_a_rank_with_more_to_do_in_some_kernels_is_not_slow() -> None:
         steps = raw(path)["traceEvents"]
         rows = [one for one in steps if "unweighted_kernel_cta_per_row_1" in one.get("name", "")]
         kernels.append(max(rows, key=lambda one: one["ts"])["dur"] / 1e3)
-    assert f"({kernels[1]:.3f} ms, rank 0 {kernels[0]:.3f} ms)." in results.words[0]
-    assert results.words[0].startswith(
+    assert f"({kernels[1]:.3f} ms, rank 0 {kernels[0]:.3f} ms)." in results.figures.words[0]
+    assert results.figures.words[0].startswith(
         "Rank 1 computes longer: 136.4 ms, rank 0 104.1 ms; they differ most in "
     )
 
@@ -191,7 +191,7 @@ def test_no_rank_is_late_where_all_come_together(tmp_path: Path) -> None:
     alike = json.dumps(raw(next(DLRM.glob("worker0*"))))
     for rank in range(8):
         (tmp_path / f"rank{rank}.json").write_text(alike.replace('"rank": 0', f'"rank": {rank}'))
-    words = " ".join(_results(tmp_path).words)
+    words = " ".join(_results(tmp_path).figures.words)
     assert "comes last" not in words
     assert "On time" not in words
 
@@ -364,8 +364,8 @@ def test_a_host_without_a_device_says_so_and_its_groups_are_found_by_their_ends(
         "4.377 ms at most" in text for text in said
     )  # fmt: skip
     # Rank 3 costs the step something, rank 1 nothing, though its sentence stood first.
-    assert results.words[0].startswith("Rank 3 is slow: ")
-    assert results.words[1].startswith("Rank 1 computes longer: ")
+    assert results.figures.words[0].startswith("Rank 3 is slow: ")
+    assert results.figures.words[1].startswith("Rank 1 computes longer: ")
 
 
 def test_steps_are_runs_of_a_set(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Asked, Parameters
 from simcore.replay import MeasuredResults, measured_results
-from simcore.run.findings import path_sums
 from simcore.simulation import simulate
+from simcore.trace.run import path_sums
 from simcore.workload import open_workload
 from simcore.workload.formats import span_csv
 from simcore.workload.spans import KINDS

@@ -14,6 +14,7 @@ from simcore.replay.span_words import causes, effects
 from simcore.run.pieces import AWAIT, LAUNCH
 from simcore.sources.measured import FIRST_EXPOSED
 from simcore.trace.reasons import BUSY, LATE, RECEIVED
+from simcore.trace.run import legs_of
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from .paths import PathRow, path_rows
@@ -89,7 +90,7 @@ def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of
         (0, 60, 90, "tp", "busy", 0),
         (0, 90, 110, "compute backward", "behind", 0),
     ]
-    assert [leg.reason for leg in results.legs][-1] == "rank 1 came last"
+    assert [leg.reason for leg in legs_of(results)][-1] == "rank 1 came last"
     assert_no_replay_is_shorter_than_the_path(results, 2)
     # The second wait of rank 0 leads to its first, and back.
     pieces = results.ties.pieces[0]

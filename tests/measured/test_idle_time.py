@@ -8,13 +8,14 @@ from simcore.replay import MeasuredResults
 from simcore.replay.insights import insight_lines
 from simcore.run.findings import Place
 from simcore.sources.measured import IDLE
+from simcore.trace.run import legs_of
 from tests.kineto.corpus import DLRM, needs_corpus
 from tests.measured.paths import path_rows
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, SLOW_STAGE, op, run_of
 
 
 def worst_idle(results: MeasuredResults) -> Place:
-    return next(place for place in results.worst if place.what == "idle")
+    return next(place for place in results.figures.worst if place.what == "idle")
 
 
 def joined(results: MeasuredResults) -> int:
@@ -30,7 +31,7 @@ def joined(results: MeasuredResults) -> int:
 
 def test_legs_of_idle_time_and_those_behind_it_say_what_the_rank_did_before() -> None:
     results = MeasuredResults(run_of(SLOW_RANK, 2))
-    told = [(leg.what, leg.reason) for leg in results.legs]
+    told = [(leg.what, leg.reason) for leg in legs_of(results)]
     assert told == [
         ("forward_step", "the step begins"),
         ("dp_allreduce", "rank 1 came last"),
@@ -38,7 +39,7 @@ def test_legs_of_idle_time_and_those_behind_it_say_what_the_rank_did_before() ->
         ("optimizer_step", "its rank was idle before it"),
     ]
     # Where nothing idles between two operations the rank was busy.
-    assert {leg.reason for leg in MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).legs} == {
+    assert {leg.reason for leg in legs_of(MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)))} == {
         "the step begins", "its rank was busy before it", "waiting for data from rank 0",
         "waiting for data from rank 1",
     }  # fmt: skip
@@ -68,7 +69,7 @@ def test_the_longest_idle_time_is_that_of_the_timeline_also_where_the_step_begin
     assert place.ns == joined(results)
     lane = results.lanes.spans(place.number, None)
     assert (place.start_ns, place.end_ns) in zip(lane.start, lane.end, strict=True)
-    idle = [leg for leg in results.legs if leg.what == "idle"]
+    idle = [leg for leg in legs_of(results) if leg.what == "idle"]
     # One rule joins what a rank idles: its leg, its segment of the report and its place are one.
     segments = [one for one in path_rows(results) if one.account == IDLE]
     assert [(leg.start_ns, leg.end_ns) for leg in idle] == [(one.start, one.end) for one in segments]

@@ -38,7 +38,7 @@ def test_who_waits_for_a_slow_rank_has_as_much_slack_as_it_waits() -> None:
 
 def test_slack_of_ranks_that_did_not_run_together_is_that_of_their_replay() -> None:
     results = MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)))
-    assert results.slack_ns == results.base.slack_ns
+    assert results.slacks == results.base.slacks
     # As measured nobody waits; in the replay rank 1 is what rank 0 waits for, and all are on the path.
     assert by_name(results, 1) == {
         "recv_forward": 0, "forward_step": 0, "backward_step": 0, "send_backward": 0,
@@ -53,7 +53,7 @@ def assert_slack_is_what_a_piece_can_take(results: MeasuredResults, draw: Random
     assert graph.ends(taken) == list(base.ends)
     pairs = [(rank, piece) for rank, nodes in enumerate(base.graph.over) for piece in range(len(nodes))]
     for rank, piece in draw.sample(pairs, min(len(pairs), 12)):
-        node, slack = base.graph.over[rank][piece], results.slack_ns[rank][piece]
+        node, slack = base.graph.over[rank][piece], results.slacks[rank][piece]
         sent, received = results.ties.pieces[rank].sent[piece], results.ties.pieces[rank].received[piece]
         assert slack >= 0
         if node == START or graph.is_join(node) or (sent >= 0 and received >= 0):
@@ -98,7 +98,7 @@ def test_on_the_critical_path_of_a_real_run_there_is_no_slack(name: str, stamp: 
     results = MeasuredResults(opened(name, stamp))
     base = results.base
     for rank, piece, _ in base.critical_path:
-        assert results.slack_ns[rank][piece] == 0
+        assert results.slacks[rank][piece] == 0
     # Others have some: the ranks do not end at the same time.
-    assert any(ns for rank in results.slack_ns for ns in rank)
+    assert any(ns for rank in results.slacks for ns in rank)
     assert_slack_is_what_a_piece_can_take(results, Random(stamp))

@@ -19,8 +19,8 @@ from simcore.measured.vocabulary import GROUPS
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
-from simcore.run.findings import path_sums
 from simcore.sources.measured import IDLE
+from simcore.trace.run import path_sums
 from tests.measured.paths import path_rows
 
 from .traces import Op, Sub

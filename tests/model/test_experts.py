@@ -128,7 +128,7 @@ def test_imbalance_0_is_the_balanced_run(given: dict[str, Any]) -> None:
     assert found.step_time_ns == balanced.step_time_ns
     assert found.timeline.times == balanced.timeline.times
     assert model_figures(found).memory == model_figures(balanced).memory  # type: ignore[union-attr]
-    assert Results(found).imbalance is None
+    assert Results(found).model.imbalance is None
 
 
 @given(layouts(), st.integers(0, 99), st.integers(0, 63))
@@ -152,12 +152,12 @@ def test_accounts_folding_and_memory_hold(given: dict[str, Any], seed: int, slow
         place = folded.layout.expert_place(rank)
         assert loads.tokens[folded.timeline.classes[number].expert] == loads.tokens[place]
         lanes = [
-            memory_lane(one.model_figures, one.simulation, index)
+            memory_lane(one.model.model_figures, one.simulation, index)
             for one, index in ((ours, number), (every, rank))
         ]
         assert lanes[0].held == lanes[1].held  # type: ignore[union-attr]
     # The fullest rank of a stage has what the figures say.
-    figures = ours.model_figures
+    figures = ours.model.model_figures
     assert figures is not None
     for stage in figures.memory:
         lanes = [

@@ -74,15 +74,15 @@ def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> 
     for one in changes[len(first) :]:
         assert one.name.endswith("(does not fit)")
         assert one.parameters is not None
-        figures = model_figures(simulate(results.source, one.parameters))
+        figures = model_figures(simulate(results.setup.source, one.parameters))
         assert figures is not None
         assert not figures.fits
     for one in first:
         assert one.parameters is not None
-        again = Results(simulate(results.source, one.parameters))
+        again = Results(simulate(results.setup.source, one.parameters))
         assert again.step_time_ns == one.better10_ns
-        assert again.model_figures is not None
-        assert f"(fits: {again.model_figures.fullest.needed / 1e9:.1f} GB)" in one.name
+        assert again.model.model_figures is not None
+        assert f"(fits: {again.model.model_figures.fullest.needed / 1e9:.1f} GB)" in one.name
         # No way is offered out of what fits: neither the sentence nor the changes.
         assert not again.smaller_runs
         assert all(sentence.rule != "memory" for sentence in again.sentences)
@@ -95,16 +95,16 @@ def test_the_fastest_run_that_fits_is_also_tried_with_the_change_that_gains_most
     assert alone.flags == "--tp 2 --global-batch 8 --zero 1"
     assert both.better10_ns < alone.better10_ns
     assert both.parameters is not None
-    again = Results(simulate(results.source, both.parameters))
+    again = Results(simulate(results.setup.source, both.parameters))
     assert again.step_time_ns == both.better10_ns
-    assert again.model_figures is not None
-    assert both.name.endswith(f"(fits: {again.model_figures.fullest.needed / 1e9:.1f} GB)")
+    assert again.model.model_figures is not None
+    assert both.name.endswith(f"(fits: {again.model.model_figures.fullest.needed / 1e9:.1f} GB)")
 
 
 def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_of_both() -> None:
     """zb-h1 on 4 stages is made for 4 micro-batches, and there are 2. Planted: the flags alone, as before."""
     given: dict[str, Any] = {"world": 16, "pp": 4, "global_batch": 8}
-    roomy = Results(run(SMALL, **given)).model_figures
+    roomy = Results(run(SMALL, **given)).model.model_figures
     assert roomy is not None
     limit = roomy.fullest.total * 8 // 10 + roomy.fullest.overhead
     tight = Results(run(SMALL, **given, memory_limit=f"{limit}B"))
@@ -113,7 +113,7 @@ def test_what_fits_with_the_change_that_gains_most_carries_what_has_to_be_known_
     assert both.name.startswith(f"{both.flags} (full gain from 4 micro-batches on, here 2) (fits: ")
     assert both.meaning == "zb-h1 puts weight gradients off into the bubble"
     assert both.parameters is not None
-    assert simulate(tight.source, both.parameters).step_time_ns == both.better10_ns
+    assert simulate(tight.setup.source, both.parameters).step_time_ns == both.better10_ns
     assert alone.name.startswith("--zero 1 (fits: ")
     assert alone.meaning == ""
     # Without another schedule there is nothing to know but what is assumed.
@@ -137,15 +137,15 @@ def test_no_change_that_does_not_fit_is_offered_to_a_run_that_fits() -> None:
     given: dict[str, Any] = {"world": 4, "pp": 4, "global_batch": 8, "gpu": "h100"}
     roomy = Results(run(SMALL, **given))
     wanted = {one.flags for one in roomy.what_if() if one.list == "change"}
-    assert roomy.model_figures is not None
-    tight = Results(run(SMALL, **given, memory_limit=f"{roomy.model_figures.fullest.needed}B"))
-    assert tight.model_figures is not None
-    assert tight.model_figures.fits
+    assert roomy.model.model_figures is not None
+    tight = Results(run(SMALL, **given, memory_limit=f"{roomy.model.model_figures.fullest.needed}B"))
+    assert tight.model.model_figures is not None
+    assert tight.model.model_figures.fits
     left = {one.flags for one in tight.what_if() if one.list == "change"}
     assert left < wanted
     for one in tight.what_if():
         if one.list == "change":
             assert one.parameters is not None
-            figures = model_figures(simulate(tight.source, one.parameters))
+            figures = model_figures(simulate(tight.setup.source, one.parameters))
             assert figures is not None
             assert figures.fits

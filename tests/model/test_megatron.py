@@ -21,6 +21,7 @@ from simcore.parameters import Parameters
 from simcore.program.schedules import SCHEDULES
 from simcore.records import replace
 from simcore.simulation import Simulation, simulate
+from simcore.trace.run import mean_ns
 from simcore.workload import open_workload
 from simcore.workload.model import AskedModel
 from tui.cli import main
@@ -103,7 +104,7 @@ def test_interleaved_is_offered_where_it_can_run(given: dict[str, Any], says: st
             with pytest.raises(UsageError):
                 run(MODELS["llama-3-8b"], **tried)
         elif count == 2:
-            totals = [max(one.total for one in Results(made).model_figures.memory)
+            totals = [max(one.total for one in Results(made).model.model_figures.memory)
                       for made in (now, run(MODELS["llama-3-8b"], **tried))]  # fmt: skip
             assert (totals[1] > 1.01 * totals[0]) == ("more memory" in says)
 
@@ -360,7 +361,7 @@ def test_what_follows_attention_waits_for_the_ring_of_keys_and_values(
             forward = cells[sent]["fwd"].comm_ns
             backward = cells[again]["ig"].comm_ns + cells[sent]["ig"].comm_ns
         each = (2 if recompute == "full" else 1) * forward + backward
-        return results.mean_ns["exposed cp"], 2 * SMALL.layers * each
+        return mean_ns(results)["exposed cp"], 2 * SMALL.layers * each
 
     for comm_type in ("p2p", "all-gather"):
         found, expected = exposed(comm_type)
@@ -386,7 +387,7 @@ def test_folding_is_exact_with_context_and_expert_parallelism(
     given_["dim"] = ("switch:2:300:500", "switch:64:20:5000")
     folded, whole = (Results(run(EXPERTS, no_fold=no_fold, **given_)) for no_fold in (False, True))
     assert folded.step_time_ns == whole.step_time_ns
-    assert folded.mean_ns == whole.mean_ns
+    assert mean_ns(folded) == mean_ns(whole)
 
 
 def test_a_row_unfolds_into_its_ops(capsys: pytest.CaptureFixture[str]) -> None:
@@ -426,7 +427,7 @@ def test_a_v_and_both_ways_run_the_layers_of_the_model(schedule: str, recompute:
         assert sum(one.count("embedding_layer") + one.count("final_column") for one in names) == 2
     # All ranks together compute what those of 1f1b do, but for the optimizer, of both ways twice.
     work = [
-        sum(Results(one).mean_ns[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
+        sum(mean_ns(Results(one))[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
         for one in (simulation, usual)
     ]
     assert work[0] == pytest.approx(work[1], abs=8)
@@ -436,7 +437,7 @@ def test_a_v_and_both_ways_run_the_layers_of_the_model(schedule: str, recompute:
     whole = sum(sum(stage_parameters(beside.training, stage)) for stage in range(4))
     assert held == whole * placement.copies
     unfolded = run(SMALL, **given, schedule=schedule, no_fold=True)
-    assert Results(unfolded).mean_ns == Results(simulation).mean_ns
+    assert mean_ns(Results(unfolded)) == mean_ns(Results(simulation))
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1", "zb-v", "dualpipev"])
@@ -445,7 +446,7 @@ def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) 
     from simcore.analysis.model_figures import memory_lane
 
     results = Results(run(EXPERTS, pp=3, world=6, ep=2, global_batch=12, schedule=schedule, gpu="h100"))
-    figures = results.model_figures
+    figures = results.model.model_figures
     assert figures is not None
     for number, one in enumerate(results.simulation.timeline.classes):
         lane, stage = memory_lane(figures, results.simulation, number), figures.memory[one.stage]
@@ -466,7 +467,7 @@ def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
     drawn = []
     for limit in ("80GB", "1GB"):
         results = Results(run(SMALL, pp=2, world=2, global_batch=4, gpu="h100", memory_limit=limit))
-        lane = memory_lane(results.model_figures, results.simulation, 1)
+        lane = memory_lane(results.model.model_figures, results.simulation, 1)
         row = MemoryRow(BLOCKS)
         assert row.lane(results, 1) == lane
         assert lane is not None

@@ -120,7 +120,7 @@ def test_two_layers_of_a_pass_are_there_at_once(case: tuple[Model, dict[str, Any
     model, given = case
     folded, every = (run(model, **given, no_fold=apart) for apart in (False, True))
     results = Results(folded)
-    figures = results.model_figures
+    figures = results.model.model_figures
     assert figures is not None
     for rank in range(folded.layout.world):
         number = folded.timeline.folding.class_of(rank)

@@ -143,7 +143,7 @@ def test_a_file_that_takes_nothing_from_a_gpu_has_no_published_step(tmp_path: Pa
 def test_a_screen_says_it_where_a_row_is_left() -> None:
     """Planted: the longest form in any width."""
     results = Results(run(SMALL, gpu="h100", world=8, global_batch=8))
-    figures = results.model_figures
+    figures = results.model.model_figures
     assert figures is not None
     assert figures.trust is not None
     long, short = figures.trust.short_words

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.run import Run
 from simcore.export import FORMATS, Request
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.trace.run import Run
 from simcore.workload import open_workload
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ def seed(number: str, **changed: Any) -> Results:
 
 def page_of(run: Run, against: Run | None = None) -> str:
     """The text of a run's page."""
-    request = Request(run.source, run.parameters, run=run, against=against)
+    request = Request(run.setup.source, run.parameters, run=run, against=against)
     return b"".join(PAGES.requested(request).pieces).decode()
 
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 
 from simcore.analysis import Results
-from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
@@ -22,6 +21,7 @@ from simcore.report.comparison import comparison_json
 from simcore.report.pages import run_json, run_page
 from simcore.run.lanes import KINDS
 from simcore.simulation import simulate
+from simcore.trace.run import Run
 from simcore.units import duration
 from tests.page.opened import ROOT, data_of, page_of, seed, tables_of, text_of, whole_page
 from tests.strategies import Case, Cell, Row, cases, make_workload

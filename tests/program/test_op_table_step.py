@@ -375,7 +375,7 @@ def test_a_sendrecv_row_is_exposed_by_what_compute_waited_for_to_send_and_to_rec
     assert by_name["sendrecv"].exposed_ns == 46_000
     assert {accounts.exposed_ns()["pp"] for accounts in results.accounts} == {6444, 46_000}
     assert sum(one.exposed_ns for one in results.layers) == 46_000
-    (place,) = (one for one in results.worst if one.what == "exposed")
+    (place,) = (one for one in results.figures.worst if one.what == "exposed")
     assert place.words == "46.000 us (79.3 %): sendrecv, pp send-recv"
     words = "all for sendrecv (forward and input gradient send-recv, 46.000 us on ranks 1-2)"
     assert words in results.sentences[0].text

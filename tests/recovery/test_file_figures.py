@@ -60,10 +60,10 @@ def test_its_page_says_what_is_assumed_and_the_limit_counts(
 
 def test_the_timeline_has_the_lane_of_memory() -> None:
     results = Results(simulate(open_workload(SEED_002), Parameters(gpu="a100-80")))
-    lane = memory_lane(results.model_figures, results.simulation, 0)
+    lane = memory_lane(results.model.model_figures, results.simulation, 0)
     assert lane is not None
-    assert results.model_figures is not None
-    assert max(lane.held) == results.model_figures.memory[0].needed
+    assert results.model.model_figures is not None
+    assert max(lane.held) == results.model.model_figures.memory[0].needed
     assert memory_lane(None, results.simulation, 0) is None
 
 

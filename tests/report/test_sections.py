@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
 from simcore.executing.executed import Execution
 from simcore.json_text import json_text
@@ -34,6 +33,7 @@ from simcore.report.section import (
     wrapped,
 )
 from simcore.simulation import simulate
+from simcore.trace.run import Run
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
 from tests.executing.encoding import COLL, COMP, write_set
@@ -125,7 +125,7 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
         "experts": {"throughput", "trust", "memory", "model", "imbalance"},
     }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
-    assert ("measured" in found) == (of(kind).figures.recorded is not None)
+    assert ("measured" in found) == (of(kind).recording is not None)
     assert json.loads(json_text(pages.run_json(of(kind))))["schema"] == pages.SCHEMA
 
 
@@ -202,7 +202,7 @@ def test_a_comparison_of_any_two_kinds_has_each_key_once_and_fits_a_screen(a: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_figure_stands_apart_from_its_unit(kind: str) -> None:
     """At whatever width a line of words is broken, `189.1` and `ms` stand in one."""
-    for words in ("a step of 189.1 ms (3.2 %), 16 777 216 B of 4 GB", *of(kind).words):
+    for words in ("a step of 189.1 ms (3.2 %), 16 777 216 B of 4 GB", *of(kind).figures.words):
         for width in range(40):
             lines = wrapped(f"{'x' * width} {words}", "  ", "  ")
             assert " ".join(" ".join(lines).split()) == " ".join(f"{'x' * width} {words}".split())

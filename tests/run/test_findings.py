@@ -6,11 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
-from simcore.run.findings import longest_of_part, path_sums, spot_of
+from simcore.trace.run import Run, account_ns, legs_of, longest_of_part, path_parts, path_sums, spot_of
 from tests.measured.made_steps import Layout, run_apart
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
 from tests.tui.made_runs import lonely, run, seed, small, two_stages
@@ -36,7 +35,7 @@ def one(request: pytest.FixtureRequest) -> Run:
 
 
 def test_the_legs_cover_the_step_and_each_is_on_a_track(one: Run) -> None:
-    legs = one.legs
+    legs = legs_of(one)
     assert (legs[0].start_ns, legs[-1].end_ns) == (0, one.step_time_ns)
     tracks = {track.number: track for track in one.tracks}
     for before, after in pairwise(legs):
@@ -49,7 +48,7 @@ def test_the_legs_cover_the_step_and_each_is_on_a_track(one: Run) -> None:
 
 
 def test_every_grouping_sums_to_the_step_the_longest_part_first(one: Run) -> None:
-    for by in one.path_groupings:
+    for by in one.figures.path_groupings:
         sums = path_sums(one, by)
         assert sum(ns for _, ns in sums) == one.step_time_ns
         assert [ns for _, ns in sums] == sorted((ns for _, ns in sums), reverse=True)
@@ -57,7 +56,7 @@ def test_every_grouping_sums_to_the_step_the_longest_part_first(one: Run) -> Non
             longest = longest_of_part(one, by, part)
             assert longest is not None
             assert longest.end_ns - longest.start_ns == max(
-                length for name, length in one.path_parts(by) if name == part
+                length for name, length in path_parts(one, by) if name == part
             )
             assert 0 < longest.end_ns - longest.start_ns <= ns
     assert longest_of_part(one, "kind", "nothing of this kind") is None
@@ -65,9 +64,9 @@ def test_every_grouping_sums_to_the_step_the_longest_part_first(one: Run) -> Non
 
 def test_the_accounts_of_all_tracks_are_a_step_a_rank(one: Run) -> None:
     ranks = sum(len(track.ranks) for track in one.tracks)
-    assert sum(one.account_ns(one.tracks).values()) == one.step_time_ns * ranks
+    assert sum(account_ns(one, one.tracks).values()) == one.step_time_ns * ranks
     for track in one.tracks:
-        assert sum(one.account_ns([track]).values()) == one.step_time_ns * len(track.ranks)
+        assert sum(account_ns(one, [track]).values()) == one.step_time_ns * len(track.ranks)
 
 
 def test_a_row_of_what_if_says_the_run_it_stands_for(one: Run) -> None:
@@ -92,9 +91,9 @@ def test_a_row_of_what_if_says_the_run_it_stands_for(one: Run) -> None:
 
 
 def test_what_if_starts_from_the_step_or_from_its_replay(one: Run) -> None:
-    assert (one.what_if_base_ns == one.step_time_ns) is (one is not RUNS["apart"])
+    assert (one.figures.what_if_base_ns == one.step_time_ns) is (one is not RUNS["apart"])
     takes_away = [row for row in one.what_if() if not row.moves and row.free_ns is not None]
-    assert max(row.best_ns for row in takes_away) <= one.what_if_base_ns
+    assert max(row.best_ns for row in takes_away) <= one.figures.what_if_base_ns
 
 
 def test_what_if_of_a_measured_run_is_given_up_when_it_is_cancelled() -> None:
@@ -116,7 +115,7 @@ def test_every_place_that_a_panel_leads_to_is_a_lane_of_the_timeline(one: Run) -
                     model.place(panel, row, column)
                     spots.append(model.target())
     found = [spot for spot in spots if spot is not None]
-    assert len(found) >= len(one.worst) + len(one.legs) + len(summary.bars.rows)
+    assert len(found) >= len(one.figures.worst) + len(legs_of(one)) + len(summary.bars.rows)
     for spot in found:
         assert 0 <= spot.start_ns < spot.end_ns <= one.step_time_ns
         timeline.show_stretch(*spot)
@@ -139,6 +138,6 @@ def test_a_why_screen_shows_what_the_run_has() -> None:
     model = WhyModel(lonely())
     model.grouping = "layer"
     model.show(MEASURED)
-    assert model.grouping in MEASURED.path_groupings
+    assert model.grouping in MEASURED.figures.path_groupings
     assert sum(ns for _, ns in model.sums()) == MEASURED.step_time_ns
-    assert (model.extent(SUMS)[0], model.extent(LEGS)[0]) == (len(model.sums()), len(MEASURED.legs))
+    assert (model.extent(SUMS)[0], model.extent(LEGS)[0]) == (len(model.sums()), len(legs_of(MEASURED)))

@@ -12,8 +12,8 @@ from simcore.parameters import Parameters
 from simcore.records import Struct
 from simcore.report.comparison import SIDES
 from simcore.report.pages import run_page
+from simcore.run.contexts import Work
 from simcore.run.figures import (
-    Work,
     alike_work_ns,
     each_words,
     is_other_work,
@@ -38,8 +38,9 @@ class Made(Struct, frozen=True):
     step_time_ns: int
     microbatches: int
     steps: int = 1
-    origin: str = "simulated"
+    measured: bool = False
     microbatches_alike: bool = True
+    left_out: str = ""
 
     @property
     def work(self) -> Work | None:
@@ -66,13 +67,13 @@ def test_what_has_no_micro_batches_is_silent() -> None:
 
 def test_twice_the_micro_batches_are_no_slower_step() -> None:
     a, b = seed(), seed(microbatches=32)
-    assert throughput_words(a) == "step / 16 micro-batches = 923.4 ms, 1.083 a second"
-    by_work = per_work(a, b)
+    assert throughput_words(a.shape) == "step / 16 micro-batches = 923.4 ms, 1.083 a second"
+    by_work = per_work(a.shape, b.shape)
     assert by_work is not None
     assert by_work.words == "a micro-batch -228.9 ms (-24.8 %)"
-    assert text_of([run_difference(a, b)]) == "-24.8 % for the same work"
-    assert run_difference(a, b, True) == [("-24.8 % same work", "better")]
-    assert per_work(a, seed(virtual_stages=1)) is None
+    assert text_of([run_difference(a.shape, b.shape)]) == "-24.8 % for the same work"
+    assert run_difference(a.shape, b.shape, True) == [("-24.8 % same work", "better")]
+    assert per_work(a.shape, seed(virtual_stages=1).shape) is None
     page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
     assert any("step / 16 = 923.4 ms" in line for line in page)
     steps = "B - A  a micro-batch -228.9 ms (-24.8 %); step +7.448 s (+50.4 %)"
@@ -81,19 +82,21 @@ def test_twice_the_micro_batches_are_no_slower_step() -> None:
 
 def test_unequal_micro_batches_and_one_alone_have_no_mean() -> None:
     unequal = Results(simulate(open_workload(UNEQUAL), Parameters()))
-    assert throughput_words(unequal) == "2 unequal micro-batches"
-    assert unequal.headline(True)[1] == "1f1b, 2 micro-batches"
-    assert each_words(unequal) == ""
+    assert throughput_words(unequal.shape) == "2 unequal micro-batches"
+    assert unequal.figures.headline(True)[1] == "1f1b, 2 micro-batches"
+    assert each_words(unequal.shape) == ""
     alike = unequal.with_parameters(Parameters(microbatches=1))
-    assert throughput_words(alike) == "1 micro-batch: 171.2 ms, 5.841 a second"
+    assert throughput_words(alike.shape) == "1 micro-batch: 171.2 ms, 5.841 a second"
     one = seed(microbatches=1)
-    assert "mean" not in throughput_words(one) + "".join(one.headline(True)) + each_words(one)
+    assert "mean" not in throughput_words(one.shape) + "".join(one.figures.headline(True)) + each_words(
+        one.shape
+    )
 
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_of_several_steps_it_is_the_mean_of_all(steps: int) -> None:
     results = seed(steps=steps)
-    assert microbatch_ns(results) == results.step_time_ns // (16 * steps)
+    assert microbatch_ns(results.shape) == results.step_time_ns // (16 * steps)
 
 
 # -- unequal micro-batches ---------------------------------------------------------------
@@ -103,14 +106,14 @@ def test_of_several_steps_it_is_the_mean_of_all(steps: int) -> None:
 def test_the_same_unequal_micro_batches_more_often_are_compared_by_work(times: int) -> None:
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
     b = a.with_parameters(Parameters(microbatches=2 * times))
-    assert (a.work, b.work) == (Work((1, 1), 4), Work((times, times), 4))
-    by_work = per_work(a, b)
+    assert (a.shape.work, b.shape.work) == (Work((1, 1), 4), Work((times, times), 4))
+    by_work = per_work(a.shape, b.shape)
     assert by_work is not None
     assert (by_work.alike_ns, by_work.each_ns) == (b.step_time_ns // times, None)
-    assert not is_other_work(a, b)
+    assert not is_other_work(a.shape, b.shape)
     share = change_percent(a.step_time_ns, b.step_time_ns // times)
-    assert run_difference(a, b) == [(f"{share} for the same work", "better")]
-    assert run_difference(a, b, True) == [(f"{share} same work", "better")]
+    assert run_difference(a.shape, b.shape) == [(f"{share} for the same work", "better")]
+    assert run_difference(a.shape, b.shape, True) == [(f"{share} same work", "better")]
     less = by_work.alike_ns - a.step_time_ns
     assert by_work.words == f"for the same work {signed(less)} ({share})"
     page = SIDES.lines(compared(a, b), None)  # type: ignore[arg-type]
@@ -127,7 +130,7 @@ def test_the_header_keeps_what_the_row_of_the_advice_promises() -> None:
     assert promised.strip() == "-27.1%"
     assert name.rstrip().endswith(f", {duration(b.step_time_ns)}): same work in")
     assert row.gain_ns == b.step_time_ns // 2
-    assert run_difference(a, b, True) == [("-27.1 % same work", role)]
+    assert run_difference(a.shape, b.shape, True) == [("-27.1 % same work", role)]
 
 
 def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() -> None:
@@ -153,7 +156,7 @@ def test_what_the_header_of_a_file_asks_for_is_the_first_change_and_no_gain() ->
     assert other.name == "--without-lines 82-83 (as the row count asks: 9 layers)"
     assert (other.fixes, other.parameters) == (True, Parameters(without_lines=("82-83",)))
     assert a.with_parameters(Parameters(without_lines=("82-83",))).step_time_ns == other.better10_ns
-    ((words, role),) = run_difference(a, b)
+    ((words, role),) = run_difference(a.shape, b.shape)
     assert words.endswith(", not the same work")
     assert role == "warn"
     page = run_page(a, with_what_if=True)
@@ -180,9 +183,9 @@ def test_other_unequal_micro_batches_are_other_work(count: int) -> None:
     """One of them alone is the large one: neither half the work nor a faster step."""
     a = Results(simulate(open_workload(UNEQUAL), Parameters()))
     b = a.with_parameters(Parameters(microbatches=count))
-    assert per_work(a, b) is None
-    assert is_other_work(a, b)
-    ((words, role),) = run_difference(a, b)
+    assert per_work(a.shape, b.shape) is None
+    assert is_other_work(a.shape, b.shape)
+    ((words, role),) = run_difference(a.shape, b.shape)
     assert words.endswith(", not the same work")
     assert role == "warn"
     # And twice as many of an odd number are other ones than these twice.
@@ -196,11 +199,11 @@ def test_as_many_micro_batches_of_all_replicas_are_the_same_batch() -> None:
     """Made anew for half the tensor parallelism a replica has half of them: the step decides."""
     a = seed()
     b = a.with_parameters(Parameters(tp=4, rescale="on"))
-    assert (a.microbatches, b.microbatches) == (16, 8)
-    assert per_work(a, b) is None
-    assert not is_other_work(a, b)
+    assert (a.shape.microbatches, b.shape.microbatches) == (16, 8)
+    assert per_work(a.shape, b.shape) is None
+    assert not is_other_work(a.shape, b.shape)
 
 
 def test_what_was_measured_is_not_held_against_what_was_simulated_by_work() -> None:
-    assert per_work(Made(1000, 4), Made(1000, 8, origin="measured")) is None
+    assert per_work(Made(1000, 4), Made(1000, 8, measured=True)) is None
     assert per_work(Made(1000, 4), Made(1000, 8)) is not None

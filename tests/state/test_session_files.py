@@ -337,7 +337,7 @@ def test_runs_of_a_directory_are_kept_with_their_labels(workload: Path) -> None:
     again = session_of()
     found = opened(workload, again)
     assert found.run is not None
-    assert found.run.is_of(halved)
+    assert found.run.is_of(KeptRun(halved.parameters, label="b"))
     assert found.notice == "restored: run 3 of 3; x shows run 1, as opened; --no-session starts fresh"
     # The other run of the directory stands there once, with its step time.
     assert [(run.label, run.parameters == Parameters()) for run in again.history] == [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcore.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.program.schedules import SCHEDULES
-from simcore.run.figures import Work
+from simcore.run.contexts import Work
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.files import Identity

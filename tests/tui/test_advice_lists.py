@@ -156,22 +156,24 @@ async def test_a_small_screen_has_the_layout_on_top_and_after_a_change_what_runs
 
 def test_the_layout_of_a_part_of_the_ranks_is_not_said_to_be_theirs() -> None:
     whole = MeasuredResults(run_of(SLOW_RANK, 2))
-    assert whole.headline(False)[0] == "2: dp 2"
+    assert whole.figures.headline(False)[0] == "2: dp 2"
     part = MeasuredResults(run_of(SLOW_RANK, 8, tp=4))
-    assert part.headline(False)[0] == "2 ranks"
+    assert part.figures.headline(False)[0] == "2 ranks"
     tensor = MeasuredResults(run_of(SLOW_RANK, 2, tp=2))
-    assert tensor.headline(False)[0] == "2: tp 2"
-    assert seed().headline(False)[0] == "1024: tp 8 dp 8 pp 16"
+    assert tensor.figures.headline(False)[0] == "2: tp 2"
+    assert seed().figures.headline(False)[0] == "1024: tp 8 dp 8 pp 16"
 
 
 def test_the_first_row_says_that_collectives_run_beside_compute() -> None:
     """After `t` on `overlap-grad-reduce under 1f1b` it had `1f1b` alone."""
     plain_words = "1f1b, 16 micro-batches, step / 16 = 923.4 ms"
-    assert seed().headline(True)[1] == plain_words
+    assert seed().figures.headline(True)[1] == plain_words
     one, both = seed(overlap_grad_reduce=True), seed(overlap_grad_reduce=True, overlap_param_gather=True)
-    assert one.headline(True)[1].startswith("1f1b, 16 micro-batches, overlap-grad-reduce, step / 16 = ")
-    assert both.headline(True)[1].startswith("1f1b, 16 micro-batches, with overlaps, step / 16 = ")
-    assert one.headline(False)[1:] == both.headline(False)[1:] == ["1f1b overlap", "16 mb"]
+    assert one.figures.headline(True)[1].startswith(
+        "1f1b, 16 micro-batches, overlap-grad-reduce, step / 16 = "
+    )
+    assert both.figures.headline(True)[1].startswith("1f1b, 16 micro-batches, with overlaps, step / 16 = ")
+    assert one.figures.headline(False)[1:] == both.figures.headline(False)[1:] == ["1f1b overlap", "16 mb"]
     assert dict(both.figures.facts)["schedule"] == (
         "1f1b, 16 micro-batches, overlap-grad-reduce, overlap-param-gather"
     )

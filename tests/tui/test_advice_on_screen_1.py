@@ -269,7 +269,7 @@ async def test_rows_of_the_first_screen_are_different_changes_and_the_title_says
 
 def test_what_brings_0_0_percent_is_left_to_screen_4_unless_nothing_brings_more() -> None:
     model = SummaryModel(seed())
-    base = model.results.what_if_base_ns
+    base = model.results.figures.what_if_base_ns
     little = base - base // 2500
     rows = [
         WhatIf("seen", None, base - base // 1000),
@@ -326,8 +326,8 @@ async def test_what_a_change_needs_more_of_memory_stands_beside_its_memory(
         tried = app.session.current.parameters
         assert tried.schedule == "zb-h2"
         again = Results(simulate(workload, tried))
-        more = max(stage.total for stage in again.file_memory) - max(
-            stage.total for stage in results.file_memory
+        more = max(stage.total for stage in again.model.file_memory) - max(
+            stage.total for stage in results.model.file_memory
         )
         held = [max(stage.peak_microbatches for stage in one.simulation.program.stages)
                 for one in (results, again)]  # fmt: skip
@@ -392,7 +392,7 @@ def test_a_change_that_needs_no_more_memory_says_nothing_of_it() -> None:
     assert more_memory(results, more)[0].endswith(": now holds 8 micro-batches, 4 before")
     # As many on the fullest stage, 4; the last one kept 1.
     other = results.with_parameters(Parameters(microbatches=8, schedule="zb-h1"))
-    assert (results.held_microbatches, other.held_microbatches) == ((4, 3, 2, 1), (4, 4, 4, 4))
+    assert (results.shape.held_microbatches, other.shape.held_microbatches) == ((4, 3, 2, 1), (4, 4, 4, 4))
     assert more_memory(results, other) == [
         "memory as before; stage 3 now holds 4 micro-batches, 1 before",
         "memory as before; stage 3 holds 4 micro-batches", "memory as before; stage 3 holds more",
@@ -411,7 +411,7 @@ def test_where_nobody_knows_the_activations_the_micro_batches_held_are_said() ->
     header = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 1 ga: 4 all_gpus: 8"
     workload = read("file.txt", "\n".join([header, "9", *(row.format(*name) for name in names)]).encode())
     results = Results(simulate(workload, Parameters()))
-    assert {stage.activations for stage in results.file_memory} == {None}
+    assert {stage.activations for stage in results.model.file_memory} == {None}
     more = results.with_parameters(Parameters(schedule="gpipe"))
     assert more_memory(results, more) == [
         "now holds 4 micro-batches, 2 before",

@@ -101,7 +101,7 @@ def test_the_summary_of_a_replay_cuts_no_figure_and_no_frame(trace: str, width: 
             glyphs.corners[:2], glyphs.corners[2:], glyphs.vertical * 2, glyphs.vertical + glyphs.corners[1],
             glyphs.vertical + glyphs.corners[3],
         }  # fmt: skip
-        measured, replayed = model.results.measured_step_ns, model.results.step_time_ns
+        measured, replayed = model.results.recording.measured_step_ns, model.results.step_time_ns
         (said,) = [line for line in lines[:7] if "replayed " in line]
         assert f" {change_percent(measured, replayed)} " in said
         if "measured" in said:

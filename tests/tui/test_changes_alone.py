@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.run.figures import Work
+from simcore.run.contexts import Work
 from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from tests.tui.conftest import MakeApp
@@ -46,7 +46,7 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
 ) -> None:
     opened = small().simulation
     try:
-        of_now = run(small().source, **{"dim": DIMS, **values})
+        of_now = run(small().setup.source, **{"dim": DIMS, **values})
     except (UsageError, InputError):
         assume(False)
         raise
@@ -79,7 +79,7 @@ def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None
 
 
 def test_known_step_times_are_not_simulated_again_and_others_can_be_stopped() -> None:
-    of_now = run(small().source, dim=DIMS, compute_scale=2.0, comm_scale=3.0)
+    of_now = run(small().setup.source, dim=DIMS, compute_scale=2.0, comm_scale=3.0)
     now = of_now.simulation
     changes = changes_of(fields_for(now), small().simulation, now)
     times = KnownStepTimes()
@@ -136,7 +136,7 @@ async def test_after_a_refused_value_the_changes_of_the_run_that_is_shown_are_fo
 
 
 def opened_run(step: int, work: Work | None = None) -> Any:
-    return SimpleNamespace(step_time_ns=step, work=work)
+    return SimpleNamespace(step_time_ns=step, shape=SimpleNamespace(work=work))
 
 
 def test_a_change_of_how_much_work_there_is_has_no_colour_of_gain_or_loss() -> None:

@@ -36,7 +36,7 @@ async def test_runs_of_an_earlier_session_are_not_forgotten(make_app: MakeApp, m
     app = make_app(four_stages())
     for count in range(more):
         parameters = Parameters(pp=4, microbatches=8 * (count + 1))
-        app.session.recall(KeptRun(parameters, label=app.session.opened.label))
+        app.session.recall(KeptRun(parameters, label=app.session.opened.setup.label))
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "6")
         assert f"{words}: Enter in R shows one, then 6 compares it with this." in screen_text(app)
@@ -250,7 +250,7 @@ def test_unequal_micro_batches_have_the_same_work_in_the_list_of_runs() -> None:
     opened = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
     session = Session(opened)
     for count in (4, 1):
-        kept = KeptRun(Parameters(microbatches=count), label=opened.label)
+        kept = KeptRun(Parameters(microbatches=count), label=opened.setup.label)
         kept.know(opened.with_parameters(kept.parameters))
         session.history.append(kept)
     first, twice, one = (text_of(lines) for lines in run_lines(session, 0, [], 200))

@@ -51,7 +51,7 @@ def test_what_the_system_file_says_is_shown_with_its_basis(tmp_path: Path, diale
     assert found["collective optimization"] == ("baseline", "the files")
     assert found["dim"] == ("switch 2 400GiB/s", "the file")
     # The JSON has the same, not the defaults of a cluster that did not run.
-    values = run.figures.origin.parameters
+    values = run.figures.of.parameters
     assert (values["splits"], values["endpoint_delay"], values["local_mem_bw"]) == (4, 7, 1600)
     given = rows(run, replace(run.parameters, splits=8, system=None))
     assert given["splits"] == ("8", "given")

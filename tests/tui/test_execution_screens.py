@@ -14,6 +14,7 @@ from simcore.executing.executed import Execution
 from simcore.executing.untaken import taken
 from simcore.parameters import Parameters
 from simcore.records import replace
+from simcore.trace.run import path_parts
 from tests.executing.encoding import COLL, COMP, RECV, SEND, write_set
 from tests.executing.test_untaken import folder_of
 from tests.tui.conftest import MakeApp
@@ -132,7 +133,7 @@ async def test_enter_on_the_note_of_files_beside_a_set_runs_it_with_them(
 
 def test_the_legs_say_how_many_segments_of_the_report_they_join(tmp_path: Path) -> None:
     model = WhyModel(run(tmp_path, "astra"))
-    segments = sum(1 for _ in model.results.path_parts("kind"))
+    segments = sum(1 for _ in path_parts(model.results, "kind"))
     text = text_of(draw(model, 120, 36, BLOCKS, ""))
     assert segments >= len(model.legs)
     assert (f", {segments} segments joined" in text) == (segments > len(model.legs))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from simcore.replay import MeasuredResults
 from simcore.report.pages import run_page
 from simcore.trace.critical_path import by_rank
+from simcore.trace.run import legs_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import (
     all_lanes,
@@ -183,7 +184,7 @@ def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
     assert sum(sum(ends) - sum(starts) for starts, ends in stretches) == model.source.length
     model.jump_to(0)
     jumps.step_critical(model, 1)
-    legs, segments = len(results.legs), len(results.critical_path)
+    legs, segments = len(legs_of(results)), len(results.critical_path)
     assert legs < segments
     assert model.notice.startswith(f"path leg 2 of {legs} ({segments} segments): ")
     # The report counts the segments, too.

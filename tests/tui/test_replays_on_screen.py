@@ -49,14 +49,13 @@ def test_every_change_has_a_name_and_a_factor_of_1_is_none() -> None:
 @pytest.mark.parametrize(
     ("scales", "words"),
     [
-        (None, ""),
         (Scales(), ""),
         (Scales(compute=2.0, ranks={7: 0.5}), "compute x2, rank 7 x0.5 in time"),
         (MANY, "host gaps x0 in time and 9 more"),
     ],
 )
-def test_as_many_changes_are_named_as_there_is_room_for(scales: Scales | None, words: str) -> None:
-    assert replay_words(scales, 34) == words
+def test_as_many_changes_are_named_as_there_is_room_for(scales: Scales, words: str) -> None:
+    assert replay_words(scales.changes(), 34) == words
 
 
 def test_row_1_names_what_a_replay_changes() -> None:

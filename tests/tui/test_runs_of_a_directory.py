@@ -83,7 +83,7 @@ async def test_two_of_them_are_compared_and_both_can_be_swapped(make_app: MakeAp
         assert " A  run 3" in text
         assert " B  run 2" in text
         assert "B - A  +40.000 ms" in text
-        assert app.session.current.label == STAMPS[1]
+        assert app.session.current.setup.label == STAMPS[1]
         assert app.session.command() == f"wltui {jobs} --run {STAMPS[1]}"
         # Other runs that were read stand as A and as B.
         await press(pilot, "left_parenthesis")
@@ -99,13 +99,13 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "R", "j", "enter")
         await run_over(pilot)
-        assert session.opened.label == STAMPS[1]
+        assert session.opened.setup.label == STAMPS[1]
         # From the last field, the host gaps of rank 1, to rank 1; half.
         await press(pilot, "5", "G", "k", "k", "less_than_sign")
         await run_over(pilot)
         changed = session.current
-        assert (changed.label, changed.parameters) == (STAMPS[1], Parameters(slow_rank=("1=0.5",)))
-        assert changed.origin == "replayed"
+        assert (changed.setup.label, changed.parameters) == (STAMPS[1], Parameters(slow_rank=("1=0.5",)))
+        assert changed.figures.kind == "replayed"
         await press(pilot, "r")
         assert app.said == "kept as run 6: R has all runs, n there names one"
         await press(pilot, "u")
@@ -114,7 +114,7 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
         # The one that was opened first is as it was.
         await press(pilot, "R", "g", "enter")
         await run_over(pilot)
-        assert (session.current.label, session.current.step_time_ns) == (STAMPS[0], 30_000_000)
+        assert (session.current.setup.label, session.current.step_time_ns) == (STAMPS[0], 30_000_000)
         assert session.draft == Parameters()
 
 

@@ -264,7 +264,7 @@ async def test_what_runs_of_an_earlier_session_are_worth_goes_by_their_work(make
     asked = [Parameters(microbatches=1), Parameters(microbatches=4), Parameters(without_lines=("82-83",)),
              Parameters(schedule="zb-h1")]  # fmt: skip
     runs = [opened.with_parameters(parameters) for parameters in asked]
-    stored = [StoredRun(run.parameters, "", run.step_time_ns, work=run.work) for run in runs]
+    stored = [StoredRun(run.parameters, "", run.step_time_ns, work=run.shape.work) for run in runs]
     app = make_app(opened, first=None)
     for run in stored:
         app.session.recall(KeptRun(run.parameters, "", run.step_ns, work=run.work))

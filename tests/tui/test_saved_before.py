@@ -75,7 +75,7 @@ async def test_the_session_of_a_trace(
             layer_scale=("backward_step=0.9",), kind_scale=("embedding=0.25",),
             slow_rank=("7=0.75",), stage_scale=("3=1.5",),
         )  # fmt: skip
-        assert session.current.origin == "replayed"
+        assert session.current.figures.kind == "replayed"
         assert session.error == ""
 
 

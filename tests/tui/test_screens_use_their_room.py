@@ -138,7 +138,7 @@ def test_the_step_has_the_memory_of_its_fullest_stage_where_it_is_known(
     assert words in text
     assert text.count("memory") == 1
     # Small screens have it in the first row, where it can be said whether it fits.
-    assert ("58.8 of 84.9 GB" in results.headline(False)) == (gpu is not None)
+    assert ("58.8 of 84.9 GB" in results.figures.headline(False)) == (gpu is not None)
 
 
 async def test_a_map_of_one_cell_folds_away_and_its_key_says_why(make_app: MakeApp) -> None:
@@ -288,7 +288,7 @@ def test_a_line_says_what_all_rows_of_its_layer_take() -> None:
     results = run(make_workload(rows, tp=1, ep=1, pp=1, all_gpus=1))
     table = WorkloadTable(results, False)
     words = [" ".join(text for text, _ in table.origin(line, 200)[1]) for line in range(len(table.lines))]
-    whole = next(place.words for place in results.worst if place.what == "layer")
+    whole = next(place.words for place in results.figures.worst if place.what == "layer")
     share = whole[whole.index("(") + 1 : whole.index(")")]
     of_rank = f"{whole.split(' (')[0]} on a rank"
     told = f"all 2 rows of mlp: {of_rank}, {share} of the step; this line has 1 of them"

@@ -78,13 +78,13 @@ def test_large_kept_runs_that_are_on_no_screen_give_way_the_oldest_first(
     ops = session.opened.simulation.timeline.ops_simulated
     monkeypatch.setattr(sessions, "MOST_KEPT_OPS", 2 * ops)
     for scale in range(2, 7):
-        session.show(run(session.opened.source, compute_scale=float(scale)))
+        session.show(run(session.opened.setup.source, compute_scale=float(scale)))
         session.keep()
     # Runs 6 and 5 are on the screen and a key away, 4 and 3 have room, the one as opened always stays.
     assert [one.results is not None for one in session.history] == [True, False, True, True, True, True]
     assert session.history[1].step_ns is not None
     assert session.runs == [one.results for one in session.history if one.results is not None]
-    again = run(session.opened.source, compute_scale=2.0)
+    again = run(session.opened.setup.source, compute_scale=2.0)
     session.show(again)
     assert session.history[1].results is again
     assert [one.results is not None for one in session.history] == [True, True, False, True, True, True]

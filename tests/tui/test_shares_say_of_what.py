@@ -11,8 +11,8 @@ from simcore.analysis.blocks import rows_not_run
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
 from simcore.report.pages import run_page
-from simcore.run.findings import path_sums
 from simcore.simulation import simulate
+from simcore.trace.run import path_sums
 from simcore.workload import open_workload
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
@@ -88,7 +88,7 @@ async def test_a_key_shows_all_sentences_and_is_named_where_some_are_cut(
         rows = screen_rows(app)
         assert rows[0].startswith("── In words: 5 sentences ─")
         said = " ".join(" ".join(rows).split())
-        for sentence in results.words:
+        for sentence in results.figures.words:
             assert sentence in said
         await press(pilot, "space")
         assert screen_rows(app)[1].startswith(" [1 Summary]")

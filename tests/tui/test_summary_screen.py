@@ -16,6 +16,7 @@ from simcore.parameters import Parameters
 from simcore.run.findings import WhatIf
 from simcore.setup import Setup
 from simcore.simulation import simulate
+from simcore.trace.run import account_ns, mean_busy_ns
 from simcore.units import change_percent, duration, whole_percent
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
@@ -111,7 +112,7 @@ def test_enter_leads_to_the_place_under_the_cursor() -> None:
     assert model.target() == (7, 0, step, None)
     model.panel = WORST
     model.move(1, 0)
-    bubble = seed().worst[1]
+    bubble = seed().figures.worst[1]
     assert model.target() == (bubble.number, bubble.start_ns, bubble.end_ns, None)
     model.panel = NOTES
     assert model.target() is None
@@ -158,7 +159,7 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
         await press(pilot, "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
-        link = seed().worst[-1]
+        link = seed().figures.worst[-1]
         assert view.model.current.number == link.number == 1
         assert link.start_ns <= view.model.cursor_ns < link.end_ns
         assert "reduce-scatter (dp) of grad_param_comm" in screen_text(app)
@@ -166,7 +167,7 @@ async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: Mak
 
 @pytest.mark.parametrize("width", [30, 46])
 def test_a_cut_place_keeps_its_figure(width: int) -> None:
-    for line, place in zip(worst_lines(model_of(), width, 9, False), seed().worst, strict=True):
+    for line, place in zip(worst_lines(model_of(), width, 9, False), seed().figures.worst, strict=True):
         assert duration(place.ns) in text_of([line])
 
 
@@ -208,7 +209,7 @@ async def test_enter_shows_the_longest_bubble_in_the_timeline(make_app: MakeApp)
         assert app.screen_name == "timeline"
         view = app.current_view
         assert isinstance(view, TimelineView)
-        bubble = seed().worst[1]
+        bubble = seed().figures.worst[1]
         assert bubble.start_ns <= view.model.cursor_ns < bubble.end_ns
         assert view.model.current.number == bubble.number
         assert view.model.window.first_ns <= bubble.start_ns
@@ -382,13 +383,13 @@ def test_another_screen_can_be_first() -> None:
 
 def test_what_ranks_compute_is_called_a_mean_where_they_differ() -> None:
     results = seed()
-    share = f"{round(100 * results.mean_busy_ns / results.step_time_ns)} %"
+    share = f"{round(100 * mean_busy_ns(results) / results.step_time_ns)} %"
     short, long = (text_of(step_lines(results, BLOCKS, width, 9)) for width in (38, 64))
-    assert f"mean compute {duration(results.mean_busy_ns)} = {share}" in short
-    assert f"a rank computes {duration(results.mean_busy_ns)} on average = {share} of it" in long
+    assert f"mean compute {duration(mean_busy_ns(results))} = {share}" in short
+    assert f"a rank computes {duration(mean_busy_ns(results))} on average = {share} of it" in long
     alike = run(make_workload([layer("one", 1000)], tp=1, ep=1, pp=1, ga=1, vpp=1, all_gpus=8))
     said = text_of(step_lines(alike, BLOCKS, 64, 9))
-    assert f"each rank computes {duration(alike.mean_busy_ns)} = 100 % of it" in said
+    assert f"each rank computes {duration(mean_busy_ns(alike))} = 100 % of it" in said
     assert "average" not in said
 
 
@@ -408,7 +409,7 @@ def test_how_many_of_the_sentences_are_there_is_said_where_some_have_no_room(wid
     for height in range(16, 50):
         frame = text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))
         text = re.sub(r"[^a-z0-9.%]", "", frame)
-        starts = [re.sub(r"[^a-z0-9.%]", "", one[:25]) for one in results.words]
+        starts = [re.sub(r"[^a-z0-9.%]", "", one[:25]) for one in results.figures.words]
         there = sum(one in text for one in starts)
         said = re.findall(r"[Ii]n words(?:, % of step;|,)? (\d of \d)", frame)
         assert said == ([f"{there} of {len(starts)}"] if there < len(starts) else [])
@@ -417,8 +418,7 @@ def test_how_many_of_the_sentences_are_there_is_said_where_some_have_no_room(wid
 def test_of_ranks_of_a_row_that_lie_far_apart_the_range_is_there_and_no_mean() -> None:
     """Planted: ranges from 0 on; every row of a jittered run had them."""
     slow = seed(slow_rank=("37=1.3",))
-    accounts = slow.account_ns
-    shares = [whole_percent(accounts([track])["bubble"], slow.step_time_ns * len(track.ranks))
+    shares = [whole_percent(account_ns(slow, [track])["bubble"], slow.step_time_ns * len(track.ranks))
               for track in slow.tracks if track.stage == 0]  # fmt: skip
     bars = bars_of(slow)
     row = bars.ranges[0]
@@ -445,7 +445,7 @@ def test_memory_is_there_at_every_size_that_is_drawn(
 ) -> None:
     """Seen to fail: without memory in the heading of the advice, at 80 columns and 21 rows."""
     results = seed(**changed)
-    assert results.file_memory
+    assert results.model.file_memory
     assert "emory about" in text_of(draw(SummaryModel(results), width, height, BLOCKS, ""))
 
 
@@ -469,21 +469,21 @@ def test_a_sentence_that_decides_loses_its_explanation_before_its_place() -> Non
 
 def test_the_busiest_link_is_a_sentence_whose_figure_and_place_are_never_cut() -> None:
     """`busy 346.8 ms: dim 1 stages 1-14, most dp` said little to a newcomer."""
-    words = seed().worst[-1].words
+    words = seed().figures.worst[-1].words
     # By its number a newcomer did not know whether dim 1 is inside the nodes.
     assert words == "busy 346.8 ms (2.3 %) on dim 1 (50 GB/s) of stages 1-14, most with dp"
     assert _place_words(words, 70) == words
     assert _place_words(words, 60) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14, most with dp"
     assert _place_words(words, 51) == "busy 346.8 ms (2.3 %) on dim 1 of stages 1-14"
     assert _place_words(words, 42) == "busy 346.8 ms on dim 1 of stages 1-14"
-    slowed = four_stages(slow_link=("0:37=0.1",)).worst[-1].words
+    slowed = four_stages(slow_link=("0:37=0.1",)).figures.worst[-1].words
     assert _place_words(slowed, 50).endswith("on dim 0 of rank 37, slowed to 0.1")
 
 
 def test_one_stretch_stays_one_where_there_is_little_room() -> None:
     """`bubble 4.096 s` seemed to contradict the 6.987 s in all of the words."""
     words = "4.096 s (27.7 %) at a stretch: stage 0, from 3.064 s"
-    assert seed().worst[1].words == words
+    assert seed().figures.worst[1].words == words
     assert _place_words(words, len(words)) == words
     # The title is of shares: they stay before where the stretch begins.
     assert _place_words(words, 47) == "4.096 s (27.7 %) at a stretch: stage 0"
@@ -505,7 +505,7 @@ def test_the_share_of_a_place_goes_after_how_its_layer_is_counted() -> None:
     assert _place_words(words, 42) == "31.125 ms (17.9 %): mlp_moelayer"
     assert _place_words(words, 25) == "31.125 ms: mlp_moelayer"
     # Which collectives a layer waits for stands in its row of screen 3.
-    words = seed().worst[3].words
+    words = seed().figures.worst[3].words
     assert words == "228.3 ms (1.5 %): grad_param_comm, dp reduce-scatter"
     assert _place_words(words, 42) == "228.3 ms (1.5 %): grad_param_comm"
 
@@ -513,7 +513,7 @@ def test_the_share_of_a_place_goes_after_how_its_layer_is_counted() -> None:
 def test_of_worst_places_without_room_those_with_a_cause_stay() -> None:
     """At 80x24 a newcomer did not find which layer is to blame: two rows had the end and the bubble."""
     model = model_of()
-    assert [place.what for place in seed().worst] == ["end", "bubble", "layer", "exposed", "link"]
+    assert [place.what for place in seed().figures.worst] == ["end", "bubble", "layer", "exposed", "link"]
     told = [text_of([line]).split()[0] for line in worst_lines(model, 80, 2, False)]
     assert told == ["bubble", "layer"]
     # Under a cursor they stand in their order.
@@ -533,13 +533,13 @@ async def test_what_the_assumed_layout_costs_is_said_once_it_was_found_behind_th
     rows = [layer("embedding_layer", 400), *[layer("mlp", 1000)] * 4] * 2
     app = make_app(run(make_workload(rows, pp=4, all_gpus=4)), first=None)
     results = app.session.current
-    assert results.words[0].endswith("all stages compute alike, embedding and loss assumed on each.")
+    assert results.figures.words[0].endswith("all stages compute alike, embedding and loss assumed on each.")
     async with app.run_test(size=(120, 40)) as pilot:
         await run_over(pilot)
         said = " ".join(screen_text(app).split())
         other = results.with_parameters(Parameters(pp=4, stage_layout="megatron")).step_time_ns
         change = change_percent(results.step_time_ns, other)
-        assert results.words[0].endswith(f"assumed on each (on first and last alone: {change}).")
+        assert results.figures.words[0].endswith(f"assumed on each (on first and last alone: {change}).")
         assert f"(on first and last alone: {change})." in said
         # Its note has it, too, on both screens.
         assert any(f"would be {duration(other)}" in note.message for note in app.current_view.model.notes)

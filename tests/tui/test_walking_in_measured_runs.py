@@ -10,7 +10,7 @@ import pytest
 from simcore.replay import MeasuredResults
 from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json
-from simcore.run.findings import longest_of_part, path_sums
+from simcore.trace.run import legs_of, longest_of_part, path_sums
 from tests.measured.test_critical_path import beside
 from tests.measured.test_partners import without
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
@@ -82,12 +82,12 @@ def test_what_begins_the_step_waited_for_nothing_and_what_ends_it_holds_nothing_
 @pytest.mark.parametrize("trace", ["slow rank", "compute beside a collective"])
 def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks_as_the_report_has_it(trace: str) -> None:
     results = slow() if trace == "slow rank" else beside()
-    model = model_at(results, results.legs[0].number, 0)
+    model = model_at(results, legs_of(results)[0].number, 0)
     places = [(model.current.number, model.cursor_ns)]
-    for _ in results.legs[1:]:
+    for _ in legs_of(results)[1:]:
         jumps.step_critical(model, 1)
         places.append((model.current.number, model.cursor_ns))
-    assert places == [(leg.number, leg.start_ns) for leg in results.legs]
+    assert places == [(leg.number, leg.start_ns) for leg in legs_of(results)]
     jumps.step_critical(model, 1)
     assert model.notice == "the critical path ends here"
     segments = run_json(results)["critical_path"]
@@ -104,8 +104,8 @@ def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks_as_the_report_has
 def test_the_sums_and_the_legs_of_the_path_are_the_step(by: str, scales: Scales | None) -> None:
     results = slow() if scales is None else slow().with_scales(scales)
     assert sum(ns for _, ns in path_sums(results, by)) == results.step_time_ns
-    edges = [leg.start_ns for leg in results.legs] + [results.step_time_ns]
-    assert [leg.end_ns for leg in results.legs] == edges[1:]
+    edges = [leg.start_ns for leg in legs_of(results)] + [results.step_time_ns]
+    assert [leg.end_ns for leg in legs_of(results)] == edges[1:]
     assert edges[0] == 0
     # Each has a longest segment, which is a part of it; the screen goes there.
     for part, ns in path_sums(results, by):
@@ -117,7 +117,9 @@ def test_the_sums_and_the_legs_of_the_path_are_the_step(by: str, scales: Scales 
 
 
 def test_the_worst_places_are_the_slow_rank_and_who_waits_for_it() -> None:
-    found = {place.what: (place.number, place.start_ns // MS, place.end_ns // MS) for place in slow().worst}
+    found = {
+        place.what: (place.number, place.start_ns // MS, place.end_ns // MS) for place in slow().figures.worst
+    }
     assert found == {
         "end": (0, 36, 40), "wait": (0, 10, 30), "op": (1, 0, 30), "exposed": (0, 30, 35),
         "idle": (0, 35, 36),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.run.findings import longest_of_part
+from simcore.trace.run import legs_of, longest_of_part
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
@@ -18,12 +18,12 @@ from tui.why.view import WhyView
 
 def test_every_grouping_sums_to_the_step() -> None:
     model = WhyModel(seed())
-    for grouping in seed().path_groupings:
+    for grouping in seed().figures.path_groupings:
         assert model.grouping == grouping
         assert sum(ns for _, ns in model.sums()) == seed().step_time_ns
         assert [ns for _, ns in model.sums()] == sorted((ns for _, ns in model.sums()), reverse=True)
         model.next_grouping()
-    assert model.grouping == seed().path_groupings[0]
+    assert model.grouping == seed().figures.path_groupings[0]
 
 
 def test_the_cursor_stays_among_the_rows() -> None:
@@ -51,7 +51,7 @@ async def test_enter_on_a_leg_shows_it_in_the_timeline(make_app: MakeApp) -> Non
         await press(pilot, "4", "shift+tab", *"jj", "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
-        leg = seed().legs[2]
+        leg = legs_of(seed())[2]
         assert (leg.rank, leg.what) == (64, "forward")
         assert leg.start_ns <= view.model.cursor_ns < leg.end_ns
         assert view.model.current.number == 1
@@ -109,7 +109,7 @@ async def test_enter_on_a_transfer_puts_the_cursor_on_it(make_app: MakeApp) -> N
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4", "shift+tab", "j", "enter")
-        leg = seed().legs[1]
+        leg = legs_of(seed())[1]
         assert (leg.what, leg.microbatch, leg.rank) == ("pp", 0, 0)
         view = app.current_view
         assert isinstance(view, TimelineView)
@@ -263,7 +263,7 @@ def test_rows_that_the_sums_leave_free_have_other_sums_and_say_how_many_are_ther
     # All figures stand below each other.
     assert len({line.index("time") for line in few if "time" in line}) == 1
     every = panel(100)
-    assert [line.split()[0] for line in every if "time" in line] == list(model.results.path_groupings)
+    assert [line.split()[0] for line in every if "time" in line] == list(model.results.figures.path_groupings)
     assert len(every) <= 100
 
 

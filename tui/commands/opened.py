@@ -12,10 +12,10 @@ from simcore.parameters import Given, Parameters
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.analysis.run import Run
     from simcore.chakra import ExecutionSet
     from simcore.measured import MeasuredRun
     from simcore.parameters import Asked
+    from simcore.trace.run import Run
     from simcore.workload import Workload
 
 

@@ -17,9 +17,9 @@ from tui.commands.arguments import (
 from tui.commands.opened import open_given
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.cluster.choice import ClusterChoice
     from simcore.run.findings import WhatIf
+    from simcore.trace.run import Run
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 

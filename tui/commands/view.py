@@ -238,7 +238,7 @@ def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> Keepe
     """The session of what is open, restored."""
     from tui.state.keeper import keeper_of
 
-    return keeper_of(path, session.opened.stamp or "", session, states_parameters(arguments))
+    return keeper_of(path, session.opened.setup.stamp or "", session, states_parameters(arguments))
 
 
 def _begin_snapshot() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from simcore.analysis import two_runs
 from simcore.records import NamedTuple
+from simcore.trace.run import as_read
 from tui.compare.source import Compared
 from tui.frame import cells
 from tui.session import KeptRun, Run, Session
@@ -86,11 +87,11 @@ class Choice:
         if not others:
             return None
         # Where none was chosen: what was opened beside it, else another run of the same files.
-        source, against = b.results.source, self._session.against
+        source, against = b.results.setup.source, self._session.against
         alike = [
             run_choice
             for run_choice in others
-            if run_choice.results is against or run_choice.results.source is source
+            if run_choice.results is against or run_choice.results.setup.source is source
         ]
         a = next((run_choice for run_choice in others if run_choice.results is self._a), None)
         if a is None:
@@ -104,7 +105,7 @@ class Choice:
         session = self._session
         if run is session.against:
             return -2
-        if run is session.opened.as_read and run is not session.opened:
+        if run is as_read(session.opened) and run is not session.opened:
             return -1
         kept = session.kept(run)
         return len(session.history) if kept is None else session.history.index(kept)
@@ -149,7 +150,7 @@ def _kept(number: int, run: KeptRun, results: Run) -> RunChoice:
 
 def _same(a: Run, b: Run) -> bool:
     """Whether two runs are of one input with the same parameters."""
-    return a is b or (a.source is b.source and a.parameters == b.parameters)
+    return a is b or (a.setup.source is b.setup.source and a.parameters == b.parameters)
 
 
 def compared(a: Run, b: Run) -> Compared:

@@ -290,9 +290,9 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, height: int, 
     lines: list[Line] = []
     longest = max(map(len, names))
     a, b = compared.runs
-    took = microbatch_ns(a), microbatch_ns(b)
+    took = microbatch_ns(a.shape), microbatch_ns(b.shape)
     # Of unequal ones a mean says little.
-    has_mean = width >= _WIDE and a.microbatches_alike and b.microbatches_alike
+    has_mean = width >= _WIDE and a.shape.microbatches_alike and b.shape.microbatches_alike
     each = [f"{duration(ns)}/mb" if ns and has_mean else "" for ns in took]
     # Of one micro-batch alone the step time says it.
     size = max(map(len, each)) + 2 if all(each) and took != compared.steps else 0
@@ -325,15 +325,15 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, height: int, 
 def _steps(compared: Compared, width: int, is_found: bool) -> Line:
     """B - A, and what was matched."""
     a, b = compared.runs
-    by_work = per_work(a, b)
+    by_work = per_work(a.shape, b.shape)
     steps = difference(*compared.steps)
     # More micro-batches in a step are more work, and no loss.
     steps = steps if by_work is None else f"{by_work.words}; step {steps}"
-    steps += ", not the same work" if is_other_work(a, b) else ""
+    steps += ", not the same work" if is_other_work(a.shape, b.shape) else ""
     matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if is_found else ""
     longer_ns = compared.steps[1] - compared.steps[0] if by_work is None else by_work.alike_ns - by_work.a_ns
     role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
-    if compared.is_other_model or is_other_work(a, b):
+    if compared.is_other_model or is_other_work(a.shape, b.shape):
         role = "warn"
     return [(" B - A  ", "dim"), (steps, role), (matched, "dim")]
 

@@ -17,10 +17,10 @@ from simcore.analysis.beside import (
 )
 from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.name_changes import NameChange
-from simcore.analysis.run import Run
 from simcore.kernel_names import short_name
 from simcore.run.lanes import KINDS
 from simcore.run.track import Track, busy_ns
+from simcore.trace.run import Run, common_ns
 from tui.compare.source import Compared, DifferenceRow
 from tui.frame import cells
 from tui.timeline.lanes import SpanLane
@@ -66,7 +66,7 @@ class MeasuredCompared(Compared):
         )
 
     def _busy_ns(self, lane_pair: LanePair) -> tuple[int, int]:
-        return busy_ns(self.beside.a.common_ns(lane_pair.a)), busy_ns(self.beside.b.common_ns(lane_pair.b))
+        return busy_ns(common_ns(self.beside.a, lane_pair.a)), busy_ns(common_ns(self.beside.b, lane_pair.b))
 
     def where(self, pair: int) -> str:
         lane_pair = self._pair(pair)
@@ -150,7 +150,7 @@ def told_at(run: Run, track: Track, lane: SpanLane, time_ns: int) -> str:
     batch = next(
         (
             timed_pass.microbatch
-            for timed_pass in run.timed_passes(track)
+            for timed_pass in run.figures.passes(track)
             if timed_pass.start_ns <= time_ns < timed_pass.end_ns
         ),
         None,

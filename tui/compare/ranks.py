@@ -9,6 +9,7 @@ from simcore.analysis.beside import LanePair, matched_passes
 from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.two_ranks import RankOf, TwoRanks
 from simcore.run.track import busy_ns
+from simcore.trace.run import common_ns
 from simcore.workload.model import base_name
 from tui.compare.measured import name_rows, told_at
 from tui.compare.source import Compared, DifferenceRow
@@ -34,7 +35,7 @@ class RanksCompared(Compared):
 
     @property
     def sides(self) -> tuple[str, str]:
-        a, b = ((", ".join(self._facts(side)) or self.runs[0].origin) for side in (0, 1))
+        a, b = ((", ".join(self._facts(side)) or self.runs[0].figures.kind) for side in (0, 1))
         return a, b
 
     def _facts(self, side: int) -> list[str]:
@@ -51,7 +52,7 @@ class RanksCompared(Compared):
 
     def _busy_ns(self, lane_pair: LanePair) -> tuple[int, int]:
         run = self.runs[0]
-        return busy_ns(run.common_ns(lane_pair.a)), busy_ns(run.common_ns(lane_pair.b))
+        return busy_ns(common_ns(run, lane_pair.a)), busy_ns(common_ns(run, lane_pair.b))
 
     def where(self, pair: int) -> str:
         return f"rank {self.ranks.a.rank}, {self.ranks.b.rank}"
@@ -62,7 +63,7 @@ class RanksCompared(Compared):
 
     def _found_alike(self, lane_pair: LanePair) -> Iterable[Alike]:
         run = self.runs[0]
-        passes = matched_passes(run.timed_passes(lane_pair.a), run.timed_passes(lane_pair.b))
+        passes = matched_passes(run.figures.passes(lane_pair.a), run.figures.passes(lane_pair.b))
         return (Alike(both.a.start_ns, both.a.end_ns, both.b.start_ns) for both in passes)
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:

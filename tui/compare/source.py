@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from simcore.analysis.compare import AccountChange, Alike
-from simcore.analysis.run import Run
 from simcore.records import NamedTuple
+from simcore.trace.run import Run
 from simcore.units import whole_percent
 from tui.timeline.lanes import Kind, LaneSource, SpanLane
 
@@ -93,9 +93,7 @@ class Compared:
     def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
         """The lanes of the streams that both lanes of a pair have by the same name, in the order of A."""
         lanes = self.lanes(pair)
-        of_a, of_b = (
-            source.streams(lane.number) for source, lane in zip(self._sources, lanes, strict=True)
-        )
+        of_a, of_b = (source.streams(lane.number) for source, lane in zip(self._sources, lanes, strict=True))
         by_name = {span_lane.key.stream: span_lane for span_lane in of_b}
         return [
             (span_lane, by_name[span_lane.key.stream])
@@ -176,7 +174,7 @@ class Compared:
     def is_other_model(self) -> bool:
         """Whether one of them is not the model of its file, and not as the other: then less is no gain."""
         a, b = self.runs
-        return a.other_model != b.other_model
+        return a.model.other_model != b.model.other_model
 
     @property
     def notices(self) -> Sequence[str]:

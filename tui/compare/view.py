@@ -178,7 +178,7 @@ class CompareView(ScreenView):
         """What there is to do where there is nothing to compare with."""
         if not self.session.current.timed:
             return _NO_TIMES
-        if self.session.opened.others:
+        if self.session.opened.setup.others:
             return _ONE_OF_MORE
         # Runs of an earlier session, which are simulated when they are shown.
         more = len(self.session.history) - 1

@@ -28,7 +28,7 @@ def table_of(run: Run) -> Table:
         from tui.layers.workload_table import WorkloadTable
 
         return WorkloadTable(run, each=False)
-    if run.origin == "executed":
+    if run.figures.kind == "executed":
         from tui.layers.trace_table import TraceTable
 
         return TraceTable(cast("TraceResults", run))

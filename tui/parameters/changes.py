@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Given
 from simcore.records import NamedTuple
-from simcore.run.figures import Work
+from simcore.run.contexts import Work
+from simcore.trace.run import Run
 from tui.parameters.fields import FormField
 
 # Step times that are remembered while one scrubs.
@@ -72,7 +72,7 @@ class KnownStepTimes:
 
     def remember(self, run: Run) -> None:
         """Take the step time of a run that was found anyway."""
-        self._known[run.setup] = _Step(run.step_time_ns, run.work)
+        self._known[run.setup] = _Step(run.step_time_ns, run.shape.work)
 
     def of(
         self,
@@ -106,7 +106,7 @@ def _step(now: Run, setup: Given, cancelled: Callable[[], bool]) -> _Step | None
         run = now.rerun(setup, cancelled)
     except (UsageError, InputError):
         return None
-    return _Step(run.step_time_ns, run.work)
+    return _Step(run.step_time_ns, run.shape.work)
 
 
 def _times(words: str, alone: _Step | None, without: _Step | None) -> ChangeTimes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.analysis import Results
-from simcore.analysis.run import Run
 from simcore.run.figures import each_words, per_work
+from simcore.run.track import Track
+from simcore.trace.run import Run, account_ns
 from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import run_difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, width_of, wrapped
@@ -31,8 +31,8 @@ _LEGEND = (
 
 
 def effect_lines(
-    opened: Results,
-    now: Results,
+    opened: Run,
+    now: Run,
     state: list[Line],
     changes: Sequence[ChangeTimes],
     progress: str,
@@ -56,8 +56,8 @@ def effect_lines(
 
 
 def compact_lines(
-    opened: Results,
-    now: Results,
+    opened: Run,
+    now: Run,
     state: list[Line],
     changes: Sequence[ChangeTimes],
     progress: str,
@@ -98,17 +98,17 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
 def step_line(opened: Run, now: Run) -> Line:
     """The step time in a line, and what it was."""
     head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
-    if per_work(opened, now) is not None and each_words(now):
-        head.append((f", {each_words(now)}", ""))
+    if per_work(opened.shape, now.shape) is not None and each_words(now.shape):
+        head.append((f", {each_words(now.shape)}", ""))
     if now is not opened:
         head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
-                 *run_difference(opened, now)]  # fmt: skip
+                 *run_difference(opened.shape, now.shape)]  # fmt: skip
     return head
 
 
 def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
     """Of a model whether it fits, and the share of the peak it reaches, in a line; no line of other runs."""
-    figures, before = now.model_figures, opened.model_figures
+    figures, before = now.model.model_figures, opened.model.model_figures
     if figures is None or before is None:
         return []
     from simcore.analysis.model_figures import memory_words
@@ -129,7 +129,7 @@ def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line
     rows = ["", step, ""] if glyphs is ASCII else large(step)
     left = max(len(row) for row in rows) + 4
     was: list[Line] = [[], [], []]
-    each = each_words(now)
+    each = each_words(now.shape)
     if now is not opened:
         was = [
             [("was ", "dim"), (duration(opened.step_time_ns), "")],
@@ -141,8 +141,8 @@ def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line
 
 def _difference_in(opened: Run, now: Run, room: int) -> Line:
     """The difference of two steps in `room` cells: that they do other work goes last."""
-    long = run_difference(opened, now)
-    return long if width_of(long) <= room else run_difference(opened, now, short=True)
+    long = run_difference(opened.shape, now.shape)
+    return long if width_of(long) <= room else run_difference(opened.shape, now.shape, short=True)
 
 
 def change_lines(changes: Sequence[ChangeTimes], progress: str, opened: Run, width: int) -> list[Line]:
@@ -179,12 +179,16 @@ def _role(change: ChangeTimes, opened: Run) -> str:
     ns, step = change.alone_ns, opened.step_time_ns
     if ns is None or ns == step:
         return "dim"
-    if change.work is not None and opened.work is not None and change.work.counts != opened.work.counts:
+    if (
+        change.work is not None
+        and opened.shape.work is not None
+        and change.work.counts != opened.shape.work.counts
+    ):
         return ""
     return "better" if ns < step else "worse"
 
 
-def _accounts(opened: Results, now: Results) -> list[tuple[str, int, int]]:
+def _accounts(opened: Run, now: Run) -> list[tuple[str, int, int]]:
     """(account, ns as opened, ns now) of the first stage's first ranks."""
     old, new = opened.accounts[0], now.accounts[0]
     rows = [("compute", old.busy_ns, new.busy_ns)]
@@ -203,7 +207,7 @@ def _account_line(account: tuple[str, int, int]) -> Line:
     return [(f"  {name:<14}{duration(was):>9} {duration(is_now):>9} {diff:>10}", "")]
 
 
-def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) -> list[Line]:
+def _bars(opened: Run, now: Run, width: int, room: int, glyphs: Glyphs) -> list[Line]:
     """Stages spread over the pipeline, each as opened and now, on one scale; then what their parts are."""
     changed = now is not opened
     runs = [("opened", opened), ("now", now)] if changed else [("", now)]
@@ -211,20 +215,29 @@ def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) 
     left = 17 if changed else 15
     bar = max(width - left - 1, 4)
     end = duration(whole)
-    count = min(len(run.stages) for _, run in runs)
+    tracks = [_tracks_by_stage(run) for _, run in runs]
+    count = min(map(len, tracks))
     stages = _spread(count, (room - 1) // len(runs))
     out = _left_out(count - len(stages), max(bar - 1 - len(end), 0))
     lines: list[Line] = [[(f"{'where it goes':<{left}}0{out}{end}", "dim")]]
     drawn: set[str] = set()
     for stage in stages:
         for number, (name, run) in enumerate(runs):
-            stage_accounts = run.stages[stage]
+            of_stage = tracks[number][stage]
+            ranks = sum(len(track.ranks) for track in of_stage)
             label = f" stage {stage:>2}" if number == 0 else ""
             label = f"{label:<10}{name}"
-            *parts, rest = account_bar(stage_accounts.sum_ns, whole * stage_accounts.ranks, bar, glyphs)
+            *parts, rest = account_bar(account_ns(run, of_stage), whole * ranks, bar, glyphs)
             drawn.update(text[0] for text, _ in parts if text)
             lines.append([(f"{label:<{left}}", ""), *parts, rest])
     return [*lines, _legend(drawn, width, glyphs)]
+
+
+def _tracks_by_stage(run: Run) -> list[list[Track]]:
+    by_stage: dict[int | None, list[Track]] = {}
+    for track in run.tracks:
+        by_stage.setdefault(track.stage, []).append(track)
+    return [*by_stage.values()]
 
 
 def _left_out(count: int, room: int) -> str:

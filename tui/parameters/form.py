@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def form_source(run: Run) -> FormSource:
     """The form of what is open."""
-    if run.origin == "simulated":
+    if run.figures.kind == "simulated":
         return WorkloadForm()
-    if run.origin == "executed":
+    if run.figures.kind == "executed":
         from tui.parameters.execution_form import ExecutionForm
 
         return ExecutionForm()
@@ -126,7 +126,7 @@ class DraftForm:
         self.follow()
         now = self.source.basis(run)
         for other in others:
-            if other.label != run.label:
+            if other.setup.label != run.setup.label:
                 continue
             before = self.source.basis(other)
             changed = [number for number, field in enumerate(self.fields) if field.differs(before, now)]

@@ -194,7 +194,7 @@ class ParametersView(ScreenView):
         self.top = 0
         self.refusal = Refusal(session)
         self._step_times = KnownStepTimes()
-        self._label = session.opened.label
+        self._label = session.opened.setup.label
         # Of each row of the screen the number of the field on it, -1 for none.
         self._on_rows: list[int] = []
         self._beside = ""
@@ -220,9 +220,9 @@ class ParametersView(ScreenView):
         return not self.form.fields
 
     def show(self, results: Run) -> None:
-        if results.label != self._label:
+        if results.setup.label != self._label:
             # The step times were those of another run of the directory.
-            self._label, self._step_times = results.label, KnownStepTimes()
+            self._label, self._step_times = results.setup.label, KnownStepTimes()
         self._step_times.remember(results)
         self.refusal.clear()
         if not self.display:
@@ -295,13 +295,15 @@ class ParametersView(ScreenView):
             return []
         title: Line = [("what would help most: t on 1 or 4 tries it", "bright")]
         size = max(width - 22, 14)
-        base = run.what_if_base_ns
+        base = run.figures.what_if_base_ns
         changes = [knob for knob in knobs if knob.list == "change"]
-        lines = [help_line(knob, run.dims, base, size, False) for knob in changes]
+        lines = [help_line(knob, run.network.dims, base, size, False) for knob in changes]
         things = knobs[len(changes) : rows - 3]
         if things:
             lines.append([(f" {LESS_TIME} on", "dim")])
-            lines += [help_line(knob, run.dims, base, size, False, with_time=False) for knob in things]
+            lines += [
+                help_line(knob, run.network.dims, base, size, False, with_time=False) for knob in things
+            ]
         return [[], title, *lines]
 
     def _live(self) -> str:
@@ -521,4 +523,4 @@ class ParametersView(ScreenView):
 
 def _how(session: Session) -> str:
     """What the run is that changes are held against: of another run of the directory, as it was measured."""
-    return "opened" if session.history[0].label == session.opened.label else "measured"
+    return "opened" if session.history[0].label == session.opened.setup.label else "measured"

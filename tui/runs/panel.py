@@ -13,7 +13,8 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.records import NamedTuple
-from simcore.run.figures import Work, is_other_work, per_work
+from simcore.run.contexts import Work
+from simcore.run.figures import is_other_work, per_work
 from simcore.units import duration, plural
 from tui.chrome import difference, run_difference
 from tui.frame import Glyphs, Line, cells, fitted, width_of, wrapped
@@ -62,7 +63,7 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
         role = "accent" if index == chosen else ""
         head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{index + 1:>3}  ", role)]
         head += [(f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"), *_step(run, first)]
-        flags = _flags(run, session.read is not None and bool(session.opened.others))
+        flags = _flags(run, session.read is not None and bool(session.opened.setup.others))
         each, tokens = _throughput(run)
         if is_wide:
             columns = f"{each:>{_EACH}}  " if with_each else ""
@@ -103,7 +104,7 @@ def _flags(run: KeptRun, of_several: bool) -> str:
 
 def _of_model(run: KeptRun) -> str:
     """Of a model's run that is there whether it fits and what share of the peak it reaches; "" of others."""
-    figures = run.results.model_figures if run.results is not None else None
+    figures = run.results.model.model_figures if run.results is not None else None
     if figures is None:
         return ""
     reaches = 100 * figures.throughput.mfu
@@ -160,6 +161,7 @@ class _Known(NamedTuple):
     microbatches: int = 0
     steps: int = 1
     microbatches_alike: bool = True
+    measured: bool = False
 
 
 def _known(run: KeptRun) -> _Known:
@@ -215,7 +217,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         ]
         here = session.kept(session.current)
         # A draft that is not kept stands behind the last run of the same files.
-        alike = [kept_run for kept_run in session.history if kept_run.label == session.current.label]
+        alike = [kept_run for kept_run in session.history if kept_run.label == session.current.setup.label]
         self._chosen = session.history.index(here or (alike or session.history)[-1])
 
     def on_mount(self) -> None:

@@ -136,7 +136,7 @@ class Runs:
     def run_draft(self) -> None:
         """Find the run of the session's draft in a worker; the old picture stays until it is done."""
         session = self._session
-        self._begin(KeptRun(session.draft, label=session.opened.label))
+        self._begin(KeptRun(session.draft, label=session.opened.setup.label))
 
     def _begin(self, wanted: KeptRun) -> None:
         """Find a run in a worker."""
@@ -153,7 +153,7 @@ class Runs:
         run: Run | None = None
         error = ""
         try:
-            kept = self._session.kept(wanted)
+            kept = self._session.kept_like(wanted)
             # Read once: it may give way meanwhile.
             run = None if kept is None else kept.results
             if run is None:
@@ -194,7 +194,7 @@ class Runs:
         session.running = False
         session.error = error
         if run is None:
-            if wanted.label != session.opened.label:
+            if wanted.label != session.opened.setup.label:
                 # Another run of the directory: the draft is not to blame.
                 session.error = ""
                 app.say(cells(error.replace("\n", "; "), 400))
@@ -219,13 +219,13 @@ class Runs:
         """
         session = self._session
         before, now = session.other, session.current
-        if before is None or before.label != now.label:
+        if before is None or before.setup.label != now.setup.label:
             return ""
         kept = session.kept(before)
         if kept is None or kept is session.kept(session.opened):
             return ""
         against = f"run {session.history.index(kept) + 1}"
-        return f", {text_of([run_difference(before, now, True, against)])}"
+        return f", {text_of([run_difference(before.shape, now.shape, True, against)])}"
 
     def keep(self) -> None:
         """Keep the run on the screen, to come back to and to compare with."""
@@ -246,7 +246,7 @@ class Runs:
             self._app.say("there is no other run yet: change a parameter first (5)")
             return
         other = session.other
-        self._put(KeptRun(other.parameters, "", None, other, other.label))
+        self._put(KeptRun(other.parameters, "", None, other, other.setup.label))
         self.say_run(f"; x shows {self._other_words()}")
 
     def _other_words(self) -> str:
@@ -257,7 +257,7 @@ class Runs:
 
     def _put(self, wanted: KeptRun) -> None:
         """A run that is there goes on the screen, and its parameters are what a change begins with."""
-        if wanted.label == self._session.opened.label:
+        if wanted.label == self._session.opened.setup.label:
             self._session.edit(self._session.opened.setup.under(wanted.parameters))
         self._wanted = wanted
         self._finished(wanted, wanted.results, "")
@@ -301,7 +301,7 @@ class Runs:
         if run.results is not None:
             self._put(run)
             return
-        if run.label == session.opened.label:
+        if run.label == session.opened.setup.label:
             session.edit(session.opened.setup.under(run.parameters))
         self._begin(run)
 

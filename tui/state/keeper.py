@@ -56,7 +56,7 @@ class Keeper:
         self.screens = dict(stored.screens)
         self.places = same
         parts = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
-        there, label = len(session.history), session.opened.label
+        there, label = len(session.history), session.opened.setup.label
         for run in stored.runs:
             step_ns, work = (run.step_ns, run.work) if known else (None, None)
             session.recall(KeptRun(run.parameters, run.name, step_ns, None, run.label or label, work=work))
@@ -99,7 +99,7 @@ class Keeper:
             if state is not None:
                 self.screens[name] = state
         first, current = session.history[0], session.current
-        parameters, label = current.parameters, current.label
+        parameters, label = current.parameters, current.setup.label
         if session.running:
             parameters = session.draft
         # Runs of the directory that nobody has looked at or changed are found there again.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simcore.overrides import MOST_FACTOR
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.records import NamedTuple
-from simcore.run.figures import Work
+from simcore.run.contexts import Work
 from simcore.values import Unfit, plain_value
 from tui.screens import SCREENS
 from tui.state.checking import (

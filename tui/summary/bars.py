@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from simcore.analysis.run import Run
 from simcore.ranks import RankSet
 from simcore.records import NamedTuple
 from simcore.run.findings import Spot
 from simcore.run.track import Track
-from simcore.sources.simulated import ACCOUNTS, IN_BARS
+from simcore.trace.run import Run, account_ns
 from simcore.units import duration, far_apart, percent, whole_percent
 from tui.frame import Glyphs, Line, fitted, row_of
 
@@ -161,7 +160,7 @@ class Bars:
     @cached_property
     def _whole(self) -> dict[str, int]:
         """The accounts of all ranks together."""
-        return self._run.account_ns(self._tracks)
+        return account_ns(self._run, self._tracks)
 
     @property
     def title(self) -> str:
@@ -213,7 +212,7 @@ class Bars:
         step = self._run.step_time_ns
         shares: dict[str, list[int]] = {}
         for track in row.tracks:
-            parts = _parts(self._run.account_ns([track]))
+            parts = _parts(account_ns(self._run, [track]))
             for name in _PARTS:
                 share = whole_percent(parts.get(name, 0), step * len(track.ranks))
                 shares.setdefault(name, []).append(share)
@@ -235,7 +234,7 @@ class Bars:
         high: lines of a bar; what is said of it stands beside the last.
         """
         if self._sums is None:
-            self._sums = [self._run.account_ns(row.tracks) for row in self.rows]
+            self._sums = [account_ns(self._run, row.tracks) for row in self.rows]
         rows, step = self.rows, self._run.step_time_ns
         columns, wide = self._columns(), width >= _WIDE
         size, share = (6, percent) if wide else (5, whole_percent)
@@ -295,7 +294,7 @@ class Bars:
 
     def _columns(self) -> list[str]:
         """The parts that a figure is given of: of what may be without a partner no part is said to be 0."""
-        parts, certain = _parts(self._whole), self._run.partners is None
+        parts, certain = _parts(self._whole), self._run.recording is None
         return [
             name for name in _PARTS if parts.get(name) or (certain and name in _TOLD_OF and name in parts)
         ]
@@ -303,12 +302,12 @@ class Bars:
 
 def bars_of(run: Run, room: int | None = None) -> Bars:
     """The bars of a run. Where a map beside them has every rank, a row a stage is enough."""
-    return Bars(run, RankRows() if run.rank_map is None else StageBars(), room)
+    return Bars(run, RankRows() if run.shape.rank_map is None else StageBars(), room)
 
 
-def account_bar(sums: Sequence[int], whole: int, width: int, glyphs: Glyphs) -> Line:
-    """Accounts of a simulated run beside each other, ns each, on `width` cells that stand for `whole` ns."""
-    return _bar(_drawn({ACCOUNTS[account]: sums[account] for account in IN_BARS}), whole, width, glyphs)
+def account_bar(ns_of: dict[str, int], whole: int, width: int, glyphs: Glyphs) -> Line:
+    """Accounts of some ranks beside each other, ns each, on `width` cells that stand for `whole` ns."""
+    return _bar(_drawn(ns_of), whole, width, glyphs)
 
 
 def scale(step: int, width: int) -> str:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Protocol, cast
 from simcore.analysis.rank_map import MEASURES
 from simcore.ranks import RankSet
 from simcore.run.findings import Spot
+from simcore.trace.run import account_ns
 from simcore.units import duration, percent, signed
 from tui.frame import Glyphs, Line, fitted, name_cut, rows_around
 
 if TYPE_CHECKING:
     from simcore.analysis import Results
-    from simcore.analysis.rank_map import MapRow
-    from simcore.analysis.run import Run
     from simcore.replay import MeasuredResults
     from simcore.replay.insights import RankDifference
+    from simcore.run.contexts import MapRow
+    from simcore.trace.run import Run
 
 _MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
 # Cells of a name that are worth a column of figures, and operations of a rank at most.
@@ -74,9 +75,9 @@ class BesidePanel(Protocol):
 
 def beside_of(run: Run) -> BesidePanel:
     """The map where the ranks have places in a layout and are alike, else what each of them waits for."""
-    if run.rank_map is not None:
+    if run.shape.rank_map is not None:
         return RankMap(run)
-    return LateRanks(run) if run.origin == "executed" else Waits(run)
+    return LateRanks(run) if run.recording is None else Waits(run)
 
 
 class RankMap:
@@ -111,7 +112,7 @@ class RankMap:
 
     @property
     def extent(self) -> tuple[int, int]:
-        return len(self._run.rank_map), len(self._run.stages)
+        return len(self._run.shape.rank_map), self._run.shape.pp or 1
 
     def next(self) -> None:
         """Another measure."""
@@ -120,11 +121,11 @@ class RankMap:
 
     def spot(self, at: tuple[int, int]) -> Spot:
         row, column = at
-        return Spot(self._run.rank_map[row].classes[column], 0, self._run.step_time_ns)
+        return Spot(self._run.shape.rank_map[row].classes[column], 0, self._run.step_time_ns)
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
-        rank_map = self._run.rank_map
-        stages = len(self._run.stages)
+        rank_map = self._run.shape.rank_map
+        stages = self._run.shape.pp or 1
         left = min(max(8, *(len(_of_row(row)) + 2 for row in rank_map[:50])), max(width - stages - 1, 8))
         gap = 2 if left + 2 * stages + 1 <= width else 1
         shown = min((width - left) // gap, stages)
@@ -166,7 +167,7 @@ class RankMap:
         if least == most:
             legend = f" {self.measure}: {ends[0]} % of step, all alike"
         row, stage = at
-        rows = results.rank_map
+        rows = results.shape.rank_map
         if not focused or row >= len(rows):
             mean = results.mean_of_ranks(map(MEASURES[self.measure], results.accounts))
             return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], [(legend, "dim")]]
@@ -220,7 +221,7 @@ class Waits:
     def show(self, run: Run) -> None:
         """A changed run is asked what changed."""
         self._run = cast("MeasuredResults", run)
-        self.replay = run.scales is not None
+        self.replay = run.recording is not None and run.recording.is_replayed
         self._differences: list[RankDifference] | None = None
 
     @property
@@ -388,7 +389,7 @@ class LateRanks:
         if self._rows is None:
             rows = []
             for track in self._run.tracks:
-                ns = self._run.account_ns([track])
+                ns = account_ns(self._run, [track])
                 waits = ns["wait"] + ns["bubble"]
                 exposed = sum(account_ns for name, account_ns in ns.items() if name.startswith("exposed "))
                 computing = sum(account_ns for name, account_ns in ns.items() if name.startswith("compute "))

@@ -79,10 +79,10 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         return box(title, aside, lines, *cells_, glyphs, model.panel == panel)
 
     room = width - size.figure - 2, size.top - 2
-    words, cut = told_and_cut(model.results.words, *room)
+    words, cut = told_and_cut(model.results.figures.words, *room)
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2, model.more_memory())
     top = beside(
-        box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
+        box(_STEP_TITLES[model.results.figures.kind], "", step, size.figure, size.top, glyphs),
         box(_words_title(model, cut, width - size.figure), model.behind, words,
             width - size.figure, size.top, glyphs),
     )  # fmt: skip
@@ -120,7 +120,7 @@ def _words_title(model: SummaryModel, cut: str, width: int) -> str:
 
     cut: as `told_and_cut` has it. width: of the box, which may have what made the rows beside the title.
     """
-    of_step = ", % of step" if model.results.origin == "simulated" else ""
+    of_step = ", % of step" if model.results.figures.kind == "simulated" else ""
     title, short = f"In words{of_step}{cut and '; '}{cut}", f"In words{cut and ', '}{cut}"
     # Two corners, the line and the blanks around both.
     room = width - len(model.behind) - 11 if model.behind else width
@@ -149,8 +149,8 @@ class _Sizes:
         self.figure = max(40, width // 3)
         # What leads on is cut before the bars are.
         self.left = width * (_ADVICE_PERCENT if width >= _SPELLED else 56) // 100
-        places = model.results.worst[:_MOST_PLACES]
-        if width >= _SPELLED and model.results.rank_map is not None:
+        places = model.results.figures.worst[:_MOST_PLACES]
+        if width >= _SPELLED and model.results.shape.rank_map is not None:
             # Bars are read as well with fewer cells: names of places are not.
             wanted = max((len(place.words) for place in places), default=0) + 12
             self.left = max(min(self.left, width - wanted), min(self.left, _LEAST_LEFT))
@@ -158,10 +158,10 @@ class _Sizes:
         self.worst = len(places) + 2
         # A row more where there are many, for what memory the fullest stage needs.
         said_of_step = len(step_facts(model.results, self.figure - 2)) + 5
-        said_of_step += bool(model.results.memory_unknown)
+        said_of_step += bool(model.results.model.memory_unknown)
         self.top = _TOP + (height >= _MANY and said_of_step > _TOP)
         self.bottom = _BOTTOM + fixes_in_front(model.knobs or ())
-        said = word_lines(model.results.words, width - self.figure - 2, _ANY)
+        said = word_lines(model.results.figures.words, width - self.figure - 2, _ANY)
         # Head, legend and frame around the bars.
         bars = model.bars.most_rows + _AROUND_BARS
         # A long table beside them can be moved through; advice and words that are cut are not seen.
@@ -171,7 +171,7 @@ class _Sizes:
             least += min(model.beside.extent[0], _LEAST_ROWS) + 4
         spare = height - self.top - self.bottom
         # The sentence that decides may be the second one: these two come before bars that can be joined.
-        first = word_lines(model.results.words[:2], width - self.figure - 2, _ANY)
+        first = word_lines(model.results.figures.words[:2], width - self.figure - 2, _ANY)
         more = max(min(len(first) + 2 - self.top, spare - max(min(bars, _JOINED_BARS), least)), 0)
         self.top, spare = self.top + more, spare - more
         self.top += max(min(len(said) + 2 - self.top, spare - max(bars, least)), 0)
@@ -204,7 +204,9 @@ class _Memory:
 
     def __init__(self, model: SummaryModel, width: int) -> None:
         # Of a model the row on top has it.
-        self._fullest = fullest_words(model.results, width) if model.results.model_figures is None else ""
+        self._fullest = (
+            fullest_words(model.results, width) if model.results.model.model_figures is None else ""
+        )
         self._width = width
         self.costs = model.more_memory()
         # What a change costs goes before where it is.
@@ -265,23 +267,23 @@ class _Headings:
         self.memory = _Memory(model, width)
         said = height - _RULES - self.worst - self.changes - self.notes - self.bars
         least, said = self._rows_of_words(said)
-        told = word_lines(model.results.words, width, least)
+        told = word_lines(model.results.figures.words, width, least)
         self.spare = max(said - len(told), 0)
-        self.worst += self._take(min(height // 5, len(model.results.worst)) - self.worst)
+        self.worst += self._take(min(height // 5, len(model.results.figures.worst)) - self.worst)
         if model.panel != MAP:
             # Rows that stages or ranks in groups leave blank are for words.
             model.fit(min(most_bars, self.bars + self.spare) - 1)
             most_bars = min(most_bars, len(model.bars.rows) + 1)
         self.bars += self._take(most_bars - self.bars)
-        self.told, self.cut = told_and_cut(model.results.words, width, len(told) + self.spare)
+        self.told, self.cut = told_and_cut(model.results.figures.words, width, len(told) + self.spare)
         self.spare -= len(self.told) - len(told)
         if self.spare and self.memory.left:
             self.told.append(self.memory.row())
             self.spare -= 1
         self.changes += self._take((_CHANGES if model.knobs is None else len(model.knobs)) - self.changes)
         self.notes += self._take(len(model.notes) - self.notes)
-        if self.spare and model.results.memory_unknown:
-            self.told.append([(f" Memory is not known: {model.results.memory_unknown}.", "dim")])
+        if self.spare and model.results.model.memory_unknown:
+            self.told.append([(f" Memory is not known: {model.results.model.memory_unknown}.", "dim")])
             self.spare -= 1
 
     def _take(self, rows: int) -> int:
@@ -306,7 +308,7 @@ class _Headings:
         """The rows of the words that come before places and bars, and how many there are for words. said: how
         many there would be; the second place may give one.
         """
-        words, width = self.model.results.words, self.width
+        words, width = self.model.results.figures.words, self.width
         # The sentence that decides may be the second one.
         first = len(word_lines(words[:2], width, max(said, 1)))
         if len(words) > 1 and _VERDICT.match(words[1]) and first == len(word_lines(words[:1], width, _ANY)):
@@ -332,7 +334,7 @@ class _Headings:
         title, body = self._bars_and_title(self.bars + spare + self.notes - len(notes), glyphs)
         # The words have no heading of their own: one below says that there are more, the first one with room.
         more_words = f"; in words {self.cut}" if self.cut else ""
-        count = len(model.results.worst)
+        count = len(model.results.figures.worst)
         places = f"Worst on a rank, % of step{f' ({len(worst)} of {count})' if len(worst) < count else ''}"
         behind = f"; {model.behind}" if model.behind else ""
         about_notes = f"{notes_title(model.notes)}, ! all"
@@ -398,7 +400,7 @@ class _Headings:
             body = table.lines(width, rows, model.cursor(MAP), glyphs, True)[:rows]
         else:
             # Of 16 stages with 16 micro-batches it was asked which the 16 are.
-            each = each_words(model.results, " mb")
+            each = each_words(model.results.shape, " mb")
             body = _bars(model, width, rows, glyphs)[:rows]
             title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
         return title, body + [[] for _ in range(rows - len(body))]

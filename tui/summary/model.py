@@ -52,7 +52,7 @@ class SummaryModel(PanelCursor):
         self.knobs, self.left_out = None, 0
         if knobs is not None:
             self.notes = by_weight(self.results.diagnostics)
-            base = self.results.what_if_base_ns
+            base = self.results.figures.what_if_base_ns
             different = different_changes(knobs)
             seen = [knob for knob in different if knob.is_seen(base)] or different
             # In one order, whether the panel has the focus or not.
@@ -65,7 +65,7 @@ class SummaryModel(PanelCursor):
             return self.beside.extent
         results = self.results
         rows: dict[str, Sized] = {
-            STAGES: self.bars.rows, WORST: results.worst, WHAT_IF: self.knobs or (),
+            STAGES: self.bars.rows, WORST: results.figures.worst, WHAT_IF: self.knobs or (),
             NOTES: self.notes,
         }  # fmt: skip
         return len(rows[panel]), 1
@@ -99,6 +99,6 @@ class SummaryModel(PanelCursor):
             return self.bars.spot(at[0])
         if self.panel == MAP:
             return self.beside.spot(at)
-        if self.panel == WORST and self.results.worst:
-            return self.results.worst[at[0]].spot
+        if self.panel == WORST and self.results.figures.worst:
+            return self.results.figures.worst[at[0]].spot
         return None

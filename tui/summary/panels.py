@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
 from simcore.run.figures import throughput_words
+from simcore.trace.run import mean_busy_ns
 from simcore.units import change_percent, duration, signed, unbroken, whole_percent
 from tui.change_words import UNKNOWN, name_and_share
 from tui.frame import Glyphs, Line, cells, rows_around, shorter_sentences
@@ -19,9 +20,9 @@ from tui.panels import MATTERS, WHAT_IF, lists_and_meaning
 from tui.summary.model import SummaryModel
 
 if TYPE_CHECKING:
-    from simcore.analysis.run import Run
     from simcore.cluster import Dimension
     from simcore.run.findings import WhatIf
+    from simcore.trace.run import Run
 
 
 _DIGITS = {
@@ -54,12 +55,12 @@ def step_lines(
     if len(figure) + len(more) > height and cost:
         # How much of it is computed stands in the bars.
         more = more[1:]
-    if results.memory_unknown and len(figure) + len(more) < height:
-        why = results.memory_unknown
+    if results.model.memory_unknown and len(figure) + len(more) < height:
+        why = results.model.memory_unknown
         short = why[why.index("no ") :]
         words = (f"memory not known: {why}", f"memory not known: {short}", f"memory: {short}")
         more.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "dim")])
-    published = results.model_figures.trust if results.model_figures is not None else None
+    published = results.model.model_figures.trust if results.model.model_figures is not None else None
     if published is not None:
         # The last one: it goes where there is no row left.
         forms = published.short_words
@@ -71,7 +72,7 @@ def step_facts(results: Run, width: int) -> list[Line]:
     """How much of the step a rank computes; of a replay what was measured, else what a micro-batch takes; and
     memory.
     """
-    step, compute = results.step_time_ns, results.mean_busy_ns
+    step, compute = results.step_time_ns, mean_busy_ns(results)
     share = f" = {whole_percent(compute, step)} % of it" if step else ""
     if len(results.tracks) > 1:
         long, short = f"a rank computes {duration(compute)} on average", f"mean compute {duration(compute)}"
@@ -79,14 +80,15 @@ def step_facts(results: Run, width: int) -> list[Line]:
         long = short = f"each rank computes {duration(compute)}"
     forms = (f"{long}{share}", f"{short}{share}", f"{short}{share.removesuffix(' of it')}")
     more: list[Line] = [[(f"  {next((form for form in forms if len(form) <= width - 2), forms[-1])}", "")]]
-    measured, count = results.measured_step_ns, results.microbatches
-    if measured is not None:
+    count = results.shape.microbatches
+    if results.recording is not None and results.figures.kind == "replayed":
+        measured = results.recording.measured_step_ns
         share = change_percent(measured, step)
         both = f"replayed {signed(step - measured)}{' = ' if share else ''}{share}"
         words = (f"measured {duration(measured)}, {both}", both, f"replayed {share}" if share else both)
         more.append([(f"  {next((text for text in words if len(text) <= width - 2), words[-1])}", "")])
     elif count:
-        whole = throughput_words(results)
+        whole = throughput_words(results.shape)
         short = whole.partition(", ")[0]
         more.append([(f"  {whole if len(whole) <= width - 2 else short}", "")])
     memory = fullest_words(results, width - 2)
@@ -98,14 +100,14 @@ def fullest_words(results: Run, room: int) -> str:
 
     room: cells; without them which stage it is goes before that it does not fit.
     """
-    figures = results.model_figures
+    figures = results.model.model_figures
     if figures is not None:
         # Imported here, as in headlines: traces have none.
         from simcore.analysis.model_figures import memory_words, short_memory_words
 
         words = f"memory {memory_words(figures)}"
         return words if len(words) <= room else f"memory {short_memory_words(figures)}"
-    fullest = max(results.file_memory, key=lambda memory: memory.total, default=None)
+    fullest = max(results.model.file_memory, key=lambda memory: memory.total, default=None)
     if fullest is None:
         return ""
     words = f"{fullest.total / 1e9:.1f} GB"

@@ -16,7 +16,7 @@ def worst_lines(model: SummaryModel, width: int, rows: int, focused: bool) -> li
     """The places worth a look, those around the cursor; without one those that have a cause."""
     row, _ = model.cursor(WORST)
     lines: list[Line] = []
-    places = model.results.worst
+    places = model.results.figures.worst
     shown = list(rows_around(row, len(places), rows))
     if not focused and rows < len(places):
         shown = sorted(sorted(range(len(places)), key=lambda at: places[at].what in _LAST_TOLD)[:rows])

@@ -35,15 +35,15 @@ def why_not(run: Run) -> str:
 def is_model(run: Run) -> bool:
     """Whether a run is made from the sizes of a model, so that its layout can be anything."""
     return isinstance(run, Results) and run.simulation.workload.maker is not None and isinstance(
-        run.source.maker, ModelMaker
-    ) and run.source.maker.model is not None  # fmt: skip
+        run.setup.source.maker, ModelMaker
+    ) and run.setup.source.maker.model is not None  # fmt: skip
 
 
 def suggested(run: Run) -> str:
     """The words of a sweep of this run, to begin with."""
     if is_model(run):
         given, arguments = run.parameters, ["--layouts"]
-        maker = cast("ModelMaker", cast("Results", run).source.maker)
+        maker = cast("ModelMaker", cast("Results", run).setup.source.maker)
         assert maker.model is not None
         try:
             training = resolve(maker.model, given.part(AskedModel))
@@ -54,7 +54,7 @@ def suggested(run: Run) -> str:
         if given.global_batch is None:
             arguments += ["--global-batch", str(training.global_batch)]
         return " ".join(arguments)
-    count = max(run.microbatches, 1)
+    count = max(run.shape.microbatches, 1)
     arguments = [f"--vary microbatches={count},{2 * count},{4 * count}"]
     parameters = run.parameters
     if cast("Results", run).simulation.layout.pp > 1:
@@ -92,7 +92,7 @@ def _words(run: Run, typed: str) -> list[str]:
 
 def opened_words(run: Run) -> tuple[str, ...]:
     """The words that open the input of a run."""
-    maker = cast("Results", run).source.maker
+    maker = cast("Results", run).setup.source.maker
     return () if isinstance(maker, ModelMaker) and maker.model is None else (run.path,)
 
 

@@ -71,7 +71,7 @@ def assumed_of(outcome: Outcome, path: str, workload: Workload | None = None) ->
         results = Results(simulate(workload, candidate_of(fastest).parameters))
     except (InputError, UsageError) as error:
         return [f"not known, for its input does not open: {' '.join(str(error).split())}"]
-    is_of_unequal = not results.microbatches_alike and per_work(outcome.front.points) is not None
+    is_of_unequal = not results.shape.microbatches_alike and per_work(outcome.front.points) is not None
     return [_UNEQUAL] * is_of_unequal + [
         diagnostic.message
         for diagnostic in results.diagnostics

@@ -248,8 +248,8 @@ class SweepView(TableView):
 
     def _kept(self, candidate: Candidate) -> KeptRun:
         """The run of a point: that of the history, where it has it."""
-        wanted = KeptRun(candidate.parameters, label=self.session.opened.label)
-        return self.session.kept(wanted) or wanted
+        wanted = KeptRun(candidate.parameters, label=self.session.opened.setup.label)
+        return self.session.kept_like(wanted) or wanted
 
     def _opened(self, point: Point) -> None:
         words = differs(point, self.session.current)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 
 from simcore.records import NamedTuple
 from simcore.run.lanes import COMPUTING
+from simcore.trace.run import account_ns
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, row_of, rule, shortened, text_of, width_of
 from tui.timeline.arrangement import LaneRow
@@ -76,7 +77,7 @@ class TimelineFrame:
         # Of the class of the lane at the cursor, of the first where that heads others.
         number = model.arrangement.rows[model.lane].key.number if count else 0
         memory = self._memory.lane(model.results, number) if tall else None
-        heat = model.results.link_heat if tall else None
+        heat = model.results.network.link_heat if tall else None
         above = (_TALL_ABOVE + (memory is not None) + (heat is not None)) if tall else _LOW_ABOVE
         status = _status(model, width, tall)
         below = (_TALL_BELOW if tall else _LOW_BELOW + len(status.lines)) if height >= 14 else 0
@@ -95,7 +96,7 @@ class TimelineFrame:
             lines.insert(-1, self._memory.line(memory, model.window, left, columns))
         if heat is not None:
             step = model.results.step_time_ns
-            most = max((link.busy_ns for link in model.results.links or ()), default=0)
+            most = max((link.busy_ns for link in model.results.network.links or ()), default=0)
             busiest = most / step if step else 0.0
             lines.insert(-1, links_row(heat, busiest, model.window, left, columns, self.glyphs))
         # Asked for when it is shown alone: it is not there for nothing.
@@ -244,13 +245,13 @@ class TimelineFrame:
         track = next((track for track in run.tracks if track.number == key.number and not key.path), None)
         if track is None:
             return []
-        account_ns = [(name, ns // len(track.ranks)) for name, ns in run.account_ns([track]).items() if ns]
-        if len(account_ns) + 2 > rows:
+        shown = [(name, ns // len(track.ranks)) for name, ns in account_ns(run, [track]).items() if ns]
+        if len(shown) + 2 > rows:
             return []
-        most, step = max((ns for _, ns in account_ns), default=0), run.step_time_ns
+        most, step = max((ns for _, ns in shown), default=0), run.step_time_ns
         who = f"{'rank' if len(track.ranks) == 1 else 'each of the ranks'} {track.ranks.text()}"
         lines: list[Line] = [[], rule(f"Where the step of {cells(who, 60)} goes", width, self.glyphs)]
-        for name, ns in account_ns:
+        for name, ns in shown:
             words = f"  {name:<18}{duration(ns):>10}{percent(ns, step):>7} % "
             bar = "=" * round((width - len(words) - 1) * ns / most)
             lines.append([(words, ""), (bar, "dim")])

@@ -26,8 +26,8 @@ from tui.timeline.window import Window
 if TYPE_CHECKING:
     from simcore.analysis import Results
     from simcore.analysis.model_figures import MemoryLane
-    from simcore.analysis.run import Run
     from simcore.messages.network import LinkHeat
+    from simcore.trace.run import Run
 
 
 def view_bar(window: Window, columns: int, glyphs: Glyphs) -> Line:
@@ -141,14 +141,18 @@ class MemoryRow:
 
     def lane(self, run: Run, number: int) -> MemoryLane | None:
         """The memory of a class of a run; None where it is not of a model."""
-        if run.model_figures is None:
+        if run.model.model_figures is None:
             return None
         number = max(number, 0)
         if self._kept is None or self._kept[0] is not run or self._kept[1] != number:
             # Imported here: files have no such lane.
             from simcore.analysis.model_figures import memory_lane
 
-            self._kept = run, number, memory_lane(run.model_figures, cast("Results", run).simulation, number)
+            self._kept = (
+                run,
+                number,
+                memory_lane(run.model.model_figures, cast("Results", run).simulation, number),
+            )
         return self._kept[2]
 
     def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:

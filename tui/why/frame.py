@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import shown_name
-from simcore.run.findings import Leg, Spot, longest_of_part, path_sums, spot_of
+from simcore.run.findings import Leg, Spot
 from simcore.run.lanes import clock
+from simcore.trace.run import legs_of, longest_of_part, path_sums, spot_of
 from simcore.units import duration, percent
 from tui.change_words import (
     LESS_TIME,
@@ -62,13 +63,13 @@ class WhyModel(PanelCursor):
 
     def begin(self) -> None:
         self._sums, self._what_cells, self._listed, self._names = {}, None, None, {}
-        if self.grouping not in self.results.path_groupings:
-            self.grouping = self.results.path_groupings[0]
+        if self.grouping not in self.results.figures.path_groupings:
+            self.grouping = self.results.figures.path_groupings[0]
 
     @property
     def legs(self) -> list[Leg]:
         """The path, one line for what a rank does of a micro-batch or in an operation."""
-        return self.results.legs
+        return legs_of(self.results)
 
     @property
     def listed(self) -> list[Leg]:
@@ -118,13 +119,13 @@ class WhyModel(PanelCursor):
     @property
     def other_groupings(self) -> list[str]:
         """The groupings behind the chosen one, in turn."""
-        names = list(self.results.path_groupings)
+        names = list(self.results.figures.path_groupings)
         at = names.index(self.grouping)
         return names[at + 1 :] + names[:at]
 
     def next_grouping(self) -> None:
         """Sum by something else."""
-        names = self.results.path_groupings
+        names = self.results.figures.path_groupings
         self.grouping = names[(names.index(self.grouping) + 1) % len(names)]
         self.place(SUMS, 0)
 
@@ -359,7 +360,9 @@ def _knob_rows(model: WhyModel, width: int, rows: int) -> tuple[list[int | None]
     knobs, row = model.knobs or (), model.row(WHAT_IF)
     if rows <= _WITH_MEANING or not knobs:
         return two_lists(knobs, row, rows - 1), []
-    return lists_and_meaning(knobs, row, model.panel == WHAT_IF, rows - 1, width - 2, model.results.tried)
+    return lists_and_meaning(
+        knobs, row, model.panel == WHAT_IF, rows - 1, width - 2, model.results.figures.tried
+    )
 
 
 def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:

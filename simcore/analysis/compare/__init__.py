@@ -263,7 +263,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def cost(self) -> Cost | None:
         """The micro-batches in memory, of a stage that both have and at most; None where none differ."""
-        a, b = (dict(enumerate(side.held_microbatches)) for side in (self.a, self.b))
+        a, b = (dict(enumerate(side.shape.held_microbatches)) for side in (self.a, self.b))
         peaks = max(a.values()), max(b.values())
         both = [Cost(stage, a[stage], b[stage], *peaks) for stage in a if stage in b]
         most = max(both, key=lambda cost: (abs(cost.b - cost.a), -cost.stage))

@@ -16,8 +16,8 @@ from simcore.diagnostics import printable
 from simcore.overrides import time_scales
 from simcore.parameters import flag_of
 from simcore.records import NamedTuple
-from simcore.run.findings import path_sums
 from simcore.trace.critical_path import by_rank
+from simcore.trace.run import mean_busy_ns, path_sums
 from simcore.units import duration, number, plural, short_number
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _bandwidth(comparison: Comparison) -> str:
 def _compute(comparison: Comparison) -> str:
     sides = (comparison.a, comparison.b)
     alike = all(len({account.busy_ns for account in side.accounts}) == 1 for side in sides)
-    before, after = (side.mean_busy_ns for side in sides)
+    before, after = (mean_busy_ns(side) for side in sides)
     who = "each rank" if alike else "the mean rank"
     return f"{who} computes {duration(after)}, before {duration(before)}"
 
@@ -229,7 +229,7 @@ def _time_scale(comparison: Comparison) -> str:
 
 def _computed_ns(comparison: Comparison) -> float:
     """How much more a path computes as its ranks do, on the mean rank: fill and drain grow with it."""
-    a, b = comparison.a.mean_busy_ns, comparison.b.mean_busy_ns
+    a, b = mean_busy_ns(comparison.a), mean_busy_ns(comparison.b)
     on_path = (
         sum(ns for kind, ns in path_sums(side, "kind") if kind.startswith(BUSY))
         for side in (comparison.a, comparison.b)

@@ -38,11 +38,11 @@ def side_words(comparison: Comparison, side: int) -> str:
     each = [of_side.simulation.parameters.no_fold for of_side in (comparison.a, comparison.b)]
     if each[0] != each[1]:
         parts.append("--no-fold" if each[side] else "equal ranks folded")
-    if results.model_figures is not None:
+    if results.model.model_figures is not None:
         # Imported here: files have none.
         from simcore.analysis.model_figures import throughput_facts
 
-        facts = throughput_facts(results.model_figures)
+        facts = throughput_facts(results.model.model_figures)
         parts += [facts[0], facts[3]]
     return ", ".join(parts) or "the same parameters"
 
@@ -51,8 +51,8 @@ def notices(comparison: Comparison) -> list[str]:
     """That one of the two is not the model of its file, and which changes have no effect on a run."""
     lines = []
     for name, results, other in (("A", comparison.a, comparison.b), ("B", comparison.b, comparison.a)):
-        if results.other_model and results.other_model != other.other_model:
-            lines.append(f"{name} is not the model of its file: {results.other_model}.")
+        if results.model.other_model and results.model.other_model != other.model.other_model:
+            lines.append(f"{name} is not the model of its file: {results.model.other_model}.")
         if results.rescaled and results.rescaled != other.rescaled:
             lines.append(f"{name}: {results.rescaled}.")
     for field in without_effect(comparison):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.analysis.run_words import other_model
+from simcore.analysis.model_use import other_model
 from simcore.analysis.sentences.model import Facts, Sentence, most_rows
 from simcore.diagnostics import printable
 from simcore.program.blocks import is_layer

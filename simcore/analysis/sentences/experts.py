@@ -13,7 +13,7 @@ def uneven_experts(facts: Facts) -> Sentence | None:
     """The rank whose experts get most, what that costs, and what a capacity or another placement would bring:
     each by a run of its own. Silent where all experts get the same.
     """
-    imbalance = facts.results.imbalance
+    imbalance = facts.results.model.imbalance
     if imbalance is None:
         return None
     most = f"{imbalance.max_over_mean:.2f} times the mean of tokens"

@@ -10,7 +10,7 @@ _NAMED = 3
 
 def does_not_fit(facts: Facts) -> Sentence | None:
     """Said of a model whose fullest stage needs more than a GPU has."""
-    figures = facts.results.model_figures
+    figures = facts.results.model.model_figures
     if figures is None or figures.fits:
         return None
     fullest = figures.fullest

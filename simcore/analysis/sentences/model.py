@@ -14,6 +14,7 @@ from simcore.records import Struct
 from simcore.run.accounts import Accounts
 from simcore.simulation import Simulation
 from simcore.sources.simulated import FIRST_EXPOSED, WAIT
+from simcore.trace.run import mean_busy_ns, mean_ns
 from simcore.units import LISTED, change_percent, duration, largest, percent
 from simcore.workload.model import base_name
 
@@ -118,12 +119,12 @@ class Facts(Struct, frozen=True, dict=True):
     @property
     def mean_ns(self) -> dict[str, int]:
         """Each account, the mean of all ranks."""
-        return self.results.mean_ns
+        return mean_ns(self.results)
 
     @property
     def mean_busy_ns(self) -> int:
         """Compute of a rank, the mean of all."""
-        return self.results.mean_busy_ns
+        return mean_busy_ns(self.results)
 
     @cached_property
     def stage_busy_ns(self) -> list[int]:

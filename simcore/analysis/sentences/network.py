@@ -23,7 +23,8 @@ from simcore.records import Struct
 from simcore.run.findings import Change
 from simcore.simulation import Simulation, optimizer_first
 from simcore.sources.simulated import ACCOUNTS, EXPOSED_KINDS
-from simcore.trace.accounts import track_accounts
+from simcore.trace.accounts import accounts_of, track_accounts
+from simcore.trace.run import means
 from simcore.units import byte_size, change_percent, duration, how_much, largest, listed_with, percent, plural
 from simcore.workload.model import base_name
 from simcore.workload.traffic import backward_unsent, parameters_sent
@@ -137,10 +138,7 @@ def _transfers(facts: Facts, ns: int, of_class: Sequence[int]) -> tuple[str, int
         return "", 0
     waits = _waits(facts, ns, of_class, "them")
     text = f"Transfers between stages cost {facts.figure(cost_ns)}: {waits[0].lower()}{waits[1:]}"
-    # Imported here: the screen opens without it.
-    from simcore.analysis.finished import Finished
-
-    then = Finished(free).mean_ns
+    then = means(free.trace.categories, zip(accounts_of(free.trace), free.trace.ranks, strict=True))
     stood_ns = sum(facts.mean_ns[name] - then[name] for name in ("bubble", "idle"))
     rest = ", the rest is bubble and idle time" if _explains(stood_ns, cost_ns - ns) else ""
     return text + rest, cost_ns

@@ -11,7 +11,8 @@ from typing import Any
 
 from simcore.analysis.blocks import surplus_blocks, unequal_blocks
 from simcore.analysis.file_memory import memory_bytes
-from simcore.analysis.finished import Finished
+from simcore.analysis.model_use import SimulatedModel
+from simcore.analysis.shape import SimulatedShape
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import with_gathered_buffer
 from simcore.names import STAGE_LAYOUTS
@@ -134,9 +135,9 @@ def _holds_all_already(simulation: Simulation, tried: Tried) -> bool:
     """Whether a change needs as much memory as now since no schedule could hold more: nobody expects that of
     interleaved stages.
     """
-    now, count = Finished(simulation), simulation.program.microbatches
-    as_now = tried.memory_bytes is not None and tried.memory_bytes == memory_bytes(now)
-    return as_now and count > 1 and max(now.held_microbatches) == count
+    count = simulation.program.microbatches
+    as_now = tried.memory_bytes is not None and tried.memory_bytes == _memory_bytes(simulation)
+    return as_now and count > 1 and max(SimulatedShape(simulation, ()).held_microbatches) == count
 
 
 def _meaning(simulation: Simulation, change: Change, tried: Tried, schedule_ns: int | None) -> str:
@@ -414,10 +415,15 @@ def _fits(most: int) -> str:
     return f"(fits: {most / 1e9:.1f} GB)"
 
 
-def _alike_ns(run: Finished, other: Finished) -> int | None:
-    if run.work is None or other.work is None:
+def _memory_bytes(simulation: Simulation) -> int | None:
+    return memory_bytes(SimulatedModel(simulation, lambda: None))
+
+
+def _alike_ns(simulation: Simulation, other: Simulation) -> int | None:
+    work, other_work = SimulatedShape(simulation, ()).work, SimulatedShape(other, ()).work
+    if work is None or other_work is None:
         return None
-    return alike_work_ns(other.step_time_ns, run.work, other.work)
+    return alike_work_ns(other.step_time_ns, work, other_work)
 
 
 def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Try:
@@ -433,14 +439,13 @@ def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Try:
             return None
         if has_room and not _has_room(other):
             return None
-        finished = Finished(other)
         alike_ns = None
         count = change.fields.get("microbatches")
         if not change.fixes and count not in (None, simulation.program.microbatches):
             # Half a pair of unequal micro-batches, say, is not half of its work.
-            alike_ns = _alike_ns(Finished(simulation), finished)
+            alike_ns = _alike_ns(simulation, other)
             if alike_ns is None:
                 return None
-        return Tried(other.step_time_ns, memory_bytes(finished), alike_ns)
+        return Tried(other.step_time_ns, _memory_bytes(other), alike_ns)
 
     return step

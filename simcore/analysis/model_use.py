@@ -1,0 +1,81 @@
+"""What a simulated run says of the model that it trains: see `ModelUse`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from simcore.analysis.file_memory import file_memory
+from simcore.run.contexts import FileMemory
+from simcore.simulation import Simulation
+
+if TYPE_CHECKING:
+    from simcore.run.contexts import Imbalance, ModelFigures
+
+
+class SimulatedModel:
+    """Each figure is found when it is first asked for. step_ns: gives the step of the run with other values
+    of some parameters, None where that would take long.
+    """
+
+    def __init__(self, simulation: Simulation, step_ns: Callable[..., int | None]) -> None:
+        self._simulation, self._step_ns = simulation, step_ns
+
+    @cached_property
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory of the run of a model, or of AICB's file on a GPU; None of other files."""
+        if self._simulation.workload.maker is None and self._simulation.parameters.gpu is None:
+            return None
+        # Imported here: files have none.
+        from simcore.analysis.model_figures import model_figures
+
+        return model_figures(self._simulation)
+
+    @cached_property
+    def imbalance(self) -> Imbalance | None:
+        """What uneven loads of experts cost; None where there are none."""
+        if self._simulation.parameters.expert_imbalance is None:
+            return None
+        from simcore.analysis.model_figures import imbalance_of
+
+        return imbalance_of(self._simulation, self._step_ns)
+
+    @cached_property
+    def file_memory(self) -> tuple[FileMemory, ...]:
+        """What the rows of a file say of memory, by stage; nothing where they do not."""
+        return file_memory(self._simulation)
+
+    @property
+    def memory_unknown(self) -> str:
+        """Why nobody knows the memory of a run: its rows do not say what their gradients are."""
+        is_model = self._simulation.workload.maker is not None and bool(self._simulation.workload.stages)
+        return "" if is_model or self.file_memory else "the file gives no parameter sizes"
+
+    @property
+    def other_model(self) -> str:
+        """In what it is not the model of its file: rows are not rescaled."""
+        return other_model(self._simulation)
+
+
+def other_model(simulation: Simulation) -> str:
+    """In what a run with other degrees than its file's is not the file's model: rows are not rescaled.
+
+    "" where tp, ep and pp are the file's, or it states none.
+    """
+    header, layout = simulation.workload.header, simulation.layout
+    said = []
+    if header.tp not in (None, layout.tp):
+        said.append(f"tp {layout.tp} with the compute times and message sizes of tp {header.tp}")
+    if header.ep not in (None, layout.ep):
+        said.append(f"ep {layout.ep} with the experts of ep {header.ep}")
+    if header.pp is not None and header.pp != layout.pp:
+        layers = "half" if header.pp == 2 * layout.pp else f"{layout.pp / header.pp:.3g} times"
+        said.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
+    return f"rows are not rescaled: {'; '.join(said)}" if said else ""
+
+
+def rescaled_words(simulation: Simulation) -> str:
+    """`rows are rescaled from tp 8 to tp 4`; "" where they are the file's."""
+    words = simulation.workload.rescaled
+    return f"rows are rescaled {words}" if words else ""

@@ -1,0 +1,460 @@
+"""A run of any source: its setup and its trace, and what follows of them, each computed once.
+
+A kind of run is a class below this one that gives what it alone can: its trace and graph, its words, how it
+is made again, and what it has beside a trace (`simcore/run/contexts.py`). Nobody else asks which kind it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from simcore.diagnostics import Diagnostic
+from simcore.once import kept_on, once
+from simcore.run.accounts import AccountNames, Accounts, told_accounts
+from simcore.run.contexts import NO_NETWORK, ModelUse, NetworkUse, Recording, StepShape
+from simcore.run.figures import NodeTables, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.run.findings import Leg, Place, Spot, WhatIf
+from simcore.run.track import TimedPass, Track, in_same_words
+from simcore.trace.accounts import accounts_of
+from simcore.trace.spans import Trace
+
+if TYPE_CHECKING:
+    from simcore.parameters import Given, Parameters
+    from simcore.run.contexts import EstimateLine
+    from simcore.run.gradients import Gradient
+    from simcore.trace.critical_path import CriticalPath, PathSource
+    from simcore.trace.graph import TraceGraph
+    from simcore.trace.lanes import Lanes
+    from simcore.trace.named_work import NamedWork
+    from simcore.trace.tables import LayerUse
+
+R = TypeVar("R", bound="Run")
+
+
+class Run(ABC):
+    """A run, simulated, measured, replayed or executed. timed: whether it has times; a plan has none."""
+
+    timed = True
+
+    # -- what a kind of run gives --------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def setup(self) -> Given:
+        """What was opened, and what is asked of it."""
+
+    @abstractmethod
+    def rerun(self: R, setup: Any, cancelled: Callable[[], bool]) -> R:
+        """The run of another setup of the same input. Raises `UsageError`, `InputError`, `Cancelled`."""
+
+    @property
+    @abstractmethod
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was found in reading and running."""
+
+    @property
+    @abstractmethod
+    def model(self) -> ModelUse:
+        """What it says of the model that it trains."""
+
+    @property
+    def network(self) -> NetworkUse:
+        """Its network, and what was sent over it."""
+        return NO_NETWORK
+
+    @property
+    def recording(self) -> Recording | None:
+        """Of a run whose times were measured, what was recorded."""
+        return None
+
+    @property
+    @abstractmethod
+    def shape(self) -> StepShape:
+        """Its degrees, and the loop that its step is."""
+
+    @property
+    @abstractmethod
+    def step_time_ns(self) -> int:
+        """When the last rank has ended, ns; 0 of an order without times."""
+
+    @property
+    @abstractmethod
+    def trace(self) -> Trace:
+        """What ran on each track."""
+
+    @abstractmethod
+    def _graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
+        """The graph of the trace. Raises `Cancelled`."""
+
+    @property
+    @abstractmethod
+    def tracks(self) -> Sequence[Track]:
+        """By stage and then by rank."""
+
+    @property
+    @abstractmethod
+    def lanes(self) -> Lanes:
+        """Its tracks and their streams as a timeline shows them."""
+
+    @property
+    @abstractmethod
+    def figures(self) -> Figures[Any]:
+        """What is said of it, in words and in tables."""
+
+    @abstractmethod
+    def what_if(
+        self,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[WhatIf]:
+        """What the step would take with one thing changed, the greatest gain first; found once."""
+
+    # -- what follows --------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """What was opened, as the user gave it."""
+        return self.setup.path
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that ask for this run."""
+        return self.setup.parameters
+
+    def with_parameters(self: R, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False) -> R:
+        """The same input under other parameters. Raises `UsageError`, `InputError`,
+        `Cancelled`.
+        """
+        return self.rerun(self.setup.under(parameters), cancelled)
+
+    @cached_property
+    def accounts(self) -> list[Accounts]:
+        """The accounts of each track, by its number: each sums to the step."""
+        return self.compute_accounts(lambda: False)
+
+    @once
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
+        """What screens look up while they draw, computed now unless it is known. Raises `Cancelled`."""
+        return self._accounts(cancelled) if self.timed else []
+
+    def _accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
+        return accounts_of(self.trace, cancelled)
+
+    @cached_property
+    def trace_graph(self) -> TraceGraph:
+        """The graph of the trace."""
+        return self._known_graph(lambda: False)
+
+    @once
+    def _known_graph(self, cancelled: Callable[[], bool]) -> TraceGraph:
+        return self._graph(cancelled)
+
+    @cached_property
+    def critical_path(self) -> CriticalPath:
+        """The chain of segments that the step time is made of; none of an order without times."""
+        return self.compute_critical_path(lambda: False)
+
+    @once
+    def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
+        """The critical path, computed now unless it is known. Raises `Cancelled`."""
+        # Imported here and below: the screen opens without them.
+        from simcore.trace.critical_path import CriticalPath
+
+        return CriticalPath(self._known_graph(cancelled), cancelled)
+
+    @cached_property
+    def slacks(self) -> Sequence[array[int]] | None:
+        """How much later each span of each track may end before the step is longer, ns; None where what
+        comes first depends on times.
+        """
+        return self.compute_slacks(lambda: False)
+
+    @once
+    def compute_slacks(self, cancelled: Callable[[], bool]) -> Sequence[array[int]] | None:
+        """The slacks, computed now unless they are known. Raises `Cancelled`."""
+        from simcore.trace.graph import slack
+
+        return slack(self._known_graph(cancelled), cancelled)
+
+    def weigh_assumptions(  # noqa: B027  # most runs assume nothing
+        self, cancelled: Callable[[], bool] = lambda: False, all_of_them: bool = True
+    ) -> None:
+        """Finds by runs of their own what assumptions cost, and what is not sent: notes and words say it from
+        then on. all_of_them: else what words need alone. Raises `Cancelled`.
+        """
+
+
+def as_read(run: Run) -> Run:
+    """Returns of a replay the run as it was measured; any other run is itself."""
+    return run if run.recording is None else run.recording.as_read
+
+
+def held_spans(run: Run) -> int:
+    """Returns how many spans it holds in memory."""
+    return sum(map(len, run.trace.spans)) if run.timed else 0
+
+
+# -- what is said of it -------------------------------------------------------------------
+
+Of = TypeVar("Of", bound=Run)
+
+
+class Figures(ABC, Generic[Of]):
+    """Of an order without times there are counts alone; what a run has nothing of is empty, or None.
+
+    kind: `simulated`, `measured`, `replayed` or `executed`. resolution_ns: what the times are told to.
+    in_shares: whether its words tell shares of the step. path_groupings: what the critical path can be
+    summed by. headings: of accounts that tables of ranks call otherwise.
+    """
+
+    resolution_ns = 1
+    in_shares = False
+    path_groupings: tuple[str, ...]
+    headings: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, run: Of) -> None:
+        self.run = run
+
+    @property
+    @abstractmethod
+    def kind(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def path_source(self) -> PathSource:
+        """What is said of the critical path."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The step time, with what it is of."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> list[tuple[str, str]]:
+        """(name, words) of what was read."""
+
+    @abstractmethod
+    def headline(self, wide: bool) -> list[str]:
+        """What the run is, in the facts of a screen's first row, the most important first."""
+
+    @property
+    @abstractmethod
+    def words(self) -> list[str]:
+        """The run in sentences, the main cause first."""
+
+    @property
+    @abstractmethod
+    def worst(self) -> list[Place]:
+        """The places worth a look."""
+
+    @property
+    @abstractmethod
+    def of(self) -> Origin:
+        """What was read, and what was made of it."""
+
+    @property
+    @abstractmethod
+    def track_uses(self) -> Sequence[TrackUse]:
+        """What the step is for a rank of each track, by number."""
+
+    @property
+    @abstractmethod
+    def mean_streams(self) -> Sequence[tuple[StreamUse, int]]:
+        """Each stream, the mean of all ranks, and the busy ns of the rank that is busy longest on it."""
+
+    @abstractmethod
+    def named_work(self, track: Track) -> NamedWork:
+        """What a rank of a track does by name: those of an account sum to its `common_ns`, compute as one."""
+
+    @property
+    def has_slack(self) -> bool:
+        """Whether it is known how much longer each part may take."""
+        return True
+
+    @property
+    def gradients(self) -> Sequence[Gradient] | None:
+        """The slopes of the step time over each scale; None where they are not known."""
+        return None
+
+    @property
+    def what_if_base_ns(self) -> int:
+        """The step time that the rows of `what_if` start from, ns."""
+        return self.run.step_time_ns
+
+    @property
+    def tried(self) -> str:
+        """What is said of the changes that `what_if` tried beside those that it gives."""
+        return ""
+
+    @property
+    def worst_link(self) -> Place | None:
+        """The port that is busy longest."""
+        return None
+
+    @property
+    def waits_for(self) -> Sequence[WaitFor]:
+        """Who waits for whom, the longest first."""
+        return ()
+
+    @property
+    def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]:
+        """(ranks, lines): SimAI's estimate beside these ranks."""
+        return "", ()
+
+    @property
+    def nodes(self) -> NodeTables | None:
+        """Of execution traces what is known of them alone."""
+        return None
+
+    def passes(self, track: Track) -> list[TimedPass]:
+        """The forward and backward passes of a rank of a track, in time order; none where nobody knows."""
+        return []
+
+    def layers(self, grouped: bool) -> Sequence[LayerUse]:
+        """Each row of a workload, or operation; grouped: equal rows together, the most expensive first."""
+        return []
+
+    @property
+    def said(self) -> list[Said]:
+        """The sentences with the rules that say them."""
+        return [Said(self.kind, line) for line in self.words]
+
+    @property
+    def account_columns(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """(heading, the accounts that it adds up): what a table of ranks tells apart."""
+        return told_accounts(self.run.accounts, self.headings)
+
+    def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
+        """Segments of the critical path, in the order of time: some, or all."""
+        return self.path_source.segments(self.run.critical_path, indices)
+
+    def path_alike(self) -> Iterator[object]:
+        """Of each segment of the critical path what it runs: those with equal ones are alike."""
+        source = self.path_source
+        for track, span, _ in self.run.critical_path:
+            yield source.alike(track, span)
+
+    def path_words(self, index: int) -> tuple[str, str]:
+        """What a segment does, and to which row or operation: alike ones by one name, "" for none."""
+        (segment,) = self.path_segments((index,))
+        return segment.kind, segment.layer or ""
+
+    def path_spot(self, index: int) -> Spot:
+        """Where a segment of the critical path is seen."""
+        path = self.run.critical_path
+        number = self.path_source.number(path.track[index], path.rank[index])
+        return Spot(number, path.edge[index], path.edge[index + 1])
+
+
+# -- sums over ranks -------------------------------------------------------------------
+
+
+def account_ns(run: Run, tracks: Iterable[Track]) -> dict[str, int]:
+    """Returns ns by account of all ranks of some tracks together, in the order of a bar. They sum to a step
+    a rank.
+    """
+    of = run.trace.categories
+    sums = sum_ns(run, tracks)
+    rare = of.rare_accounts
+    return {of.all[at]: sums[at] for at in of.in_bars if sums[at] or of.all[at] not in rare}
+
+
+def mean_ns(run: Run) -> dict[str, int]:
+    """Returns each account as the mean of all ranks, ns, rounded."""
+    return means(
+        run.trace.categories, ((run.accounts[track.number], len(track.ranks)) for track in run.tracks)
+    )
+
+
+def means(of: AccountNames, accounts: Iterable[tuple[Accounts, int]]) -> dict[str, int]:
+    """Returns each account as the mean of some ranks, ns, rounded. accounts: with how many have them."""
+    sums, count = [0] * len(of.all), 0
+    for of_rank, ranks in accounts:
+        count += ranks
+        for account, ns in enumerate(of_rank.total_ns):
+            sums[account] += ns * ranks
+    rare = of.rare_accounts
+    return {name: round(ns / count) for name, ns in zip(of.all, sums, strict=True) if ns or name not in rare}
+
+
+def mean_busy_ns(run: Run) -> int:
+    """Returns the compute of a rank, the mean of all ranks, ns, rounded."""
+    ranks, sums = sum(len(track.ranks) for track in run.tracks), sum_ns(run, run.tracks)
+    return round(sum(sums[: run.trace.categories.first_exposed]) / ranks)
+
+
+def common_ns(run: Run, track: Track) -> list[int]:
+    """Returns ns of one rank of a track by `simcore.run.track.ALIKE`: they sum to the step."""
+    return in_same_words(run.accounts[track.number].total_ns, run.trace.categories.alike)
+
+
+def sum_ns(run: Run, tracks: Iterable[Track]) -> list[int]:
+    """Returns ns by account, as `trace.categories` has them, of all ranks of some tracks together."""
+    sums = [0] * len(run.trace.categories.all)
+    for track in tracks:
+        ranks = len(track.ranks)
+        for account, ns in enumerate(run.accounts[track.number].total_ns):
+            sums[account] += ns * ranks
+    return sums
+
+
+# -- the critical path in legs and parts -------------------------------------------------
+
+
+def legs_of(run: Run) -> list[Leg]:
+    """Returns the critical path as it is told, in the order of time: the legs cover the step."""
+    from simcore.trace.critical_path import path_legs
+
+    return kept_on(run, "legs of the path", lambda: path_legs(run.critical_path, run.figures.path_source))
+
+
+def path_parts(run: Run, by: str) -> Iterator[tuple[str, int]]:
+    """Returns (part, ns) of each segment of the critical path, in the order of time."""
+    from simcore.trace.critical_path import path_parts as parts
+
+    return parts(run.critical_path, run.figures.path_source, by)
+
+
+def path_sums(run: Run, by: str) -> list[tuple[str, int]]:
+    """Returns (part, ns) of the critical path, the longest first; they sum to the step time.
+
+    by: of `figures.path_groupings`.
+    """
+    sums: dict[str, int] = {}
+    for part, ns in path_parts(run, by):
+        sums[part] = sums.get(part, 0) + ns
+    # Of equal ones stage 3 before stage 10.
+    numbered = by in ("stage", "rank")
+    return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if numbered else 0, pair[0]))
+
+
+def longest_of_part(run: Run, by: str, part: str) -> Spot | None:
+    """Returns where the longest segment of a part of the critical path is; the first of equal ones.
+
+    by, part: as `path_sums` has them. None where no segment is of it.
+    """
+    best, most = -1, -1
+    for index, (name, ns) in enumerate(path_parts(run, by)):
+        if ns > most and name == part:
+            best, most = index, ns
+    return None if best < 0 else run.figures.path_spot(best)
+
+
+# As long, at most, is compute of which a file knows nothing.
+_PLACEHOLDER_NS = 1000
+
+
+def spot_of(run: Run, leg: Leg) -> Spot:
+    """Returns where a leg is seen: of segments in several lanes what the track did or waited for is the
+    story.
+    """
+    spots = [run.figures.path_spot(index) for index in range(leg.first, leg.last)]
+    # What a file writes where it has no time is no part of the story, unless nothing else is there.
+    timed = [spot for spot in spots if spot.end_ns - spot.start_ns > _PLACEHOLDER_NS] or spots
+    streams = {spot.stream for spot in timed}
+    return Spot(leg.number, leg.start_ns, leg.end_ns, streams.pop() if len(streams) == 1 else None)

@@ -49,7 +49,7 @@ class KeptRun:
         self.results = run
         self.step_ns = run.step_time_ns if run.timed else None
         # What was measured need not be as much work as what was simulated.
-        self.work = run.shape.work if run.figures.kind == "simulated" else None
+        self.work = None if run.shape.measured else run.shape.work
         self.unequal = run.timed and not run.shape.microbatches_alike
         # Of unequal ones a mean says little.
         self.each_ns = microbatch_ns(run.shape) if run.timed and not self.unequal else None

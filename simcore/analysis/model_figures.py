@@ -7,9 +7,7 @@ each backward that ends. Of a file that AICB wrote the training behind it is kno
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 from simcore.diagnostics import printable
@@ -25,7 +23,7 @@ from simcore.program.ops import FWD, IG, RECOMPUTE
 from simcore.program.schedules import SCHEDULES
 from simcore.records import NamedTuple, replace
 from simcore.run.accounts import Accounts
-from simcore.run.contexts import Imbalance, ModelFigures, Throughput
+from simcore.run.contexts import Imbalance, MemoryLane, ModelFigures, Throughput
 from simcore.simulation import Simulation
 from simcore.sources.simulated import ACCOUNTS
 
@@ -210,24 +208,6 @@ def model_words(figures: ModelFigures) -> str:
     model = figures.model
     active = f", {model.active_parameters / 1e9:.2f} B active" if model.moe else ""
     return f"{printable(model.name)}, {model.parameters / 1e9:.2f} B parameters{active}"
-
-
-class MemoryLane(NamedTuple):
-    """Bytes held from each time, ns, to the next; the first time is 0. limit: bytes of a GPU."""
-
-    stage: int
-    time_ns: array[int]
-    held: array[int]
-    limit: int
-
-    def most(self, edges: Sequence[int]) -> list[int]:
-        """The most that is held in each stretch edges[i]..edges[i+1], ns."""
-        peaks = []
-        for first, last in pairwise(edges):
-            low = bisect_right(self.time_ns, first) - 1
-            high = bisect_right(self.time_ns, max(last - 1, first))
-            peaks.append(max(self.held[low:high]))
-        return peaks
 
 
 def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: int) -> MemoryLane | None:

@@ -11,7 +11,7 @@ from simcore.run.contexts import FileMemory
 from simcore.simulation import Simulation
 
 if TYPE_CHECKING:
-    from simcore.run.contexts import Imbalance, ModelFigures
+    from simcore.run.contexts import Imbalance, MemoryLane, ModelFigures
 
 
 class SimulatedModel:
@@ -51,6 +51,12 @@ class SimulatedModel:
         """Why nobody knows the memory of a run: its rows do not say what their gradients are."""
         is_model = self._simulation.workload.maker is not None and bool(self._simulation.workload.stages)
         return "" if is_model or self.file_memory else "the file gives no parameter sizes"
+
+    def memory_lane(self, number: int) -> MemoryLane | None:
+        """The memory of a rank of a class over the step; None unless of a model in Megatron's dialect."""
+        from simcore.analysis.model_figures import memory_lane
+
+        return memory_lane(self.model_figures, self._simulation, number)
 
     @property
     def other_model(self) -> str:

@@ -43,7 +43,7 @@ def _head_lines(run: Run, asked: PageAsked) -> list[str]:
     )
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
     # Those of other runs say what their shares are of.
-    title = "In words, % of step" if run.figures.kind == "simulated" else "In words"
+    title = "In words, % of step" if run.figures.in_shares else "In words"
     return [*figures.title.split("\n"), "", *([title, *said, ""] if said else []), *facts]
 
 

@@ -5,7 +5,10 @@ A run without one of them has the empty one, so that nobody asks which kind of r
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simcore.ranks import RankSet
@@ -214,11 +217,29 @@ class FileMemory(Struct, frozen=True):
         return self.weights + self.gradients + self.optimizer + (self.activations or 0)
 
 
+class MemoryLane(NamedTuple):
+    """Bytes held from each time, ns, to the next; the first time is 0. limit: bytes of a GPU."""
+
+    stage: int
+    time_ns: array[int]
+    held: array[int]
+    limit: int
+
+    def most(self, edges: Sequence[int]) -> list[int]:
+        """The most that is held in each stretch edges[i]..edges[i+1], ns."""
+        peaks = []
+        for first, last in pairwise(edges):
+            low = bisect_right(self.time_ns, first) - 1
+            high = bisect_right(self.time_ns, max(last - 1, first))
+            peaks.append(max(self.held[low:high]))
+        return peaks
+
+
 class ModelUse(Protocol):
     """What a run says of the model that it trains. model_figures: throughput and memory. imbalance: what
     uneven loads of experts cost. file_memory: what the rows of a file say of memory, by stage;
     memory_unknown: why nobody knows that, "" where one of the two has it. other_model: in what it is not the
-    model of its file, in words; "" where it is.
+    model of its file, in words; "" where it is. memory_lane: of a track over the step, None of a file.
     """
 
     @property
@@ -231,6 +252,7 @@ class ModelUse(Protocol):
     def memory_unknown(self) -> str: ...
     @property
     def other_model(self) -> str: ...
+    def memory_lane(self, number: int) -> MemoryLane | None: ...
 
 
 class NoModel(NamedTuple):
@@ -241,6 +263,9 @@ class NoModel(NamedTuple):
     imbalance: Imbalance | None = None
     file_memory: Sequence[FileMemory] = ()
     other_model: str = ""
+
+    def memory_lane(self, number: int) -> None:
+        """None: nobody knows it."""
 
 
 # -- the layout and the loop ---------------------------------------------------------

@@ -384,8 +384,13 @@ def means(of: AccountNames, accounts: Iterable[tuple[Accounts, int]]) -> dict[st
 
 def mean_busy_ns(run: Run) -> int:
     """Returns the compute of a rank, the mean of all ranks, ns, rounded."""
-    ranks, sums = sum(len(track.ranks) for track in run.tracks), sum_ns(run, run.tracks)
-    return round(sum(sums[: run.trace.categories.first_exposed]) / ranks)
+    return mean_of_ranks(run, lambda accounts: accounts.busy_ns)
+
+
+def mean_of_ranks(run: Run, figure: Callable[[Accounts], int]) -> int:
+    """Returns a figure of the accounts of each rank, the mean of all ranks, rounded."""
+    ranks = sum(len(track.ranks) for track in run.tracks)
+    return round(sum(figure(run.accounts[track.number]) * len(track.ranks) for track in run.tracks) / ranks)
 
 
 def common_ns(run: Run, track: Track) -> list[int]:

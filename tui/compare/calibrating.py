@@ -59,8 +59,8 @@ class Calibrating:
     def _pair(self) -> tuple[Results, MeasuredRun] | None:
         """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
         session = self._app.session
-        both = {run.figures.kind: run for run in (session.current, session.against) if run is not None}
-        simulated, trace = both.get("simulated"), both.get("measured", both.get("replayed"))
+        both = {run.setup.of: run for run in (session.current, session.against) if run is not None}
+        simulated, trace = both.get("workload"), both.get("trace")
         if simulated is None or trace is None:
             return None
         return cast("Results", simulated), cast("MeasuredRun", trace.setup.source)

@@ -189,7 +189,7 @@ class NotesView(ScreenView):
     def _taking(self, diagnostic: Diagnostic) -> Given | None:
         """The run that takes the files of a note that they were not taken; None for other notes."""
         run = self.session.current
-        if diagnostic.code != "files-not-taken" or run.figures.kind != "executed":
+        if diagnostic.code != "files-not-taken" or run.setup.of != "execution":
             return None
         # Imported here: no other run has such files.
         from simcore.executing.untaken import taken

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def form_source(run: Run) -> FormSource:
     """The form of what is open."""
-    if run.figures.kind == "simulated":
+    if run.setup.of == "workload":
         return WorkloadForm()
-    if run.figures.kind == "executed":
+    if run.setup.of == "execution":
         from tui.parameters.execution_form import ExecutionForm
 
         return ExecutionForm()

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Protocol, cast
 from simcore.analysis.rank_map import MEASURES
 from simcore.ranks import RankSet
 from simcore.run.findings import Spot
-from simcore.trace.run import account_ns
+from simcore.trace.run import account_ns, mean_of_ranks
 from simcore.units import duration, percent, signed
 from tui.frame import Glyphs, Line, fitted, name_cut, rows_around
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
     from simcore.replay import MeasuredResults
     from simcore.replay.insights import RankDifference
     from simcore.run.contexts import MapRow
@@ -92,7 +91,7 @@ class RankMap:
         self.show(run)
 
     def show(self, run: Run) -> None:
-        self._run = cast("Results", run)
+        self._run, self._rows = run, run.shape.rank_map or ()
 
     @property
     def title(self) -> str:
@@ -112,7 +111,7 @@ class RankMap:
 
     @property
     def extent(self) -> tuple[int, int]:
-        return len(self._run.shape.rank_map), self._run.shape.pp or 1
+        return len(self._rows), self._run.shape.pp or 1
 
     def next(self) -> None:
         """Another measure."""
@@ -121,10 +120,10 @@ class RankMap:
 
     def spot(self, at: tuple[int, int]) -> Spot:
         row, column = at
-        return Spot(self._run.shape.rank_map[row].classes[column], 0, self._run.step_time_ns)
+        return Spot(self._rows[row].classes[column], 0, self._run.step_time_ns)
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
-        rank_map = self._run.shape.rank_map
+        rank_map = self._rows
         stages = self._run.shape.pp or 1
         left = min(max(8, *(len(_of_row(row)) + 2 for row in rank_map[:50])), max(width - stages - 1, 8))
         gap = 2 if left + 2 * stages + 1 <= width else 1
@@ -167,9 +166,9 @@ class RankMap:
         if least == most:
             legend = f" {self.measure}: {ends[0]} % of step, all alike"
         row, stage = at
-        rows = results.shape.rank_map
+        rows = self._rows
         if not focused or row >= len(rows):
-            mean = results.mean_of_ranks(map(MEASURES[self.measure], results.accounts))
+            mean = mean_of_ranks(results, MEASURES[self.measure])
             return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], [(legend, "dim")]]
         ns = self._ns(rows[row], stage)
         share = 100 * ns / step if step else 0.0
@@ -220,7 +219,7 @@ class Waits:
 
     def show(self, run: Run) -> None:
         """A changed run is asked what changed."""
-        self._run = cast("MeasuredResults", run)
+        self._run = cast("MeasuredResults", run.recording)
         self.replay = run.recording is not None and run.recording.is_replayed
         self._differences: list[RankDifference] | None = None
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from simcore.run.figures import each_words
+from simcore.trace.run import Run
 from tui.change_words import BOTH_HOLD
 from tui.frame import Glyphs, Line, cells, rule
 from tui.panels import BOTH_LISTS, WHAT_IF, beside, box, fixes_in_front, meaning_rows
@@ -28,7 +29,7 @@ from tui.summary.panels import (
 from tui.summary.worst import worst_lines
 
 if TYPE_CHECKING:
-    from simcore.replay import MeasuredResults
+    from simcore.measured import MeasuredRun
 
 
 _WIDE, _SPELLED, _TALL, _MANY = 100, 116, 26, 34
@@ -48,10 +49,6 @@ _LEAST_WORST, _LEAST_BARS, _FEW_WORDS = 2, 4, 6
 # Of a large one the bars with head, legend and frame, where stages or ranks share a row.
 _JOINED_BARS = 12
 _AROUND_BARS = 4
-_STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
-                "executed": "Step time"}  # fmt: skip
-
-
 def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen, at most `height` of them. progress: of the what-if table."""
     model.tells_where_all_are = True
@@ -82,7 +79,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     words, cut = told_and_cut(model.results.figures.words, *room)
     step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2, model.more_memory())
     top = beside(
-        box(_STEP_TITLES[model.results.figures.kind], "", step, size.figure, size.top, glyphs),
+        box(_step_title(model.results), "", step, size.figure, size.top, glyphs),
         box(_words_title(model, cut, width - size.figure), model.behind, words,
             width - size.figure, size.top, glyphs),
     )  # fmt: skip
@@ -115,12 +112,18 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     return [*top, *beside(where, column), *below]
 
 
+def _step_title(run: Run) -> str:
+    if run.recording is None:
+        return "Step time"
+    return "Replayed step" if run.recording.is_replayed else "Measured step"
+
+
 def _words_title(model: SummaryModel, cut: str, width: int) -> str:
     """What the sentences are: the shares in those of a simulated run are of its step where they say no more.
 
     cut: as `told_and_cut` has it. width: of the box, which may have what made the rows beside the title.
     """
-    of_step = ", % of step" if model.results.figures.kind == "simulated" else ""
+    of_step = ", % of step" if model.results.figures.in_shares else ""
     title, short = f"In words{of_step}{cut and '; '}{cut}", f"In words{cut and ', '}{cut}"
     # Two corners, the line and the blanks around both.
     room = width - len(model.behind) - 11 if model.behind else width
@@ -412,7 +415,7 @@ def _order(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list
     from simcore.replay.run_words import order_title
     from simcore.report.measured import order_lines
 
-    run = cast("MeasuredResults", model.results).measured
+    run = cast("MeasuredRun", model.results.setup.source)
     model.set_panels((NOTES,))
     notes = model.notes
     rows = min(len(notes), max(height // 4, 1))

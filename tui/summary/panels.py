@@ -81,7 +81,7 @@ def step_facts(results: Run, width: int) -> list[Line]:
     forms = (f"{long}{share}", f"{short}{share}", f"{short}{share.removesuffix(' of it')}")
     more: list[Line] = [[(f"  {next((form for form in forms if len(form) <= width - 2), forms[-1])}", "")]]
     count = results.shape.microbatches
-    if results.recording is not None and results.figures.kind == "replayed":
+    if results.recording is not None and results.recording.is_replayed:
         measured = results.recording.measured_step_ns
         share = change_percent(measured, step)
         both = f"replayed {signed(step - measured)}{' = ' if share else ''}{share}"

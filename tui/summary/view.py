@@ -52,7 +52,7 @@ class SummaryView(PanelsView):
     def frame(self, width: int, height: int) -> list[Line]:
         recovered = self._app.models_behind.recovered(self.model.results)
         opened, now = self.session.opened, self.model.results
-        self.model.opened = None if now is opened or now.figures.kind != opened.figures.kind else opened
+        self.model.opened = None if now is opened or now.setup.source is not opened.setup.source else opened
         self.model.behind = recovered.title() if recovered is not None else ""
         told = self.model.tells_where_all_are
         lines = draw(self.model, width, height, self.glyphs, self.look_for_changes())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import cast
 
-from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.training import resolve
@@ -27,23 +26,22 @@ _OFFERED = ("1f1b", "gpipe", "zb-h1")
 
 def why_not(run: Run) -> str:
     """Why there is no sweep of a run; "" where there can be one."""
-    if isinstance(run, Results):
+    if run.setup.of == "workload":
         return ""
     return "A sweep simulates a model or a workload file: this is a trace, whose parameters are on 5."
 
 
 def is_model(run: Run) -> bool:
     """Whether a run is made from the sizes of a model, so that its layout can be anything."""
-    return isinstance(run, Results) and run.simulation.workload.maker is not None and isinstance(
-        run.setup.source.maker, ModelMaker
-    ) and run.setup.source.maker.model is not None  # fmt: skip
+    maker = run.setup.source.maker if run.setup.of == "workload" else None
+    return isinstance(maker, ModelMaker) and maker.model is not None
 
 
 def suggested(run: Run) -> str:
     """The words of a sweep of this run, to begin with."""
     if is_model(run):
         given, arguments = run.parameters, ["--layouts"]
-        maker = cast("ModelMaker", cast("Results", run).setup.source.maker)
+        maker = cast("ModelMaker", run.setup.source.maker)
         assert maker.model is not None
         try:
             training = resolve(maker.model, given.part(AskedModel))
@@ -57,7 +55,7 @@ def suggested(run: Run) -> str:
     count = max(run.shape.microbatches, 1)
     arguments = [f"--vary microbatches={count},{2 * count},{4 * count}"]
     parameters = run.parameters
-    if cast("Results", run).simulation.layout.pp > 1:
+    if (run.shape.pp or 1) > 1:
         now = parameters.schedule or _OFFERED[0]
         names = dict.fromkeys((now, *(name for name in _OFFERED if name in SCHEDULES)))
         arguments.append(f"--vary schedule={','.join(names)}")
@@ -92,7 +90,7 @@ def _words(run: Run, typed: str) -> list[str]:
 
 def opened_words(run: Run) -> tuple[str, ...]:
     """The words that open the input of a run."""
-    maker = cast("Results", run).setup.source.maker
+    maker = run.setup.source.maker
     return () if isinstance(maker, ModelMaker) and maker.model is None else (run.path,)
 
 

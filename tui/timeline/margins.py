@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, compress, repeat
 from itertools import count as counted
 from operator import add, sub
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from simcore.run.lanes import TIME, Spans, StretchFigures, TimeAxis
 from simcore.units import percent
@@ -24,9 +24,8 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.window import Window
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
-    from simcore.analysis.model_figures import MemoryLane
     from simcore.messages.network import LinkHeat
+    from simcore.run.contexts import MemoryLane
     from simcore.trace.run import Run
 
 
@@ -145,14 +144,7 @@ class MemoryRow:
             return None
         number = max(number, 0)
         if self._kept is None or self._kept[0] is not run or self._kept[1] != number:
-            # Imported here: files have no such lane.
-            from simcore.analysis.model_figures import memory_lane
-
-            self._kept = (
-                run,
-                number,
-                memory_lane(run.model.model_figures, cast("Results", run).simulation, number),
-            )
+            self._kept = run, number, run.model.memory_lane(number)
         return self._kept[2]
 
     def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:

@@ -74,6 +74,7 @@ class Accounts(Struct):
     total_ns: list[int] = field(default_factory=list)
     # How many edges there were, and of the compute among them where each begins and what came before it.
     _computed: tuple[int, array[int], array[int]] | None = None
+    _lengths: array[int] | None = None
 
     def __post_init__(self) -> None:
         if not self.total_ns:
@@ -124,6 +125,13 @@ class Accounts(Struct):
     def idle_ns(self) -> int:
         return self.ns("idle")
 
+    @property
+    def lengths(self) -> array[int]:
+        """How long each segment is, ns."""
+        if self._lengths is None or len(self._lengths) != len(self.account):
+            self._lengths = differences(self.edge[1:], self.edge[:-1])
+        return self._lengths
+
     def at(self, time_ns: int) -> int:
         """The segment that holds `time_ns`, the last one for the end of the step."""
         return min(bisect_right(self.edge, time_ns) - 1, len(self.account) - 1)
@@ -134,7 +142,7 @@ class Accounts(Struct):
         if self._computed is None or self._computed[0] != len(edge):
             is_compute = bytes(account < self.of.first_exposed for account in range(256))
             chosen = self.account.translate(is_compute)
-            lengths = compress(differences(edge[1:], edge[:-1]), chosen)
+            lengths = compress(self.lengths, chosen)
             self._computed = (len(edge), *prefix_sums(compress(edge, chosen), lengths))
         _, starts, sums = self._computed
         return partial(until, starts, sums)

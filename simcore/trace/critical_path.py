@@ -123,10 +123,11 @@ class CriticalPath:
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """(track, span, ns) of each segment."""
-        return zip(self.track, self.span, self._lengths, strict=True)
+        return zip(self.track, self.span, self.lengths, strict=True)
 
     @cached_property
-    def _lengths(self) -> array[int]:
+    def lengths(self) -> array[int]:
+        """How long each segment is, ns."""
         return differences(self.edge[1:], self.edge[:-1])
 
     def at(self, time_ns: int) -> int:
@@ -174,10 +175,15 @@ def sums(path: CriticalPath, part_of: Callable[[int, int], Part]) -> dict[Part, 
 
 def by_rank(path: CriticalPath) -> dict[int, int]:
     """Returns ns by rank, in the same order."""
-    ns_of: dict[int, int] = {}
-    for rank, (_, _, ns) in zip(path.rank, path, strict=True):
-        ns_of[rank] = ns_of.get(rank, 0) + ns
-    return longest_first(ns_of)
+    return longest_first(summed(path.rank, path.lengths))
+
+
+def summed(keys: Iterable[Part], lengths: Iterable[int]) -> dict[Part, int]:
+    """Returns the sum of the lengths of each key."""
+    ns_of: dict[Part, int] = {}
+    for key, ns in zip(keys, lengths, strict=True):
+        ns_of[key] = ns_of.get(key, 0) + ns
+    return ns_of
 
 
 def longest_first(ns_of: dict[Part, int]) -> dict[Part, int]:
@@ -238,7 +244,7 @@ class PathSource:
         if by == "kind":
             return lambda track, span, rank: self.kind(track, span)
         if by == "stage":
-            return lambda track, span, rank: _stage_words(self.stage(track))
+            return lambda track, span, rank: stage_words(self.stage(track))
         if by == "rank":
             return lambda track, span, rank: f"rank {rank}"
         return lambda track, span, rank: self.part(by, track, span)
@@ -248,7 +254,8 @@ class PathSource:
         return (self.segment(path, index) for index in (range(len(path)) if indices is None else indices))
 
 
-def _stage_words(stage: int | None) -> str:
+def stage_words(stage: int | None) -> str:
+    """`stage 3`."""
     return "no stage" if stage is None else f"stage {stage}"
 
 

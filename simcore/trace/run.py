@@ -430,9 +430,18 @@ def path_sums(run: Run, by: str) -> list[tuple[str, int]]:
 
     by: of `figures.path_groupings`.
     """
-    sums: dict[str, int] = {}
-    for part, ns in path_parts(run, by):
-        sums[part] = sums.get(part, 0) + ns
+    from simcore.trace.critical_path import stage_words, summed
+
+    path, source = run.critical_path, run.figures.path_source
+    if by == "rank":
+        sums = {f"rank {rank}": ns for rank, ns in summed(path.rank, path.lengths).items()}
+    elif by == "stage":
+        by_track = summed(path.track, path.lengths).items()
+        sums = summed((stage_words(source.stage(track)) for track, _ in by_track), (ns for _, ns in by_track))
+    else:
+        sums = {}
+        for part, ns in path_parts(run, by):
+            sums[part] = sums.get(part, 0) + ns
     # Of equal ones stage 3 before stage 10.
     numbered = by in ("stage", "rank")
     return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if numbered else 0, pair[0]))

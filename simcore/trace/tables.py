@@ -16,7 +16,6 @@ from simcore.once import is_known
 from simcore.records import NamedTuple, Struct
 from simcore.run.accounts import Accounts
 from simcore.trace.spans import NONE, Column, Trace
-from simcore.units import differences
 
 # (track, span, ns) of each segment of the critical path, in the order of time.
 Path = Iterable[tuple[int, int, int]]
@@ -104,12 +103,12 @@ class SpentByLabel:
         """What each label takes in some accounts, ns."""
         accounts, labels = self._accounts, self._column.by_code(self._trace, self._track)
         chosen = accounts.account.translate(bytes(number in numbers for number in range(256)))
-        lengths = compress(differences(accounts.edge[1:], accounts.edge[:-1]), chosen)
-        sums: dict[int, int] = {}
+        # NONE is the last place: a list takes half the time of a dict.
+        sums = [0] * (len(self._column.labels) + 1)
+        lengths = compress(accounts.lengths, chosen)
         for label, ns in zip(map(labels.__getitem__, compress(accounts.op, chosen)), lengths, strict=True):
-            sums[label] = sums.get(label, 0) + ns
-        sums.pop(NONE, None)
-        return sums
+            sums[label] += ns
+        return {label: ns for label, ns in enumerate(sums[:NONE]) if ns}
 
 
 def first_seen(trace: Trace, accounts: Sequence[Accounts], column: Column) -> list[int]:
